@@ -22,6 +22,7 @@ from tidytape.cli import (
     openapi,
     prediction,
     replay,
+    report,
     rollup,
     serve,
     tape,
@@ -52,6 +53,7 @@ app.add_typer(cache.app, name="cache")
 app.add_typer(tape.app, name="tape")
 app.command("serve")(serve.serve)
 app.command("openapi")(openapi.openapi)
+app.command("report")(report.report)
 app.command("demo")(demo.demo)
 
 _INTERRUPTED = 130

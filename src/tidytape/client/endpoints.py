@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -462,6 +463,11 @@ class Endpoints(
 
     # --- a lake of one's own ---
 
+    @property
+    def has_lake(self) -> bool:
+        """Whether the client answers from a lake in this process, so that `events` can be read."""
+        return getattr(self._transport, "lake", None) is not None
+
     def events(
         self,
         table: str,
@@ -564,13 +570,16 @@ class Endpoints(
         wanted = yield from self._dated(wanted)
         window, tape = Window.of(wanted.queries), self._tape
         ask = _ask_of(window)
+        seconds = 0.0
         recorded = yield Call(partial(tape.found, ask))
         if recorded is not None:
             answer, entry = recorded
             metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.told)
         else:
+            began = time.monotonic()
             answer, metadata = yield from fetched(self._settings, window)
-        frame, facts = answer, metadata.recorded
+            seconds = round(time.monotonic() - began, 3)
+        frame, facts = answer, metadata.recorded | {"seconds": seconds}
         if wanted.finish is not None:
             frame = wanted.finish(answer)
             metadata = metadata.of(frame)

@@ -46,6 +46,7 @@ from tidytape.client.steps import printable
 from tidytape.errors import QueryError, TapeError
 
 __all__ = [
+    "MANIFEST",
     "NO_NETWORK",
     "NO_TAPE",
     "Recorder",
@@ -64,7 +65,7 @@ _FORMAT = 2
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
 CONTENT = slice(len(_OPENING) + 64 + len(_BETWEEN), -len(_CLOSING))
 """Where the entry lies in a line."""
-_MANIFEST = "manifest.jsonl"
+MANIFEST = "manifest.jsonl"
 
 Ask = Mapping[str, Any]
 """What is asked, as JSON can say it: the same for the same question."""
@@ -171,7 +172,7 @@ class Recorder(Tape):
             _remove(self.path)
         try:
             self.path.mkdir(exist_ok=overwrite)
-            self._manifest = (self.path / _MANIFEST).open("xb", buffering=0)
+            self._manifest = (self.path / MANIFEST).open("xb", buffering=0)
         except FileExistsError:
             raise TapeError(
                 f"{self.path} is there already; overwrite=True records it anew", path=str(self.path)
@@ -204,7 +205,7 @@ class Recorder(Tape):
     def _require_own(self) -> None:
         """Raise TapeError if the tape is another's by now, whose files would be written over."""
         with suppress(OSError):
-            if os.path.samestat(os.fstat(self._manifest.fileno()), (self.path / _MANIFEST).stat()):
+            if os.path.samestat(os.fstat(self._manifest.fileno()), (self.path / MANIFEST).stat()):
                 return
         raise TapeError(f"{self.path} was removed or replaced while it was recorded", path=str(self.path))
 
@@ -260,7 +261,7 @@ def _remove(path: Path) -> None:
     for entry in contents.answers:
         for suffix in ("arrow", "json"):
             (path / f"{entry.number}.{suffix}").unlink(missing_ok=True)
-    (path / _MANIFEST).unlink()
+    (path / MANIFEST).unlink()
     with suppress(OSError):
         path.rmdir()  # it stays where other files are in it
 
@@ -514,7 +515,7 @@ def _require_readable(entry: dict[str, Any]) -> None:
 def _lines_of(folder: Path) -> Iterator[Line]:
     """Yield the lines of a manifest, up to the first that was changed."""
     digest = hashlib.sha256()
-    with (folder / _MANIFEST).open("rb") as manifest:
+    with (folder / MANIFEST).open("rb") as manifest:
         for line in manifest:
             content = line[CONTENT]
             digest.update(content)

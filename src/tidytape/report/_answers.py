@@ -1,0 +1,203 @@
+"""The answers of a tape, by data type: all that a report knows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tidytape.client.tape import MANIFEST, TapeContents, TapeEntry, described_ask, opened
+from tidytape.errors import TapeError
+from tidytape.query import PointsQuery
+from tidytape.schema import schema_of
+
+__all__ = ["MARKET", "Answers", "Points", "frame_of", "numbers"]
+
+MARKET = ["exchange", "raw_symbol"]
+
+# A report joins answers that differ in these alone: they say whose points were asked for, and when.
+_WHOSE = {"exchange", "raw_symbol", "coin", "normalized_symbol", "category", "token_name", "tenor", "event"}
+_WHEN = {"start", "end", "sort_direction"}
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of one data type, of all answers that asked for them in the same form.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        Each point once, by series and time.
+    query : PointsQuery
+        The first of the queries.
+    entries : tuple of int
+        Numbers of the entries on the tape.
+    """
+
+    frame: pl.DataFrame
+    query: PointsQuery
+    entries: tuple[int, ...]
+
+    @property
+    def interval(self) -> str:
+        """The interval as people write it, e.g. ``5m``; empty where the type has none."""
+        return self.query.interval.alias if self.query.interval else ""
+
+    @property
+    def length(self) -> timedelta:
+        """The interval."""
+        return timedelta(seconds=self.query.step)
+
+    @property
+    def window(self) -> tuple[datetime, datetime]:
+        """The first and the last timestamp."""
+        first, last = self.frame.select(first=pl.col("timestamp").min(), last=pl.col("timestamp").max()).row(
+            0
+        )
+        return first, last
+
+    @property
+    def coin(self) -> str:
+        """The coin for pictures of one: that of the largest market."""
+        return str(self.of(**self.largest)["coin"][0])
+
+    @property
+    def largest(self) -> dict[str, str]:
+        """The market for pictures of one: that which traded most in terms of its quote, or else has the most rows."""
+        has_amount = {"volume", "close"} <= set(self.frame.columns)
+        amount = (pl.col("volume") * pl.col("close")).sum() if has_amount else pl.len()
+        markets = self.frame.group_by(MARKET).agg(amount=amount)
+        most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
+        return {name: most[name] for name in MARKET}
+
+    def of(self, **market: str) -> pl.DataFrame:
+        """Return the points of one market."""
+        return self.frame.filter(**market)
+
+
+@dataclass
+class Answers:
+    """The answers of a tape.
+
+    Parameters
+    ----------
+    path : path
+        The tape.
+
+    Attributes
+    ----------
+    contents : TapeContents
+        Head and entries.
+    used : set of int
+        Numbers of the entries that the report has drawn so far.
+    """
+
+    path: Path
+    contents: TapeContents = field(init=False)
+    used: set[int] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.contents = opened(self.path)
+        if why := self.contents.failed or self.contents.broken:
+            raise TapeError(
+                f"{self.path}: a report is made of a tape that is whole; {why}", path=str(self.path)
+            )
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the tape's manifest, which has the hash of every answer."""
+        manifest = self.path / MANIFEST if self.path.is_dir() else self.path
+        return hashlib.sha256(manifest.read_bytes()).hexdigest()
+
+    def points(self, data_type: str) -> Points | None:
+        """Return the points of a data type; None where the tape has none.
+
+        Answers of one form, with the same interval and options, are joined, the later one wins where both have a
+        point. Where a study asked in several forms, that with the most rows is returned.
+        """
+        joined = [self._joined(data_type, entries) for entries in self._by_form.get(data_type, [])]
+        best = max(joined, key=lambda one: one.frame.height, default=None)
+        if best is None or best.frame.is_empty():
+            return None
+        self.used.update(best.entries)
+        return best
+
+    def events(self, table: str) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
+        """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none."""
+        entries = [
+            entry
+            for entry in self.contents.answers
+            if entry.ask.get("ask") == "events" and ["table", table] in entry.ask["params"]
+        ]
+        frames = [frame_of(entry) for entry in entries]
+        if not any(frame.height for frame in frames):
+            return None
+        numbers = tuple(entry.number for entry in entries)
+        self.used.update(numbers)
+        return pl.concat(frames, how="diagonal_relaxed").unique(maintain_order=True), numbers
+
+    def described(self, entry: TapeEntry) -> str:
+        """Return what an entry asked for, on one line."""
+        return described_ask(entry.ask, entry.told.get("returned", {}).get("method"))
+
+    @cached_property
+    def _by_form(self) -> dict[str, list[list[tuple[TapeEntry, PointsQuery]]]]:
+        forms: dict[tuple[Any, ...], list[tuple[TapeEntry, PointsQuery]]] = defaultdict(list)
+        for entry in self.contents.answers:
+            if entry.ask.get("ask") != "points":
+                continue
+            query = PointsQuery.from_params(map(tuple, entry.ask["params"]))
+            if query.group_by is not None or len(query.type) != 1:
+                continue  # groups have no market, and no section is about them
+            forms[_form(query)].append((entry, query))
+        found: dict[str, list[list[tuple[TapeEntry, PointsQuery]]]] = defaultdict(list)
+        for (data_type, *_), entries in forms.items():
+            found[data_type].append(entries)
+        return dict(found)
+
+    @staticmethod
+    def _joined(data_type: str, entries: list[tuple[TapeEntry, PointsQuery]]) -> Points:
+        key = list(schema_of(data_type).key)
+        frame = pl.concat([frame_of(entry) for entry, _ in entries], how="diagonal_relaxed")
+        frame = frame.unique(subset=key, keep="last", maintain_order=True).sort(key)
+        return Points(frame, entries[0][1], tuple(entry.number for entry, _ in entries))
+
+
+def _form(query: PointsQuery) -> tuple[Any, ...]:
+    """Return what two queries must share for their points to stand in one frame."""
+    options = query.model_dump(exclude=_WHOSE | _WHEN | {"type"})
+    return (query.type[0], *(str(value) for value in options.values()))
+
+
+def frame_of(entry: TapeEntry) -> pl.DataFrame:
+    """Return the frame that an entry has."""
+    frame = entry.read()
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def numbers(entries: Iterable[int]) -> str:
+    """Return numbers of entries as people write them.
+
+    Examples
+    --------
+    >>> numbers([3]), numbers([5, 3, 4]), numbers([8, 3, 5, 4])
+    ('entry 3', 'entries 3 to 5', 'entries 3 to 5 and 8')
+    """
+    runs: list[list[int]] = []
+    for number in sorted(set(entries)):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    if len(runs) == 1 and len(runs[0]) == 1:
+        return f"entry {parts[0]}"
+    return "entries " + " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

@@ -1,0 +1,85 @@
+"""The section about depth: what rests near the price, and what a trade would cost."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidytape import plot
+from tidytape.analytics import depth
+from tidytape.report._answers import MARKET, Answers
+from tidytape.report._overview import name_of
+from tidytape.report._section import Picture, Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["depths"]
+
+_NEAR = 25.0  # [bps]
+_SHARES = (0.1, 0.5, 1.0)  # of the depth near the mid, as sizes of trades
+_LARGE = 0.98  # quantile of sizes that a wall has at least
+_WALLS = 10
+
+
+def depths(answers: Answers, timezone: str) -> Section | None:
+    """Return the heatmap of the book with the most rows, depth near the mid, walls, and slippage."""
+    books = answers.points("BLOCK_BOOK_SNAPSHOT_AGG")
+    if books is None:
+        return None
+    market = books.largest
+    book = books.of(**market)
+
+    def draw(figure: Figure) -> None:
+        plot.book_heatmap(book, ax=figure.add_subplot(), timezone=timezone)
+
+    newest = book.filter(pl.col("timestamp") == pl.col("timestamp").max())
+    near = depth.depth_within(books.frame, bps=_NEAR)
+    usual = near.group_by(MARKET).agg(pl.col("bid_depth", "ask_depth").median(), spans=pl.len())
+    walls = depth.walls(book, threshold=float(book["size"].quantile(_LARGE) or 0.0), snapshots=3)
+    standing = walls.sort("size_mean", descending=True).head(_WALLS)
+    size = float(usual.filter(**market)["bid_depth"].item() or newest["size"].sum())
+    costs = depth.slippage(newest, size=[round(size * share, 3) for share in _SHARES])
+    return Section(
+        reading="A dark line that stays where it is while the price moves is a wall: orders that wait. "
+        "One that leaves as the price comes was never meant to trade.",
+        rule=f"Depth is the size within {_NEAR:g} basis points of the mid. A wall is a price with at least the "
+        f"{_LARGE:.0%} quantile of all sizes in three snapshots in a row. Slippage is how far the average price of a "
+        "trade against the newest book lies from the mid.",
+        parts=[
+            Picture(draw, f"The order book of {name_of(market)}: bids below the price, asks above it.", 4.8),
+            table(
+                usual.sort(MARKET),
+                {
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "bid_depth": Shown("Bids", "amount", "coin"),
+                    "ask_depth": Shown("Asks", "amount", "coin"),
+                    "spans": Shown("Books", "count"),
+                },
+                f"One row per market: the median size within {_NEAR:g} basis points of the mid.",
+            ),
+            table(
+                standing,
+                {
+                    "side": Shown("Side"),
+                    "price": Shown("Price", "number", "quote per coin"),
+                    "size_mean": Shown("Mean size", "amount", "coin"),
+                    "snapshots": Shown("Snapshots", "count"),
+                    "first_timestamp": Shown("Since", "time", "UTC"),
+                    "is_standing": Shown("Still there"),
+                },
+                f"The {_WALLS} largest walls of {name_of(market)}, by mean size.",
+            ),
+            table(
+                costs,
+                {
+                    "side": Shown("Side"),
+                    "size": Shown("Size", "number", "coin"),
+                    "average_price": Shown("Average price", "number", "quote per coin"),
+                    "slippage": Shown("Slippage", "points", "bp"),
+                    "unfilled": Shown("Unfilled", "number", "coin"),
+                },
+                f"What a trade costs against the newest book of {name_of(market)}.",
+            ),
+        ],
+        entries=books.entries,
+    )

@@ -1,0 +1,67 @@
+"""What a tape holds, as a frame."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tidytape.report._answers import MARKET, Answers, frame_of
+from tidytape.schema import schema_of
+
+__all__ = ["fetched"]
+
+
+def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
+    """Return what a tape holds of each data type.
+
+    Parameters
+    ----------
+    tape : path
+
+    Returns
+    -------
+    polars.DataFrame, one row per data type or table of events, in the order of their first answers
+        ``type`` : str; ``series`` and ``rows`` : int64, of all answers together; ``weight`` : int64, what they weighed
+        when they were recorded [weight]; ``seconds`` : float64, the time that took. [s]
+
+    Raises
+    ------
+    TapeError
+        If the tape cannot be read, or is not whole.
+
+    Examples
+    --------
+    >>> import tempfile, tidytape
+    >>> day = {"coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
+    >>> with tidytape.Client.demo() as client, tempfile.TemporaryDirectory() as folder:
+    ...     with client.record(f"{folder}/study.tape"):
+    ...         candles = client.candles(exchange="DEMO_SPOT", **day)
+    ...     fetched(f"{folder}/study.tape").drop("seconds").row(0)
+    ('TRADE_SIDE_AGNOSTIC_AGG', 1, 24, 1)
+    """
+    types: dict[str, dict[str, Any]] = {}
+    for entry in Answers(Path(tape)).contents.answers:
+        params = dict(map(tuple, entry.ask.get("params") or ()))
+        if entry.ask.get("ask") not in {"points", "events"}:
+            continue
+        name = params.get("type") or f"events of {params['table']}"
+        frame = frame_of(entry)
+        identity = schema_of(name).identity if "type" in params else MARKET
+        held = [column for column in identity if column in frame.columns]
+        row = types.setdefault(name, {"series": set(), "rows": 0, "weight": 0, "seconds": 0.0})
+        row["series"] |= set(frame.select(held).unique().iter_rows())
+        row["rows"] += frame.height
+        row["weight"] += entry.told.get("weight", 0)
+        row["seconds"] += entry.told.get("seconds", 0.0)
+    rows = [{"type": name, **row, "series": len(row["series"])} for name, row in types.items()]
+    schema = {
+        "type": pl.String,
+        "series": pl.Int64,
+        "rows": pl.Int64,
+        "weight": pl.Int64,
+        "seconds": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema)

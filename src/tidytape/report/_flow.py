@@ -1,0 +1,89 @@
+"""The section about flow: who crossed the spread, who was liquidated, and what open interest says of it."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidytape import plot
+from tidytape.analytics import flow
+from tidytape.report._answers import MARKET, Answers, Points
+from tidytape.report._overview import name_of
+from tidytape.report._section import Picture, Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["flows"]
+
+
+def flows(answers: Answers, timezone: str) -> Section | None:
+    """Return delta and liquidations of every market."""
+    sides, liquidated = answers.points("TRADE_AGG"), answers.points("LIQUIDATION_AGG")
+    if sides is None and liquidated is None:
+        return None
+    section = Section(
+        reading="Buyers who pay the ask and do not lift the price meet somebody who sells all of it: watch where the "
+        "cumulative delta and the price part.",
+        rule="Delta is the volume of aggressive buys less that of aggressive sells; the imbalance is delta over their "
+        "sum. BUY liquidations are longs. Feeds show some liquidations only, so their totals are lower bounds.",
+        entries=tuple(entry for one in (sides, liquidated) if one for entry in one.entries),
+    )
+    if sides is not None:
+        section.parts.append(
+            table(
+                flow.delta(sides.frame)
+                .group_by(MARKET)
+                .agg(pl.col("buy_volume", "sell_volume", "delta").sum())
+                .with_columns(imbalance=pl.col("delta") / (pl.col("buy_volume") + pl.col("sell_volume")))
+                .sort(MARKET),
+                {
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "buy_volume": Shown("Bought", "amount", "coin"),
+                    "sell_volume": Shown("Sold", "amount", "coin"),
+                    "delta": Shown("Delta", "amount", "coin"),
+                    "imbalance": Shown("Imbalance", "percent"),
+                },
+                "One row per market, over the whole window.",
+            )
+        )
+    interest, candles = answers.points("OPEN_INTEREST_AGG"), answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    if interest is not None:
+        section.parts.append(_open_interest(interest, candles, timezone))
+        section.entries += interest.entries
+    if liquidated is not None:
+        section.parts.append(
+            table(
+                flow.liquidation_imbalance(liquidated.frame, interval="1d").sort(*MARKET, "timestamp"),
+                {
+                    "timestamp": Shown("Day", "date", "UTC"),
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "long_liquidations": Shown("Longs liquidated", "amount", "coin"),
+                    "short_liquidations": Shown("Shorts liquidated", "amount", "coin"),
+                    "liquidation_imbalance": Shown("Imbalance", "percent"),
+                },
+                "One row per market and day with liquidations.",
+            )
+        )
+    return section
+
+
+def _open_interest(interest: Points, candles: Points | None, timezone: str) -> Picture:
+    """Return the open interest of the largest market, with the price where the tape has it at the same interval."""
+    last = interest.frame.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
+    market = {name: last[name][0] for name in MARKET}
+    prices = candles.of(**market) if candles is not None and candles.interval == interest.interval else None
+    has_prices = prices is not None and not prices.is_empty()
+
+    def draw(figure: Figure) -> None:
+        axes = (
+            figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 2))
+            if has_prices
+            else figure.add_subplot()
+        )
+        plot.open_interest(
+            interest.of(**market), candles=prices if has_prices else None, axes=axes, timezone=timezone
+        )
+
+    text = f"Open interest of {name_of(market)}, and which positions were opened or closed in each interval."
+    return Picture(draw, text, 6.0 if has_prices else 3.6)

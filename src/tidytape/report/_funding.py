@@ -1,0 +1,91 @@
+"""The section about funding: who pays whom, and how much of open interest that covers."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidytape import plot
+from tidytape.analytics import funding
+from tidytape.report._answers import MARKET, Answers, Points
+from tidytape.report._section import Picture, Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["fundings"]
+
+_EIGHT_HOURS = "8h"  # what the service brings rates to unless a query asks for something else
+
+
+def fundings(answers: Answers, timezone: str) -> Section | None:
+    """Return funding rates per year, and their mean by open interest."""
+    rates, interest = answers.points("FUNDING_RATE_AGG"), answers.points("OPEN_INTEREST_AGG")
+    if rates is None:
+        return None
+    coin = rates.coin
+    of_coin = rates.frame.filter(coin=coin)
+    weights = None if interest is None else interest.frame.filter(coin=coin)
+
+    over = _interval(rates)
+
+    def draw(figure: Figure) -> None:
+        ax = figure.add_subplot()
+        plot.funding(of_coin, open_interest=weights, funding_interval=over, ax=ax, timezone=timezone)
+
+    return Section(
+        reading="A positive rate means that longs pay shorts. Who is short where the rate is high and long where it is "
+        "low earns the difference, before costs.",
+        rule="Rates per year are simple: the rate times the settlements in 365 days. The mean of all markets is "
+        "weighted by open interest, and covers the share of open interest that has a rate at that time.",
+        parts=[
+            Picture(draw, f"Funding of {coin} per year: settled rates solid, predicted ones dashed.", 4.0),
+            table(
+                _summary(rates, interest),
+                {
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "last": Shown("Last rate", "percent", "per year"),
+                    "predicted": Shown("Predicted", "percent", "per year"),
+                    "mean": Shown("Mean rate", "percent", "per year"),
+                    "lowest": Shown("Lowest", "percent", "per year"),
+                    "highest": Shown("Highest", "percent", "per year"),
+                    "open_interest": Shown("Open interest", "amount", "coin"),
+                },
+                "One row per market; the rates of the window, highest mean first.",
+            ),
+        ],
+        entries=rates.entries + (interest.entries if interest else ()),
+    )
+
+
+def _interval(rates: Points) -> str:
+    """Return the time that the rates are of."""
+    return f"{rates.query.funding_interval // 1000}s" if rates.query.funding_interval else _EIGHT_HOURS
+
+
+def yearly(rates: Points) -> pl.DataFrame:
+    """Return the rates with ``apr`` and ``predicted_apr``. [1 per year]"""
+    over = _interval(rates)
+    frame = funding.annualized(rates.frame, funding_interval=over)
+    predicted = funding.annualized(rates.frame, rate="predicted_close", funding_interval=over)
+    return frame.with_columns(predicted["apr"].alias("predicted_apr"))
+
+
+def _summary(rates: Points, interest: Points | None) -> pl.DataFrame:
+    held = (
+        rates.frame.select(MARKET).unique().with_columns(open_interest=pl.lit(None, pl.Float64))
+        if interest is None
+        else interest.frame.group_by(MARKET, maintain_order=True).agg(open_interest=pl.col("close").last())
+    )
+    return (
+        yearly(rates)
+        .group_by(MARKET, maintain_order=True)
+        .agg(
+            last=pl.col("apr").last(),
+            predicted=pl.col("predicted_apr").last(),
+            mean=pl.col("apr").mean(),
+            lowest=pl.col("apr").min(),
+            highest=pl.col("apr").max(),
+        )
+        .join(held, on=MARKET, how="left")
+        .sort("mean", *MARKET, descending=[True, False, False], nulls_last=True)
+    )

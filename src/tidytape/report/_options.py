@@ -1,0 +1,83 @@
+"""The section about options: at what volatility they trade, by strike and by time to expiry."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidytape import plot
+from tidytape.analytics import options
+from tidytape.report._answers import Answers
+from tidytape.report._overview import name_of
+from tidytape.report._section import Picture, Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["chains"]
+
+
+def chains(answers: Answers, timezone: str) -> Section | None:
+    """Return smile and term structure of the newest chain on the tape."""
+    quotes = answers.events("option_quotes")
+    if quotes is None:
+        return None
+    frame, entries = quotes
+    coin = frame["coin"].mode().sort()[0]
+    chain = frame.filter(pl.col("coin") == coin, pl.col("timestamp") == pl.col("timestamp").max())
+    points = options.butterfly(options.risk_reversal(options.delta_points(chain)))
+    fits = options.svi(chain)
+    at = max(chain["timestamp"])
+
+    def smile(figure: Figure) -> None:
+        plot.smile(chain, curves=options.smile(fits), ax=figure.add_subplot())
+
+    def structure(figure: Figure) -> None:
+        plot.term_structure(options.term_structure(points), ax=figure.add_subplot(), timezone=timezone)
+
+    summaries = answers.points("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG")
+    skews = answers.points("SKEW_OPTION_SUMMARY_AGG")
+    through_time: list[Picture] = []
+    if summaries is not None:
+        entries += summaries.entries
+        of_atm = summaries.of(**summaries.largest)
+
+        def volatility(figure: Figure) -> None:
+            plot.volatility(of_atm, ax=figure.add_subplot(), timezone=timezone)
+
+        through_time.append(Picture(volatility, f"{name_of(summaries.largest)}: volatility by tenor.", 3.6))
+    if skews is not None:
+        entries += skews.entries
+        of_skew = skews.of(**skews.largest)
+
+        def skew(figure: Figure) -> None:
+            plot.skew(of_skew, ax=figure.add_subplot(), timezone=timezone)
+
+        through_time.append(Picture(skew, f"{name_of(skews.largest)}: skew by tenor.", 3.6))
+    return Section(
+        reading="A negative risk reversal means that puts are dearer than calls: protection is in demand. "
+        "A term structure that falls with time says that the market expects the near future to be the wilder one.",
+        rule="Volatilities are in percent per year. Points at 25 delta are interpolated between the quotes of an "
+        "expiry; nothing is extrapolated. The risk reversal is the call less the put, the butterfly the mean of both "
+        "less the money. Curves are raw SVI fits.",
+        parts=[
+            Picture(
+                smile, f"Volatility by strike of {coin} at {at:%Y-%m-%d %H:%M} UTC, a colour per expiry.", 4.4
+            ),
+            Picture(structure, f"Volatility at the money of {coin} by days to expiry.", 3.6),
+            table(
+                points.sort("days"),
+                {
+                    "expiry": Shown("Expiry", "date"),
+                    "days": Shown("Days", "amount"),
+                    "forward": Shown("Forward", "number", "quote per coin"),
+                    "iv_atm": Shown("At the money", "points", "%"),
+                    "iv_25p": Shown("25-delta put", "points", "%"),
+                    "iv_25c": Shown("25-delta call", "points", "%"),
+                    "rr25_call_minus_put": Shown("Risk reversal", "points", "%"),
+                    "bf25": Shown("Butterfly", "points", "%"),
+                },
+                f"One row per expiry of {coin}.",
+            ),
+            *through_time,
+        ],
+        entries=entries,
+    )

@@ -1,0 +1,107 @@
+"""The first section: what every market did."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidytape import plot
+from tidytape.analytics import cross, options, quality
+from tidytape.report._answers import MARKET, Answers, Points
+from tidytape.report._section import Picture, Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["name_of", "overview"]
+
+_TRADED = ["SPOT", "PERPETUAL"]  # whose prices are those of the coin
+
+
+def overview(answers: Answers, timezone: str) -> Section | None:
+    """Return candles of the largest market, and one row per market."""
+    candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    if candles is None:
+        return None
+    largest, coin = candles.largest, candles.coin
+    of_coin = candles.frame.filter(pl.col("coin") == coin, pl.col("category").is_in(_TRADED))
+
+    def draw(figure: Figure) -> None:
+        plot.candles(candles.of(**largest), ax=figure.add_subplot(), timezone=timezone)
+
+    def apart(figure: Figure) -> None:
+        plot.premium(cross.premium(of_coin), ax=figure.add_subplot(), timezone=timezone)
+
+    def shares(figure: Figure) -> None:
+        hourly = of_coin.with_columns(pl.col("volume") * pl.col("close"))
+        plot.market_share(
+            cross.market_share(hourly, amount="volume"),
+            amount="volume in the quote",
+            ax=figure.add_subplot(),
+            timezone=timezone,
+        )
+
+    across = [
+        Picture(apart, f"How much dearer {coin} is on each exchange than the median of all.", 3.6),
+        Picture(shares, f"Shares in the traded volume of {coin}.", 3.6),
+    ]
+
+    return Section(
+        reading="Compare the change of a market with its volatility: a change of less than one day's volatility is "
+        "nothing unusual.",
+        rule=f"Candles of {candles.interval}. Change is the last close over the first open, less 1. Volatility is "
+        "close to close over the last day of candles, per year of 365 days. Held is the share of the intervals with a "
+        "candle, from the first to the last candle of all markets; a market that closes at night holds fewer.",
+        parts=[
+            Picture(
+                draw,
+                f"{name_of(largest)}, the market that traded most, in candles of {candles.interval}.",
+                4.4,
+            ),
+            table(
+                _summary(candles),
+                {
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "open": Shown("First", "number"),
+                    "close": Shown("Last", "number"),
+                    "change": Shown("Change", "percent"),
+                    "low": Shown("Low", "number"),
+                    "high": Shown("High", "number"),
+                    "volume": Shown("Volume", "amount", "coin"),
+                    "realized_volatility": Shown("Volatility", "points", "per year"),
+                    "completeness": Shown("Held", "percent"),
+                },
+                "One row per market. Prices are in the quote of the market.",
+            ),
+            *(across if of_coin.select(MARKET).n_unique() > 1 else []),
+        ],
+        entries=candles.entries,
+    )
+
+
+def name_of(market: dict[str, str]) -> str:
+    """Return a market as people name it."""
+    return " ".join(market.values())
+
+
+def _summary(candles: Points) -> pl.DataFrame:
+    frame = candles.frame
+    first, last = candles.window
+    held = quality.completeness(frame, start=first, end=last + candles.length)
+    day = max(timedelta(days=1) // candles.length, 2)
+    volatility = options.realized_volatility(frame, window=day).group_by(MARKET, maintain_order=True).last()
+    return (
+        frame.group_by(MARKET, maintain_order=True)
+        .agg(
+            pl.col("open").first(),
+            pl.col("close").last(),
+            pl.col("low").min(),
+            pl.col("high").max(),
+            pl.col("volume").sum(),
+        )
+        .with_columns(change=pl.col("close") / pl.col("open") - 1)
+        .join(held.select(*MARKET, "completeness"), on=MARKET, how="left")
+        .join(volatility.select(*MARKET, "realized_volatility"), on=MARKET, how="left")
+        .sort(MARKET)
+    )

@@ -1,0 +1,108 @@
+"""The page of a report: one file of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from tidytape._version import __version__
+from tidytape.report._answers import Answers, numbers
+from tidytape.report._section import Picture, Section
+
+__all__ = ["page"]
+
+_DRAWN_BY = ("polars", "numpy", "matplotlib", "great-tables")
+
+
+def page(
+    answers: Answers, sections: Mapping[str, Section], *, left_out: Sequence[str], title: str, timezone: str
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    answers : Answers
+        What the sections were made of.
+    sections : mapping of str to Section
+        By their titles.
+    left_out : sequence of str
+        Titles of the sections that the tape has no answers for.
+    title : str
+    timezone : str
+        The time zone of the pictures.
+
+    Returns
+    -------
+    str
+        HTML. The same answers give the same text.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("tidytape.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["picture"] = lambda part: isinstance(part, Picture)
+    environment.filters["markup"] = Markup
+    return environment.get_template("page.html").render(
+        title=title,
+        sections=sections,
+        numbers=numbers,
+        is_simulated=_is_simulated(answers),
+        left_out=left_out,
+        manifest=_manifest(answers),
+        facts=_facts(answers, timezone),
+    )
+
+
+def _is_simulated(answers: Answers) -> bool:
+    """Return whether an answer is about the demo's exchanges."""
+    asked = (value for entry in answers.contents.answers for _, value in entry.ask.get("params") or ())
+    return any(str(value).startswith("DEMO_") for value in asked)
+
+
+def _facts(answers: Answers, timezone: str) -> Mapping[str, str]:
+    head, contents = answers.contents.head, answers.contents
+    study = head.get("study") or {}
+    about = study.get("about") or {}
+    recorded_by = head.get("versions") or {}
+    facts: dict[str, Any] = {
+        "Recorded": head.get("created", "not known"),
+        "Asked of": contents.service,
+        "Commit of the study": study.get("commit") or "not in a git repository",
+        **{str(name).capitalize(): value for name, value in about.items()},
+        "Time zone": timezone,
+        "Recorded with": _list(recorded_by),
+        "Drawn with": _list(
+            {"tidytape": __version__, "python": platform.python_version()}
+            | {name: version(name) for name in _DRAWN_BY}
+        ),
+        "SHA-256 of the tape": answers.sha256,
+    }
+    return {name: str(value) for name, value in facts.items()}
+
+
+def _list(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in versions.items())
+
+
+def _manifest(answers: Answers) -> list[dict[str, Any]]:
+    """Return one row per entry of the tape."""
+    return [
+        {
+            "number": entry.number,
+            "asked": answers.described(entry),
+            "rows": "" if entry.rows is None else f"{entry.rows:,}",
+            "weight": entry.told.get("weight", ""),
+            "at": entry.at,
+            "hash": entry.hash,
+            "is_used": entry.number in answers.used,
+        }
+        for entry in answers.contents.answers
+    ]

@@ -1,0 +1,84 @@
+"""The section about profiles: where the volume traded and where the time was spent."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from tidytape import plot
+from tidytape.analytics import profile
+from tidytape.report._answers import MARKET, Answers
+from tidytape.report._overview import name_of
+from tidytape.report._section import Picture, Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["profiles"]
+
+
+def profiles(answers: Answers, timezone: str) -> Section | None:
+    """Return the last session's profile beside its candles, and the value area of every session."""
+    levels = answers.points("VOLUME_PROFILE_AGG")
+    if levels is None:
+        return None
+    candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    section = Section(
+        reading="A price outside of the value area of the session before is one that few accepted then: it either "
+        "returns, or value moves there.",
+        rule="The value area holds 70 % of the volume around the point of control, grown by the larger of the next two "
+        "rows above or below (rule two_row).",
+        entries=levels.entries + (candles.entries if candles else ()),
+    )
+    market = (candles or levels).largest
+    of_market = levels.of(**market)
+    if candles is not None and of_market.height:
+        last = max(of_market["timestamp"])
+        bars = candles.of(**market).filter(
+            pl.col("timestamp").is_between(last, last + levels.length, closed="left")
+        )
+
+        def draw(figure: Figure) -> None:
+            plot.candles_with_profile(
+                bars,
+                of_market.filter(pl.col("timestamp") == last),
+                axes=plot.panels(figure),
+                timezone=timezone,
+            )
+
+        section.parts.append(
+            Picture(
+                draw, f"The last session of {name_of(market)}, and the volume at each of its prices.", 5.4
+            )
+        )
+    sessions = answers.points("TPO_AGG")
+    touched = None if sessions is None else sessions.of(**market)
+    if sessions is not None and touched is not None and touched.height:
+        section.entries += sessions.entries
+
+        def blocks(figure: Figure) -> None:
+            plot.market_profile(touched, ax=figure.add_subplot(), timezone=timezone)
+
+        section.parts.append(
+            Picture(
+                blocks,
+                f"Market profiles of {name_of(market)}: how long the price was where. The bar at the left of a session "
+                "is its initial balance; the line of a point of control ends where the price came back to it.",
+                5.0,
+            )
+        )
+    areas = profile.value_area(levels.frame)
+    section.parts.append(
+        table(
+            areas.sort(*MARKET, "timestamp"),
+            {
+                "timestamp": Shown("Session", "time", "UTC"),
+                "exchange": Shown("Exchange"),
+                "raw_symbol": Shown("Symbol"),
+                "val": Shown("Value area low", "number"),
+                "poc": Shown("Point of control", "number"),
+                "vah": Shown("Value area high", "number"),
+                "value_area_share": Shown("Held by it", "percent", "of the volume"),
+            },
+            f"One row per market and session of {levels.interval}. Prices are in the quote of the market.",
+        )
+    )
+    return section

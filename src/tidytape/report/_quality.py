@@ -1,0 +1,79 @@
+"""The section about data quality: what is missing, and what cannot be right."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tidytape.analytics import quality
+from tidytape.report._answers import MARKET, Answers
+from tidytape.report._section import Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["qualities"]
+
+_CHECKED = ("TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")
+
+
+def qualities(answers: Answers, timezone: str) -> Section | None:
+    """Return gaps and findings of the types that have a row per interval."""
+    checked = {name: points for name in _CHECKED if (points := answers.points(name))}
+    if not checked:
+        return None
+    gaps = [
+        quality.gaps(points.frame).with_columns(type=pl.lit(name))
+        for name, points in checked.items()
+        if name != "BLOCK_BOOK_SNAPSHOT_AGG"
+    ]
+    columns = ["type", *MARKET]
+    missing = pl.concat([gap.select(*columns, "start", "end", "missing") for gap in gaps] or [_NO_GAPS])
+    audits = [quality.audit(points.frame).with_columns(type=pl.lit(name)) for name, points in checked.items()]
+    findings = pl.concat(
+        [one.select(*columns, "finding", "severity", "count", "first", "last") for one in audits]
+    )
+    return Section(
+        reading="A gap in open interest, funding or books is a recording that stopped. One in candles may also be a "
+        "market in which nobody traded.",
+        rule="A gap is a run of intervals without a row between the first and the last row of its series. Findings are "
+        "those of quality.audit with its usual thresholds.",
+        parts=[
+            table(
+                missing.sort("missing", *columns, descending=[True, False, False, False]),
+                {
+                    "type": Shown("Type"),
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "start": Shown("From", "time", "UTC"),
+                    "end": Shown("To", "time", "UTC"),
+                    "missing": Shown("Missing", "count", "intervals"),
+                },
+                "One row per gap, longest first." if missing.height else "No series has a gap.",
+            ),
+            table(
+                findings.sort("severity", *columns),
+                {
+                    "severity": Shown("Severity"),
+                    "finding": Shown("Finding"),
+                    "type": Shown("Type"),
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "count": Shown("Rows", "count"),
+                    "first": Shown("First", "time", "UTC"),
+                    "last": Shown("Last", "time", "UTC"),
+                },
+                "One row per finding and series." if findings.height else "The audit found nothing.",
+            ),
+        ],
+        entries=tuple(entry for points in checked.values() for entry in points.entries),
+    )
+
+
+_NO_GAPS = pl.DataFrame(
+    schema={
+        "type": pl.String,
+        "exchange": pl.String,
+        "raw_symbol": pl.String,
+        "start": pl.Datetime("ns", "UTC"),
+        "end": pl.Datetime("ns", "UTC"),
+        "missing": pl.Int64,
+    }
+)

@@ -1,0 +1,202 @@
+"""Ask for what a report of some markets shows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tidytape.catalogue import Interval
+from tidytape.client import Client
+from tidytape.errors import EmptyAnswerWarning, QueryError
+from tidytape.query.values import TimeLike, epoch_seconds, written_time
+from tidytape.times import interval_of
+
+__all__ = ["record"]
+
+_CANDLES = 600  # the most per market: a picture shows no more [rows]
+_COLUMNS = 300  # of a heatmap, the most
+_DAYS = 3
+_HOUR = 3_600
+_CANDLE = "TRADE_SIDE_AGNOSTIC_AGG"
+
+
+def record(
+    client: Client[Any],
+    tape: str | os.PathLike[str],
+    /,
+    *,
+    start: TimeLike | None = None,
+    end: TimeLike | None = None,
+    exchange: str | Sequence[str] | None = None,
+    coin: str | Sequence[str] | None = None,
+    interval: str | None = None,
+    overwrite: bool = False,
+    about: Mapping[str, Any] | None = None,
+    step: Callable[[str], object] = lambda name: None,
+) -> Path:
+    """Ask a client for what a report of its markets shows, and keep the answers on a tape.
+
+    Parameters
+    ----------
+    client : Client
+        Of a service, of a lake, or of the demo. A client of a lake also gives option chains.
+    tape : path
+        The folder of the tape.
+    start, end : time, optional
+        The window; ``start`` is inclusive, ``end`` exclusive. Without them the last three days of what is held.
+    exchange, coin : str or list of str, optional
+        Only markets of these. All that the client lists otherwise. Profiles, books and options are of one coin: the
+        first of ``coin``, or that which traded most.
+    interval : str, optional
+        Interval of the candles; without it the shortest that makes at most 600 of the window.
+    overwrite : bool
+        Whether a tape that is there is replaced.
+    about : mapping, optional
+        Facts of the study for the manifest, such as ``{"seed": 7}``.
+    step : callable, optional
+        Is called with the name of each step before it begins, e.g. to show progress.
+
+    Returns
+    -------
+    pathlib.Path
+        The tape.
+
+    Raises
+    ------
+    QueryError
+        If an argument is not as listed, or no market of that kind has candles.
+    TidytapeError
+        As for the methods of the client.
+    """
+    exchanges, coins = _many(exchange), _many(coin)
+    with client.record(tape, overwrite=overwrite, about=about), warnings.catch_warnings():
+        # A market without liquidations is nothing to warn of: the report says what it does not have.
+        warnings.simplefilter("ignore", EmptyAnswerWarning)
+        held = _held(client, exchanges, coins)
+        window = _window(held, start, end)
+        _Asking(client, held, window, coins, step).all(interval or _shortest(window, _CANDLES))
+    return Path(tape)
+
+
+def _many(names: str | Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or [])
+
+
+def _held(client: Client[Any], exchanges: list[str], coins: list[str]) -> pl.DataFrame:
+    """Return what the client holds of the markets that were asked for; raise where none of them has candles."""
+    held = pl.DataFrame(client.describe(exchange=exchanges or None, coin=coins or None))
+    if held.filter(type=_CANDLE).is_empty():
+        expected = "an exchange and a coin that have candles"
+        raise QueryError(
+            "exchange" if exchanges else "coin", got=exchanges or coins or None, expected=expected
+        )
+    return held
+
+
+def _window(held: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) -> tuple[int, int]:
+    """Return the window. [s since the epoch]"""
+    if end is None:
+        last = held.filter(type=_CANDLE)["last_timestamp"].max()
+        if not isinstance(last, datetime):
+            raise QueryError("end", got=None, expected="a time, for the service does not say what it holds")
+        # To the end of the hour, so that a whole number of intervals lies in the window.
+        until = (int(last.timestamp()) // _HOUR + 1) * _HOUR
+    else:
+        until = epoch_seconds(end, "end")
+    since = until - _DAYS * 86_400 if start is None else epoch_seconds(start, "start")
+    if since >= until:
+        raise QueryError("end", got=written_time(until), expected=f"a time after {written_time(since)}")
+    return since, until
+
+
+def _shortest(window: tuple[int, int], most: int) -> str:
+    """Return the shortest interval that cuts a window into at most so many."""
+    seconds = window[1] - window[0]
+    fits = [one for one in Interval if seconds <= most * one.seconds]
+    return min(fits or [Interval.WEEK], key=lambda one: one.seconds).alias
+
+
+class _Asking:
+    """The questions of a report, in the order of its sections."""
+
+    def __init__(
+        self,
+        client: Client[Any],
+        held: pl.DataFrame,
+        window: tuple[int, int],
+        coins: list[str],
+        step: Callable[[str], object],
+    ) -> None:
+        self._client, self._held, self._coins, self._step = client, held, coins, step
+        self._start, self._end = window
+
+    def all(self, interval: str) -> None:
+        """Ask every question."""
+        client, window = self._client, (self._start, self._end)
+        hours = max(interval, "1h", key=lambda alias: interval_of(alias).seconds)
+        self._step("candles")
+        candles = self._asked(_CANDLE, client.candles, interval=interval)
+        coin = self._coins[0] if self._coins else _traded_most(candles)
+        self._step("buys and sells")
+        self._asked("TRADE_AGG", client.candles, interval=interval, by_side=True)
+        self._step("profiles")
+        self._asked("VOLUME_PROFILE_AGG", client.volume_profile, coin=coin, interval="1d")
+        self._asked("TPO_AGG", client.tpo, coin=coin, interval="1d", session="daily")
+        self._step("open interest and funding")
+        self._asked("OPEN_INTEREST_AGG", client.open_interest, interval=interval)
+        self._asked("FUNDING_RATE_AGG", client.funding, interval=hours)
+        self._step("liquidations")
+        self._asked("LIQUIDATION_AGG", client.liquidations, interval=interval)
+        columns = _shortest(window, _COLUMNS)
+        self._asked("VENUEX_LIQUIDATION_AGG", client.liquidation_heatmap, coin=coin, interval=columns)
+        self._step("order books")
+        self._asked("BLOCK_BOOK_SNAPSHOT_AGG", client.book_heatmap, coin=coin, interval=columns)
+        self._step("options")
+        self._summaries("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", client.implied_volatility, coin, hours)
+        self._summaries("SKEW_OPTION_SUMMARY_AGG", client.skew, coin, hours)
+        if self._has("option_quotes", coin):
+            # Quotes come by the hour or more often; the newest chain is what the report shows.
+            client.events(
+                "option_quotes", coin=coin, start=max(self._start, self._end - _HOUR), end=self._end
+            )
+
+    def _asked(
+        self, data_type: str, method: Callable[..., Any], *, coin: str | None = None, **options: Any
+    ) -> pl.DataFrame:
+        """Ask for the points of every market that has the type."""
+        held = self._held.filter(type=data_type).drop_nulls("coin")
+        if coin is not None:
+            held = held.filter(coin=coin)
+        if held.is_empty():
+            return held
+        names = {name: held[name].cast(pl.String).unique().sort().to_list() for name in ("exchange", "coin")}
+        return pl.DataFrame(method(**names, start=self._start, end=self._end, **options))
+
+    def _summaries(self, data_type: str, method: Callable[..., Any], coin: str, interval: str) -> None:
+        """Ask for option summaries, which take one market and one tenor each."""
+        markets = self._client.markets(type=data_type, coin=coin)
+        known = pl.DataFrame(markets).filter(
+            pl.col("exchange").is_in(self._held["exchange"].unique().implode())
+        )
+        for exchange, symbol, tenor in (
+            known.select("exchange", "raw_symbol", "tenor").sort(pl.all()).iter_rows()
+        ):
+            method(
+                exchange=exchange, coin=coin, raw_symbol=symbol, tenor=tenor, interval=interval,
+                start=self._start, end=self._end,
+            )  # fmt: skip
+
+    def _has(self, table: str, coin: str) -> bool:
+        of_table = pl.col("tables").str.contains(table, literal=True)
+        return self._client.has_lake and not self._held.filter(of_table, coin=coin).is_empty()
+
+
+def _traded_most(candles: pl.DataFrame) -> str:
+    by_coin = candles.group_by("coin").agg(amount=(pl.col("volume") * pl.col("close")).sum())
+    return str(by_coin.sort("amount", "coin", descending=[True, False])["coin"][0])

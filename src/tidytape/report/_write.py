@@ -1,0 +1,90 @@
+"""Write the report of a tape."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+
+from tidytape.errors import QueryError, TapeError
+from tidytape.report._answers import Answers
+from tidytape.report._depth import depths
+from tidytape.report._flow import flows
+from tidytape.report._funding import fundings
+from tidytape.report._options import chains
+from tidytape.report._overview import overview
+from tidytape.report._page import page
+from tidytape.report._profiles import profiles
+from tidytape.report._quality import qualities
+from tidytape.report._section import Section
+
+__all__ = ["write"]
+
+_SECTIONS: dict[str, Callable[[Answers, str], Section | None]] = {
+    "Markets": overview,
+    "Profiles": profiles,
+    "Flow": flows,
+    "Funding": fundings,
+    "Options": chains,
+    "Depth": depths,
+    "Data quality": qualities,
+}
+
+
+def write(
+    tape: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    /,
+    *,
+    title: str = "Market report",
+    timezone: str = "UTC",
+) -> Path:
+    """Write the report of a tape: one HTML file that needs nothing else, no network and no other file.
+
+    Parameters
+    ----------
+    tape : path
+        A whole tape, of `record` or of a study.
+    out : path
+        The file. It is replaced where it is there.
+    title : str
+        What stands above the report.
+    timezone : str
+        Time zone of the pictures. Tables are in UTC.
+
+    Returns
+    -------
+    pathlib.Path
+        The file. The same tape, title and zone give the same bytes with the same versions of the libraries.
+
+    Raises
+    ------
+    TapeError
+        If the tape cannot be read, is not whole, or has nothing that a report shows.
+    QueryError
+        If the folder of ``out`` is not there, or the zone is not known.
+
+    Notes
+    -----
+    A section is about the data types that the tape has. Answers to queries that differ only in their markets and
+    windows are drawn together. Where a study asked for a type in several forms, the one with the most rows is drawn,
+    and the manifest says which were not. Answers of groups of exchanges are not drawn.
+    """
+    path = Path(out)
+    if path.is_dir() or not path.parent.is_dir():
+        raise QueryError("out", got=str(path), expected="a file in a folder that exists")
+    answers = Answers(Path(tape))
+    # A user's own style would make another picture of the same tape.
+    with mpl.rc_context(mpl.rcParamsDefault):
+        built = {name: build(answers, timezone) for name, build in _SECTIONS.items()}
+        sections = {name: section for name, section in built.items() if section is not None}
+        if not sections:
+            raise TapeError(f"{tape} has no answer that a report shows", path=str(tape))
+        left_out = [name for name, section in built.items() if section is None]
+        text = page(answers, sections, left_out=left_out, title=title, timezone=timezone)
+    unfinished = path.with_name(f".{path.name}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+    return path

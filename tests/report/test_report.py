@@ -1,0 +1,229 @@
+"""Reports: the same bytes from the same tape, nothing from outside, and the numbers of the analytics."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib as mpl
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import tidytape
+from page_reader import CHROMIUM, DRIVER, browser
+from tidytape import report
+from tidytape.analytics import profile
+from tidytape.cli import app
+from tidytape.errors import QueryError, TapeError
+
+DAY = {"start": "2024-08-08", "end": "2024-08-09"}
+SECTIONS = ["Markets", "Profiles", "Flow", "Funding", "Options", "Depth", "Data quality", "Manifest"]
+
+
+class Page(HTMLParser):
+    """What a page says: headings, cells of tables, and every address in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.headings: list[str] = []
+        self.cells: list[str] = []
+        self.addresses: list[str] = []
+        self.images: list[str] = []
+        self._open: list[str] = []
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.addresses += [value for name, value in attrs if name in {"src", "href"} and value]
+        if tag == "img":
+            self.images.append(given["alt"] or "")
+        if tag not in {"meta", "img", "br", "link"}:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "h2":
+            self.headings.append(data)
+        if self._open and self._open[-1] == "td":
+            self.cells.append(data)
+
+
+@pytest.fixture(scope="module")
+def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    with tidytape.Client.demo() as client:
+        return report.record(client, folder / "market.tape", coin="BTC", about={"seed": 7}, **DAY)
+
+
+@pytest.fixture(scope="module")
+def page(tape: Path) -> Page:
+    return Page(report.write(tape, tape.parent / "report.html"))
+
+
+def test_every_section_stands_on_the_page_with_a_picture_or_a_table(page: Page) -> None:
+    assert page.headings == SECTIONS
+    assert len(page.images) >= len(SECTIONS) - 2
+    assert all(text.endswith(".") for text in page.images)
+
+
+def test_the_page_needs_nothing_from_outside(page: Page) -> None:
+    assert all(address.startswith(("data:", "#")) for address in page.addresses)
+    assert not re.findall(r"url\(|@import|<script|<link", page.text)
+    assert len(page.text) < 3_000_000
+
+
+def test_the_same_tape_gives_the_same_bytes_elsewhere_and_later(
+    tape: Path, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = shutil.copytree(tape, tmp_path / "elsewhere.tape")
+    monkeypatch.chdir(tmp_path)
+    with mpl.rc_context(
+        {"axes.facecolor": "black", "figure.dpi": 30}
+    ):  # the user's own style has no part in it
+        again = report.write(moved, "report.html")
+        assert mpl.rcParams["figure.dpi"] == 30
+    assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(page.text.encode()).digest()
+
+
+def test_the_value_area_is_that_of_the_analytics(tape: Path, page: Page) -> None:
+    with tidytape.Client.replay(tape) as client:
+        exchanges = sorted(set(client.describe(coin="BTC").filter(type="VOLUME_PROFILE_AGG")["exchange"]))
+        levels = client.volume_profile(exchange=exchanges, coin="BTC", interval="1d", **DAY)
+    area = profile.value_area(levels).filter(exchange="DEMO_SPOT", raw_symbol="BTCUSDT").row(0, named=True)
+    at = page.cells.index("2024-08-08 00:00")
+    rows = [page.cells[index : index + 7] for index in range(at, len(page.cells))]
+    (row,) = [one for one in rows if one[0] == "2024-08-08 00:00" and one[1:3] == ["DEMO_SPOT", "BTCUSDT"]][
+        :1
+    ]
+    shown = [float(cell.replace(",", "")) for cell in row[3:6]]
+    assert shown == pytest.approx([area["val"], area["poc"], area["vah"]], rel=1e-5)
+
+
+def test_the_manifest_has_every_answer_and_what_is_known_of_the_study(tape: Path, page: Page) -> None:
+    entries = tidytape.client.tape.entries(tape)
+    assert all(entry.hash in page.text for entry in entries)
+    assert "<dt>Seed</dt><dd>7</dd>" in page.text
+    assert "Simulated data" in page.text
+
+
+def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path: Path) -> None:
+    asked = {"exchange": "DEMO_SPOT", "coin": "BTC", **DAY}
+    with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
+        client.candles(interval="4h", **asked)
+        client.candles(interval="1h", **asked)
+        client.markets()
+    written = Page(report.write(tmp_path / "study.tape", tmp_path / "study.html", title="A <study>"))
+    assert written.headings == ["Markets", "Data quality", "Manifest"]
+    assert "A &lt;study&gt;" in written.text
+    assert "candles of 1h" in written.text  # those with the most rows
+    assert written.text.count("(not drawn)") == 2
+    assert "Profiles, Flow, Funding, Options, Depth" in written.text  # and says which it has not
+
+
+def test_answers_that_overlap_are_drawn_once(tmp_path: Path) -> None:
+    asked = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h"}
+    with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
+        client.candles(start="2024-08-07", end="2024-08-08T12:00", **asked)
+        client.candles(start="2024-08-08", end="2024-08-09", **asked)
+    answers = report._answers.Answers(tmp_path / "study.tape")
+    points = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    assert points is not None
+    assert points.frame.height == 48
+    assert points.frame["timestamp"].is_unique().all()
+    assert points.entries == (1, 2)
+
+
+def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_path: Path) -> None:
+    with tidytape.Client.demo() as client, client.record(tmp_path / "empty.tape"):
+        client.coins()
+    out = tmp_path / "report.html"
+    with pytest.raises(TapeError, match="has no answer that a report shows"):
+        report.write(tmp_path / "empty.tape", out)
+    with pytest.raises(TapeError, match="cannot be read"):
+        report.write(tmp_path / "absent.tape", out)
+    with pytest.raises(QueryError, match="a file in a folder that exists"):
+        report.write(tape, tmp_path / "absent" / "report.html")
+    with pytest.raises(QueryError, match="timezone"):
+        report.write(tape, out, timezone="Mars/Olympus")
+    damaged = shutil.copytree(tape, tmp_path / "damaged.tape")
+    manifest = damaged / "manifest.jsonl"
+    manifest.write_bytes(manifest.read_bytes()[:-200])
+    with pytest.raises(TapeError, match="a tape that is whole"):
+        report.write(damaged, out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "parameter"),
+    [
+        ({"start": "2024-08-09", "end": "2024-08-08"}, "end"),
+        ({"exchange": "NOWHERE"}, "exchange"),
+        ({"coin": "NOTHING"}, "coin"),
+        ({"interval": "7m"}, "interval"),
+    ],
+)
+def test_a_recording_that_cannot_be_right_is_refused(
+    tmp_path: Path, asked: dict[str, str], parameter: str
+) -> None:
+    with tidytape.Client.demo() as client, pytest.raises(QueryError) as raised:
+        report.record(client, tmp_path / "market.tape", **asked)
+    assert raised.value.parameter == parameter
+
+
+def test_what_was_fetched_is_counted(tape: Path) -> None:
+    fetched = report.fetched(tape)
+    candles = fetched.filter(type="TRADE_SIDE_AGNOSTIC_AGG").row(0, named=True)
+    with tidytape.Client.replay(tape) as client:
+        held = client.describe(coin="BTC").filter(type="TRADE_SIDE_AGNOSTIC_AGG")
+    assert candles["series"] == held.height
+    assert candles["rows"] > 90 * held.height * 0.5
+    assert fetched["weight"].sum() > 10
+    assert fetched.schema["seconds"] == pl.Float64
+
+
+# --- the command ---
+
+
+def test_the_command_writes_the_same_report_again_from_its_tape(
+    tape: Path, page: Page, tmp_path: Path
+) -> None:
+    runner = CliRunner()
+    done = runner.invoke(app, ["report", "--tape", str(tape), "--out", str(tmp_path / "again.html")])
+    assert done.exit_code == 0
+    assert done.stdout.strip() == str(tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page.text
+
+
+def test_the_command_refuses_a_question_beside_a_tape(tape: Path, tmp_path: Path) -> None:
+    words = ["report", "--tape", str(tape), "--out", str(tmp_path / "again.html"), "--coin", "BTC"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, QueryError)
+    assert done.exception.parameter == "coin"
+
+
+@pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_fits_a_telephone_and_a_desk(page: Page, tape: Path, tmp_path: Path, width: int) -> None:
+    with browser(tmp_path) as driver:
+        # A window is never as narrow as a telephone, so the size is that of a device.
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        driver.get(f"file://{tape.parent / 'report.html'}")
+        wide, shown, broken = driver.execute_script(
+            "const root = document.documentElement;"
+            "const broken = [...document.images].filter(one => !one.complete || !one.naturalWidth);"
+            "return [root.scrollWidth, root.clientWidth, broken.length]"
+        )
+        assert width - 20 <= shown <= width  # a scroll bar
+        assert wide <= shown
+        assert broken == 0
+        assert [line for line in driver.get_log("browser") if line["level"] == "SEVERE"] == []
