@@ -176,3 +176,79 @@ def test_times_must_be_datetimes_or_nanoseconds(ax):
     assert drawn.bids.get_extent() == plot.book_heatmap(book(*ROWS), ax=ax).bids.get_extent()
     with pytest.raises(QueryError, match="datetimes"):
         plot.book_heatmap(book(*ROWS).with_columns(counted.cast(pl.Float64)), ax=ax)
+
+
+def trades(*rows, **whose):
+    """Trades of (minute, side, price, amount)."""
+    columns = {"minute": pl.Float64, "side": pl.String, "price": pl.Float64, "amount": pl.Float64}
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    times = [START + timedelta(minutes=m) for m in frame["minute"]]
+    return frame.with_columns(
+        pl.Series("timestamp", times, pl.Datetime("ns", "UTC")),
+        *(pl.lit(value).alias(name) for name, value in (WHOSE | whose).items()),
+    )
+
+
+def test_the_mid_is_drawn_where_both_sides_are_known(ax):
+    drawn = plot.book_heatmap(book(*ROWS, (4, "BID", 99.0, 1.0)), ax=ax)
+    assert_allclose(drawn.mid.get_data().values, [99.75, 100, np.nan, 99.5, np.nan])
+    # Of blocks it lies between the middles of the best ones.
+    blocks = book(*ROWS, block_size=0.5)
+    assert_allclose(plot.book_heatmap(blocks, ax=ax).mid.get_data().values, [100, 100.25, np.nan, 99.75])
+    assert plot.book_heatmap(book(*ROWS[:2]), ax=ax).mid is None
+
+
+def test_the_picture_shows_the_market_and_not_what_rests_far_away(ax):
+    near = [
+        (m, side, 100.0 + m + sign * n, 5.0) for m in range(9) for n in range(1, 40) for side, sign in SIDES
+    ]
+    far = [
+        (m, side, 100.0 + m + sign * n, 1.0) for m in range(9) for n in range(40, 99) for side, sign in SIDES
+    ]
+    low, high = plot.book_heatmap(book(*near, *far), ax=ax).ax.get_ylim()
+    # The mid goes from 100 to 108; 20 levels and one more, beyond either end.
+    assert (low, high) == (79, 130)
+    assert plot.book_heatmap(book(*near, *far), ax=ax, prices=(50, 60)).ax.get_ylim() == (50, 61)
+
+
+SIDES = (("BID", -1), ("ASK", 1))
+
+
+def test_the_price_has_a_third_of_the_picture_where_it_moves(ax):
+    rows = [
+        (m, side, 1000.0 + 50 * m + sign * n, 5.0)
+        for m in range(9)
+        for n in range(0, 900, 5)
+        for side, sign in SIDES
+    ]
+    low, high = plot.book_heatmap(book(*rows), ax=ax).ax.get_ylim()
+    assert high - low == pytest.approx(3 * 400, abs=20)
+
+
+def test_trades_are_dots_by_side_and_amount(ax, native):
+    rows = trades(
+        (0.25, "BUY", 100.0, 1.0), (0.75, "BUY", 100.0, 3.0), (1.5, "SELL", 99.5, 2.0), (9, "BUY", 100.0, 9.0)
+    )
+    drawn = plot.book_heatmap(book(*ROWS), ax=ax, trades=native(rows))
+    # One dot per column, side and price: at the mean time of its trades. The one of minute 9 is outside.
+    (bought,) = drawn.buys.get_offsets()
+    assert_allclose(bought, [date2num(START + timedelta(minutes=0.625)), 100.0])
+    (sold,) = drawn.sells.get_offsets()
+    assert_allclose(sold, [date2num(START + timedelta(minutes=1.5)), 99.5])
+    assert drawn.buys.get_sizes()[0] == pytest.approx(2 * drawn.sells.get_sizes()[0])
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["Mid", "Buys, up to 4 BTC", "Sells, up to 2 BTC"]
+
+
+def test_the_largest_trades_are_drawn(ax):
+    rows = [(n / 1000, "BUY", 99.0 + n % 97 / 60, 1.0 + n) for n in range(4000)]
+    drawn = plot.book_heatmap(book(*ROWS), ax=ax, trades=trades(*rows))
+    assert len(drawn.buys.get_offsets()) <= 300
+    assert drawn.sells is None
+
+
+def test_trades_of_another_market_are_refused(ax):
+    with pytest.raises(QueryError, match="trades of ETH-USDT"):
+        plot.book_heatmap(
+            book(*ROWS), ax=ax, trades=trades((0, "BUY", 1.0, 1.0), normalized_symbol="ETH-USDT")
+        )

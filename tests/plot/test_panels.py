@@ -79,7 +79,7 @@ def test_profile_of_another_venue_is_named(hours, levels, axes):
 
 
 def test_profile_of_another_market_is_refused(hours, levels, axes):
-    with pytest.raises(QueryError, match="a profile of ETH-USDT") as caught:
+    with pytest.raises(QueryError, match="profile of ETH-USDT") as caught:
         plot.candles_with_profile(
             hours(*CANDLES), levels(*LEVELS, normalized_symbol="ETH-USDT", coin="ETH"), axes=axes
         )

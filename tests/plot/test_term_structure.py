@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
 from matplotlib.colors import rgb_to_hsv, to_rgb
+from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
@@ -91,7 +93,7 @@ def test_times_of_a_symbol_go_from_pale_to_full(summary, ax):
     assert ax.get_title(loc="left") == "DERIBIT BTC_25, 1h"
     assert legend(ax) == ["2026-03-05 04:00", "2026-03-05 09:00", "2026-03-05 15:00"]
     assert ax.get_legend().get_title().get_text() == "Time [UTC]"
-    assert ax.get_ylabel() == "Skew [vol points]"
+    assert ax.get_ylabel() == "Skew, put less call [vol points]"
 
 
 def test_symbols_differ_in_colour(summary, ax):
@@ -107,7 +109,8 @@ def test_venues_are_named_where_they_differ(summary, ax):
 
 
 def test_of_many_times_the_legend_lists_the_first_and_the_last(summary, ax):
-    plot.term_structure(summary(*(("BTC_ATM", hour, "ONE_D", 50.0) for hour in range(20))), ax=ax)
+    many = summary(*(("BTC_ATM", hour, "ONE_D", 50.0) for hour in range(20)))
+    plot.term_structure(many, as_map=False, ax=ax)
     assert legend(ax) == ["2026-03-05 04:00", "2026-03-05 23:00"]
 
 
@@ -163,7 +166,7 @@ def test_what_is_wrong_is_named(summary, ax):
 
 def test_of_both_values_one_can_be_chosen(summary, ax):
     plot.term_structure(summary(*BTC).with_columns(skew=1.0), value="skew", ax=ax)
-    assert ax.get_ylabel() == "Skew [vol points]"
+    assert ax.get_ylabel() == "Skew, put less call [vol points]"
 
 
 # -- by days to expiry
@@ -207,3 +210,72 @@ def test_expiries_without_a_value_say_no_data(ax):
 def test_several_rows_of_one_expiry_are_refused(ax):
     with pytest.raises(QueryError, match="one row per symbol, time and days"):
         plot.term_structure(expiries(("BTC", 7, 50), ("BTC", 7, 51)), ax=ax)
+
+
+# -- maps
+
+
+def test_many_times_of_one_symbol_are_a_map(summary, ax, native):
+    rows = [("BTC_ATM", hour, tenor, 50 + hour) for hour in range(7) for tenor in ("ONE_D", "ONE_M")]
+    drawn = plot.term_structure(native(summary(*rows)), ax=ax)
+    assert drawn.lines == {}
+    values = np.ma.filled(drawn.mesh.get_array(), np.nan)
+    hours = np.arange(50.0, 57)
+    # The tenors between the two have no value.
+    assert_allclose(values, [hours, [np.nan] * 7, [np.nan] * 7, hours])
+    edges = drawn.mesh.get_coordinates()
+    assert_allclose((edges[0, :, 0] - date2num(START)) * 24, range(8), atol=1e-6)
+    assert_allclose(
+        edges[1, 0, 1], math.sqrt(1 * 3)
+    )  # half way between 1 and 3 days, as the axis is logarithmic
+    assert ax.get_title(loc="left") == "DERIBIT BTC_ATM, 1h, 7 times"
+    assert ax.get_ylabel() == "Tenor [log scale]"
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["1d", "3d", "1w", "1m"]
+    bar = ax.child_axes[0]
+    assert bar.get_ylabel() == "Implied volatility [%]"
+    assert len(bar.get_yticks()) > 1
+    ax.figure.canvas.draw()
+
+
+def test_few_times_are_a_map_if_told_so(summary, ax):
+    assert plot.term_structure(summary(*BTC), as_map=True, ax=ax).mesh.get_array().shape == (4, 1)
+    both = summary(*BTC, ("ETH_ATM", 0, "ONE_D", 70.0))
+    with pytest.raises(QueryError, match="2 symbols"):
+        plot.term_structure(both, as_map=True, ax=ax)
+    assert plot.term_structure(summary(*BTC).clear(), as_map=True, ax=ax).mesh is None
+
+
+def test_a_map_has_gaps_where_times_are_missing(summary, ax):
+    rows = [("BTC_ATM", hour, "ONE_D", 50.0) for hour in (*range(7), 9)]
+    values = np.ma.filled(plot.term_structure(summary(*rows), ax=ax).mesh.get_array(), np.nan)
+    assert_allclose(values, [[*[50.0] * 7, np.nan, 50.0]])
+
+
+def test_colours_of_both_signs_are_centred(summary, ax):
+    rows = [("BTC_25", hour, "ONE_D", hour - 2.0) for hour in range(7)]
+    mesh = plot.term_structure(summary(*rows, value="skew"), ax=ax).mesh
+    assert mesh.get_clim() == (-4, 4)
+    assert ax.child_axes[0].get_ylabel() == "Skew, put less call [vol points]"
+
+
+def test_expiries_that_come_nearer_show_the_nearest_and_nothing_beyond(ax):
+    days = np.array([2.0, 8.0, 32.0])
+    frame = pl.concat(
+        pl.DataFrame(
+            {
+                "coin": "BTC", "timestamp": START + timedelta(hours=hour), "days": days - hour / 24,
+                "implied_volatility": [60.0, 55.0, 50.0],
+            }
+        )
+        for hour in range(8)
+    )  # fmt: skip
+    mesh = plot.term_structure(frame, ax=ax).mesh
+    values, edges = mesh.get_array(), mesh.get_coordinates()
+    centres = np.sqrt(edges[1:, 0, 1] * edges[:-1, 0, 1])
+    for column in range(8):
+        own = days - column / 24
+        nearest = np.abs(np.log(centres[:, None] / own)).argmin(axis=1)
+        inside = (centres >= own[0]) & (centres <= own[-1])
+        expected = np.where(inside, np.array([60.0, 55.0, 50.0])[nearest], np.nan)
+        assert_allclose(np.ma.filled(values[:, column], np.nan), expected)
+    assert set(values.compressed()) == {60.0, 55.0, 50.0}

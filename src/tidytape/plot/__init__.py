@@ -1,6 +1,7 @@
 """Pictures of tidy frames, with matplotlib: one function per subject.
 
-- `book_heatmap` : resting size over time and price.
+- `book_heatmap` : resting size over time and price, with mid and trades.
+- `liquidations` : liquidated volume over time; `liquidation_heatmap` over time and price.
 - `candles` : prices over time.
 - `volume` : traded volume over time.
 - `volume_profile` : traded volume by price, with the point of control and the value area.
@@ -28,6 +29,12 @@ from tidytape.plot._candles import Candles, Volume, candles, volume
 from tidytape.plot._cross import MarketShare, Premium, market_share, premium
 from tidytape.plot._funding import Funding, funding
 from tidytape.plot._heatmap import BookHeatmap, book_heatmap
+from tidytape.plot._liquidations import (
+    LiquidationHeatmap,
+    Liquidations,
+    liquidation_heatmap,
+    liquidations,
+)
 from tidytape.plot._live import live
 from tidytape.plot._market_profile import MarketProfile, market_profile
 from tidytape.plot._open_interest import OpenInterest, open_interest
@@ -44,6 +51,8 @@ __all__ = [
     "Candles",
     "CandlesWithProfile",
     "Funding",
+    "LiquidationHeatmap",
+    "Liquidations",
     "MarketProfile",
     "MarketShare",
     "OpenInterest",
@@ -60,6 +69,8 @@ __all__ = [
     "candles",
     "candles_with_profile",
     "funding",
+    "liquidation_heatmap",
+    "liquidations",
     "live",
     "live_widget",
     "market_profile",

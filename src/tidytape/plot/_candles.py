@@ -195,7 +195,7 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
 
 def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None) -> Volume:
     """Draw volumes without a title."""
-    edges, values = _steps(series)
+    edges, values = spaced(series.start, series.width, series.volume)
     # One outline, not a bar each: thousands of bars thinner than a pixel would beat with the pixels. Its edge keeps
     # the peaks in sight.
     drawn = Volume(
@@ -229,14 +229,14 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float6
     return np.stack([x, y], axis=1)
 
 
-def _steps(series: VolumeSeries) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return edges and values of a step line, with one step of NaN in every gap."""
-    start, values = series.start, series.volume
+def spaced(
+    start: NDArray[np.float64], width: float, values: NDArray[np.float64], gap: float = np.nan
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return edges and values of a step line over intervals of one width, with one step of ``gap`` in every gap."""
     if not start.size:
         return np.array([0.0, 1.0]), np.array([np.nan])
-    end = start + series.width
+    end = start + width
     # Date numbers carry a few nanoseconds of rounding.
-    gap = start[1:] - end[:-1] > 1e-3 * series.width
-    after = np.flatnonzero(gap) + 1
+    after = np.flatnonzero(start[1:] - end[:-1] > 1e-3 * width) + 1
     edges = np.append(np.insert(start, after, end[after - 1]), end[-1])
-    return edges, np.insert(values, after, np.nan)
+    return edges, np.insert(values, after, gap)

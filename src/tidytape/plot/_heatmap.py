@@ -5,25 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import tzinfo
 from decimal import Decimal
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.collections import PathCollection
+from matplotlib.colors import Colormap, LogNorm
 from matplotlib.dates import date2num
 from matplotlib.image import AxesImage
+from matplotlib.patches import StepPatch
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
-from tidytape.catalogue import BookSide, Interval
+from tidytape.catalogue import BookSide, Interval, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
 from tidytape.plot._series import (
     Instrument,
+    block_of,
     interval_named,
     market_frame,
     numbers,
+    require_one_market,
     row_of,
     smallest_step,
     together,
@@ -32,7 +37,11 @@ from tidytape.times import SECOND
 
 _MOST_ROWS = 400  # that a screen shows as rows; more are added up
 _MOST_COLUMNS = 50_000
-_NEAR = 0.1  # of the price, up and down: what is shown unless asked otherwise
+_WEIGHT = 0.8  # share of the resting size that is shown, unless the price would then take too small a part
+_LEAST_ROWS = 20  # above and below the price, unless asked otherwise
+_LARGEST = 110.0  # dot of trades [pt²]
+_MOST_DOTS = 300
+_DOT_ROWS = 90  # rows in which trades are added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +56,67 @@ class BookHeatmap:
         Size by price row, ascending, and time column; NaN where nothing rests. None where there is no data.
     block_size : float or None
         Height of a row drawn; None where there is no data. [quote per coin]
+    mid : matplotlib.patches.StepPatch or None
+        Middle between the best bid and the best ask of each column; NaN where a side is empty. None where no column
+        has both.
+    buys, sells : matplotlib.collections.PathCollection or None
+        Trades as dots, by the side of the aggressor; None where there are none.
     """
 
     ax: Axes
     bids: AxesImage | None
     asks: AxesImage | None
     block_size: float | None
+    mid: StepPatch | None = None
+    buys: PathCollection | None = None
+    sells: PathCollection | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
-    """Where each size is drawn, and the grid."""
+class Cells:
+    """Where each value is drawn, and the grid."""
 
     column: NDArray[np.int64]
     row: NDArray[np.int64]
     shape: tuple[int, int]
     extent: tuple[float, float, float, float]  # [matplotlib dates, d], [quote per coin]
     height: float
+    start: int  # of the first column [ns]
+    width: int  # of a column [ns]
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Times between the columns. [matplotlib dates, d]"""
+        return np.linspace(*self.extent[:2], self.shape[1] + 1)
+
+    def over_columns(self, time: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the value of each column, of values at times [ns]; NaN where there is none."""
+        found, place = np.full(self.shape[1], np.nan), (time - self.start) // self.width
+        inside = (place >= 0) & (place < found.size)
+        found[place[inside]] = values[inside]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Books:
+    """Sizes of books that can be drawn."""
+
+    instrument: Instrument
+    width: int  # length of the interval [ns]
+    block: float  # height of a level; 0 where it is not known
+    time: NDArray[np.int64]  # [ns]
+    is_bid: NDArray[np.bool_]
+    price: NDArray[np.float64]
+    size: NDArray[np.float64]
+
+    def mids(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the times [ns], and the mid of each: of the best prices there are, the middles of their blocks."""
+        times, place = np.unique(self.time, return_inverse=True)
+        bid, ask = np.full(times.size, -np.inf), np.full(times.size, np.inf)
+        np.maximum.at(bid, place[self.is_bid], self.price[self.is_bid])
+        np.minimum.at(ask, place[~self.is_bid], self.price[~self.is_bid])
+        mid = np.where(np.isfinite(bid) & np.isfinite(ask), (bid + ask) / 2 + self.block / 2, np.nan)
+        return times, mid
 
 
 def book_heatmap(
@@ -73,10 +126,13 @@ def book_heatmap(
     ax: Axes | None = None,
     block_size: Decimal | float | None = None,
     prices: tuple[float, float] | None = None,
+    trades: IntoFrame | None = None,
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> BookHeatmap:
     """Draw how much rested where: bids in blues, asks in vermillions, the stronger the more, on a logarithmic scale.
+
+    A line is the mid, and dots are trades.
 
     Parameters
     ----------
@@ -91,8 +147,12 @@ def book_heatmap(
         Sizes are added up in rows of this height; without it in the blocks they came in, or several of them where
         they would be more than 400 rows. [quote per coin]
     prices : (float, float), optional
-        Lowest and highest price to show; without it, those within a tenth of the prices between bids and asks.
-        [quote per coin]
+        Lowest and highest price to show. Without it the picture reaches so far from the mid, up and down, that four
+        fifths of the size are in it, but at most as far as the mid itself moved, or twenty levels. [quote per coin]
+    trades : frame, m rows, any order; optional
+        Trades to draw over it, of the same market: ``timestamp`` [UTC], ``side`` (BUY or SELL), ``price`` [quote per
+        coin] and ``amount`` [as ``amount_unit`` says]. Those of one column, side and neighbouring prices are one dot,
+        whose area is their amount; the 300 largest are drawn.
     quote : str, optional
         Unit of the sizes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
@@ -126,74 +186,140 @@ def book_heatmap(
     ([[3.0], [1.0], [None]], 0.5)
     """
     style.zone(timezone)  # before a figure is made for nothing
-    if block_size is not None and not (np.isfinite(float(block_size)) and block_size > 0):
-        raise QueryError("block_size", got=block_size, expected="a finite number above 0, or None")
-    if prices is not None and not prices[0] < prices[1]:
-        raise QueryError("prices", got=prices, expected="a lower and a higher price")
-    time, width, bid, price, size, instrument = _read(frame, prices)
-    cells = _cells(time, width, price, None if block_size is None else float(block_size))
+    require_block_size(block_size)
+    require_prices(prices)
+    books = _read(frame)
+    dots = None if trades is None else _trades(trades, books.instrument)
+    if prices is None:
+        prices = _prices(books)
+    shown = (books.price >= prices[0]) & (books.price <= prices[1])
+    price, size = books.price[shown], books.size[shown]
+    cells = cells_of(books.time[shown], books.width, price, None if block_size is None else float(block_size))
     ax = ax or style.new_axes(12, 6)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.price_axis(ax.yaxis, instrument.price_unit)
-    style.title(ax, instrument.title)
+    style.price_axis(ax.yaxis, books.instrument.price_unit)
+    style.title(ax, books.instrument.title)
     if cells is None:
         style.no_data(ax)
         return BookHeatmap(ax, None, None, None)
 
-    low, high = np.quantile(size, [0.2, 0.999])
-    images, look = {}, style.inside(ax)
-    colours = {BookSide.BID: look.up, BookSide.ASK: look.down}
-    for side, chosen in ((BookSide.BID, bid), (BookSide.ASK, ~bid)):
-        matrix = _matrix(cells, chosen, size)
-        images[side] = ax.imshow(
-            matrix,
-            cmap=style.shades(ax, colours[side]),
-            norm=LogNorm(low, max(high, low * 1.01)),
-            origin="lower",
-            extent=cells.extent,
-            aspect="auto",
-            interpolation="nearest",  # smoothing would blur one interval's book into the next
-            zorder=1,
-        )
+    colours, is_bid = style.inside(ax), books.is_bid[shown]
+    norm = scale_of(size)
+    bids = draw_cells(ax, cells, size, is_bid, norm=norm, colours=style.shades(ax, colours.up))
+    asks = draw_cells(ax, cells, size, ~is_bid, norm=norm, colours=style.shades(ax, colours.down))
     ax.grid(visible=False)
     ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
-    unit = instrument.amounts(quote, style.price_text(cells.height, cells.height))
-    for place, side in enumerate(images):
-        style.colour_bar(ax, images[side], f"{side.value.title()}s", unit, part=(place, 2))
-    return BookHeatmap(ax, images[BookSide.BID], images[BookSide.ASK], cells.height)
+    unit = books.instrument.amounts(quote, style.price_text(cells.height, cells.height))
+    style.colour_bar(ax, bids, "Bids", unit, part=(0, 2))
+    style.colour_bar(ax, asks, "Asks", unit, part=(1, 2))
+    mid = draw_price(ax, cells.edges, cells.over_columns(*books.mids()), "Mid")
+    buys, sells = (None, None) if dots is None else _draw_trades(ax, cells, dots, quote)
+    if handles := [one for one in (mid, buys, sells) if one is not None]:
+        style.legend(ax, handles, place="above")
+    return BookHeatmap(ax, bids, asks, cells.height, mid, buys, sells)
 
 
-def _read(
-    frame: IntoFrame, prices: tuple[float, float] | None
-) -> tuple[NDArray[np.int64], int, NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64], Instrument]:
-    """Return time [ns], length of the interval [ns], whether a bid, price and size of what is shown, and whose."""
+def require_block_size(block_size: Decimal | float | None) -> None:
+    """Raise QueryError for a height that is none."""
+    if block_size is not None and not (np.isfinite(float(block_size)) and block_size > 0):
+        raise QueryError("block_size", got=block_size, expected="a finite number above 0, or None")
+
+
+def require_prices(prices: tuple[float, float] | None) -> None:
+    """Raise QueryError for prices that are no range."""
+    if prices is not None and not prices[0] < prices[1]:
+        raise QueryError("prices", got=prices, expected="a lower and a higher price")
+
+
+def _read(frame: IntoFrame) -> _Books:
     columns = ("timestamp", "side", "price", "size")
-    opened, instrument = market_frame(frame, "frame", columns, without=("side",))
-    opened = timed(opened, "frame").filter(~nw.col("timestamp").is_null())
-    time = opened.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
-    interval, steps = interval_named(instrument.interval), np.diff(np.unique(time))
-    width = (interval or Interval.MINUTE).seconds * SECOND
-    if interval is None and steps.size:
-        width = int(steps.min())
-    values = numbers(opened, "frame", ("price", "size"))
+    given, instrument = market_frame(frame, "frame", columns, without=("side",))
+    given, time = nanoseconds(given)
+    values = numbers(given, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
-    bid = (opened.get_column("side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
-    shown = np.isfinite(price) & np.isfinite(size) & (size > 0)
-    if prices is None:
-        # Both around the mid: best bids are the highest of their time, best asks the lowest.
-        inner = [
-            edge(price[shown & at]) for edge, at in ((np.max, bid), (np.min, ~bid)) if (shown & at).any()
-        ]
-        prices = (min(inner) * (1 - _NEAR), max(inner) * (1 + _NEAR)) if inner else (-np.inf, np.inf)
-    shown &= (price >= prices[0]) & (price <= prices[1])
-    return time[shown], width, bid[shown], price[shown], size[shown], instrument
+    is_bid = (given.get_column("side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
+    known = np.isfinite(price) & np.isfinite(size) & (size > 0)
+    return _Books(
+        instrument,
+        width_of(instrument, time),
+        block_of(given) or 0.0,
+        time[known],
+        is_bid[known],
+        price[known],
+        size[known],
+    )
 
 
-def _cells(
-    time: NDArray[np.int64], width: int, price: NDArray[np.float64], block_size: float | None
-) -> _Cells | None:
-    """Return the cell of each size by index arithmetic; None without any."""
+def nanoseconds(given: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
+    """Return the rows that have a time, and the times. [ns]"""
+    given = timed(given, "frame").filter(~nw.col("timestamp").is_null())
+    return given, given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+
+
+def width_of(instrument: Instrument, time: NDArray[np.int64]) -> int:
+    """Return the length of the interval, as the frame says or as its times show. [ns]"""
+    interval, steps = interval_named(instrument.interval), np.diff(np.unique(time))
+    if interval is None and steps.size:
+        return int(steps.min())
+    return (interval or Interval.MINUTE).seconds * SECOND
+
+
+def _prices(books: _Books) -> tuple[float, float]:
+    """Return the prices to show: around the mid, as far as there is much to see."""
+    if not books.price.size:
+        return -np.inf, np.inf
+    times, mid = books.mids()
+    if np.isfinite(mid).any():
+        around = mid[np.searchsorted(times, books.time)]
+    else:
+        # Of one side alone: around its best price.
+        best = (books.price.max() if books.is_bid.all() else books.price.min()) + books.block / 2
+        mid, around = np.array([best]), np.full(books.time.size, best)
+    distance = np.abs(books.price + books.block / 2 - around)
+    known = np.isfinite(distance)
+    order = np.argsort(distance[known])
+    weight = np.cumsum(books.size[known][order])
+    reach = distance[known][order][np.searchsorted(weight, _WEIGHT * weight[-1])]
+    low, high = float(np.nanmin(mid)), float(np.nanmax(mid))
+    step = books.block or smallest_step(np.unique(books.price))
+    # One level more, so that those at the very distance are whole.
+    reach = min(float(reach), max(high - low, _LEAST_ROWS * step)) + step
+    return low - reach, high + reach
+
+
+def draw_price(
+    ax: Axes, edges: NDArray[np.float64], values: NDArray[np.float64], name: str
+) -> StepPatch | None:
+    """Draw a price over colours; nothing where it is nowhere known."""
+    if not np.isfinite(values).any():
+        return None
+    return ax.stairs(
+        values,
+        edges,
+        baseline=None,
+        color=style.inside(ax).poc,
+        linewidth=1.2,
+        path_effects=style.halo(ax, 2.6),
+        zorder=2.5,
+        label=name,
+    )
+
+
+def cells_of(
+    time: NDArray[np.int64],
+    width: int,
+    price: NDArray[np.float64],
+    block_size: float | None,
+    *,
+    step: float = 0.0,
+    most: int = _MOST_ROWS,
+) -> Cells | None:
+    """Return the cell of each value by index arithmetic; None without any.
+
+    Without ``block_size`` rows are ``step`` high, or as high as prices are apart, or several times that where they
+    would be more than ``most``.
+    """
     if not time.size:
         return None
     start = int(time.min())
@@ -208,25 +334,121 @@ def _cells(
     height = block_size
     if height is None:
         levels = np.unique(price)
-        step = smallest_step(levels)
-        height = step * together((levels[-1] - levels[0]) / step + 1, _MOST_ROWS)
+        step = step or smallest_step(levels)
+        height = step * together((levels[-1] - levels[0]) / step + 1, most)
     row = row_of(price, height)
     lowest = int(row.min())
     rows = int(row.max()) - lowest + 1
     left, right = date2num(np.array([start, start + columns * width]).astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
-    return _Cells(
+    return Cells(
         (time - start) // width,
         row - lowest,
         (rows, columns),
         (float(left), float(right), lowest * height, (lowest + rows) * height),
         height,
+        start,
+        width,
     )
 
 
-def _matrix(cells: _Cells, chosen: NDArray[np.bool_], size: NDArray[np.float64]) -> NDArray[np.float32]:
+def scale_of(values: NDArray[np.float64]) -> LogNorm:
+    """Return a logarithmic scale of colours that a few tiny or huge values do not stretch."""
+    low, high = np.quantile(values, [0.2, 0.999])
+    return LogNorm(low, max(high, low * 1.01))
+
+
+def draw_cells(
+    ax: Axes,
+    cells: Cells,
+    values: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    *,
+    norm: LogNorm,
+    colours: Colormap,
+) -> AxesImage:
+    """Draw the sums of the chosen values as colours."""
+    return ax.imshow(
+        _matrix(cells, chosen, values),
+        cmap=colours,
+        norm=norm,
+        origin="lower",
+        extent=cells.extent,
+        aspect="auto",
+        interpolation="nearest",  # smoothing would blur one interval's book into the next
+        zorder=1,
+    )
+
+
+def _matrix(cells: Cells, chosen: NDArray[np.bool_], size: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return the sums of the chosen sizes, price by time; NaN where there is none."""
     rows, columns = cells.shape
     flat = cells.row[chosen] * columns + cells.column[chosen]
     sums = np.bincount(flat, size[chosen], minlength=rows * columns).astype(np.float32)
     sums[sums == 0] = np.nan
     return sums.reshape(rows, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trades:
+    """Trades that can be drawn."""
+
+    instrument: Instrument
+    time: NDArray[np.int64]  # [ns]
+    is_buy: NDArray[np.bool_]
+    price: NDArray[np.float64]
+    amount: NDArray[np.float64]
+
+
+def _trades(frame: IntoFrame, whose: Instrument) -> _Trades:
+    given, instrument = market_frame(
+        frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",)
+    )
+    require_one_market("trades", instrument, whose, "the book")
+    given, time = nanoseconds(given)
+    values = numbers(given, "trades", ("price", "amount"))
+    is_buy = (given.get_column("side").cast(nw.String) == Side.BUY.value).to_numpy().astype(bool)
+    known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
+    return _Trades(instrument, time[known], is_buy[known], values["price"][known], values["amount"][known])
+
+
+def _draw_trades(
+    ax: Axes, cells: Cells, trades: _Trades, quote: str | None
+) -> tuple[PathCollection | None, PathCollection | None]:
+    """Draw a dot per column, side and some rows, at the mean time and price of its trades."""
+    low, high = cells.extent[2:]
+    column = (trades.time - cells.start) // cells.width
+    row = np.floor((trades.price - low) / (high - low) * _DOT_ROWS).astype(np.int64)
+    inside = (column >= 0) & (column < cells.shape[1]) & (row >= 0) & (row < _DOT_ROWS)
+    dates = np.asarray(date2num(trades.time.astype("datetime64[ns]")))  # type: ignore[no-untyped-call]
+    dots = {}
+    for side, chosen in ((Side.BUY, trades.is_buy), (Side.SELL, ~trades.is_buy)):
+        kept = inside & chosen
+        _, place = np.unique(column[kept] * _DOT_ROWS + row[kept], return_inverse=True)
+        amount = np.bincount(place, trades.amount[kept])
+        time, price = (
+            np.bincount(place, trades.amount[kept] * values[kept]) / amount
+            for values in (dates, trades.price)
+        )
+        dots[side] = time, price, amount
+    every = np.sort(np.concatenate([amount for *_, amount in dots.values()]))[-_MOST_DOTS:]
+    unit = trades.instrument.amounts(quote)
+
+    def draw(side: Side, colour: str) -> PathCollection | None:
+        time, price, amount = dots[side]
+        seen = amount >= every[0] if every.size else amount > 0
+        if not seen.any():
+            return None
+        most = f"{side.value.title()}s, up to {style.rounded(amount.max())} {unit}".rstrip()
+        return ax.scatter(
+            time[seen],
+            price[seen],
+            s=_LARGEST * amount[seen] / every[-1],
+            color=colour,
+            edgecolors=[style.face(ax)],
+            linewidths=0.5,
+            alpha=0.85,
+            zorder=2.7,
+            label=most,
+        )
+
+    return draw(Side.BUY, style.CYCLE[2]), draw(Side.SELL, style.CYCLE[3])

@@ -28,6 +28,7 @@ from tidytape.plot._frame import opened, timed
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
     Instrument,
+    block_of,
     interval_named,
     market_frame,
     numbers,
@@ -433,8 +434,7 @@ def _read(frame: object, rules: Rules, most: int) -> _Sessions:
         .agg(pl.col("block_ids").unique().sort())
         .sort("timestamp", "price")
     )
-    sizes = given.get_column("block_size").unique().to_list() if "block_size" in columns else []
-    block = sizes[0] if len(sizes) == 1 else None
+    block = block_of(given)
     step = block or smallest_step(touches["price"].unique().sort().to_numpy())
     if rules.row_size is None:
         span = np.ptp(touches["price"].to_numpy()) if len(touches) else 0.0

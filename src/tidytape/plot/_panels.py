@@ -20,7 +20,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
 from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
-from tidytape.plot._series import Instrument, candle_series, volume_series
+from tidytape.plot._series import Instrument, candle_series, require_one_market, volume_series
 from tidytape.plot._windows import time_of_profile
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def candles_with_profile(
     """
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
-    _one_market(bars.instrument, rows.levels.instrument)
+    require_one_market("profile", rows.levels.instrument, bars.instrument, "the candles")
     # An empty frame does not say whose it is, and the other one does.
     whose = bars.instrument if bars.start.size else rows.levels.instrument
     bars, volumes = replace(bars, instrument=whose), replace(volumes, instrument=whose)
@@ -228,14 +228,6 @@ def candles_with_profile(
     _legend(place, beside, bars.instrument, rows.levels.instrument, when)
     cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
     return CandlesWithProfile(place, drawn, below, beside, shade, lines)
-
-
-def _one_market(candles: Instrument, profile: Instrument) -> None:
-    symbols = (candles.normalized_symbol, profile.normalized_symbol)
-    if all(symbols) and symbols[0] != symbols[1]:
-        raise QueryError(
-            "profile", got=f"a profile of {symbols[1]}", expected=f"one of {symbols[0]}, like the candles"
-        )
 
 
 def _placed(axes: Panels | Sequence[Axes] | None) -> Panels:

@@ -163,8 +163,14 @@ def levels(frame: object, parameter: str) -> Levels:
     price, place = np.unique(values["price"][known], return_inverse=True)
     volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
     times = given.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
-    sizes = given.get_column("block_size").unique().to_list() if "block_size" in columns else []
-    return Levels(instrument, price, volumes, times, sizes[0] if len(sizes) == 1 else None)
+    return Levels(instrument, price, volumes, times, block_of(given))
+
+
+def block_of(given: nw.DataFrame[Any]) -> float | None:
+    """Return the height of the levels; None where it is not known, or not the same of all."""
+    sizes = given.get_column("block_size").unique().to_list() if "block_size" in given.columns else []
+    is_known = len(sizes) == 1 and sizes[0] is not None and np.isfinite(sizes[0])
+    return float(sizes[0]) if is_known else None
 
 
 def together(levels: float, most: int) -> int:
@@ -214,6 +220,23 @@ def market_frame(
     return given, Instrument(**{name: values[0] for name, values in found.items() if values})
 
 
+def require_one_market(parameter: str, one: Instrument, other: Instrument, of: str) -> None:
+    """Raise QueryError if two frames say that they are of different coins or quotes."""
+    symbols = (one.normalized_symbol, other.normalized_symbol)
+    if all(symbols) and symbols[0] != symbols[1]:
+        raise QueryError(
+            parameter, got=f"{parameter} of {symbols[0]}", expected=f"those of {symbols[1]}, like {of}"
+        )
+
+
+def require_one_coin(parameter: str, one: Instrument, other: Instrument, of: str) -> None:
+    """Raise QueryError if two frames say that they are of different coins."""
+    if one.coin and other.coin and one.coin != other.coin:
+        raise QueryError(
+            parameter, got=f"{parameter} of {one.coin}", expected=f"those of {other.coin}, like {of}"
+        )
+
+
 def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
     return sorted(str(value) for value in frame.get_column(name).drop_nulls().unique().to_list())
 
@@ -258,9 +281,13 @@ def over_time(
     width = interval.seconds * SECOND if interval else usual
     values = numbers(frame, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
-    dates = date2num(time[known].astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
-    start = np.asarray(dates, dtype=np.float64)
-    return start, width / DAY, {name: value[known] for name, value in values.items()}
+    return dates_of(time[known]), width / DAY, {name: value[known] for name, value in values.items()}
+
+
+def dates_of(time: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return times in nanoseconds as dates of matplotlib. [d]"""
+    dates = date2num(time.astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
+    return np.asarray(dates, dtype=np.float64)
 
 
 def interval_named(name: str) -> Interval | None:

@@ -120,20 +120,24 @@ def look(place: int) -> dict[str, Any]:
     }
 
 
-def shades(ax: Axes, colour: str) -> Colormap:
+def shades(ax: Axes, colour: str, faint: float = 0.14) -> Colormap:
     """Return a scale of one colour, from nearly the face of the axes to the colour and on toward their ink.
 
-    The colour itself is above the middle, so that what is usual stays faint and walls stand out.
+    The colour itself is above the middle, so that what is usual stays faint and walls stand out. ``faint`` is how much
+    of it the scale begins with: more for a picture with few marks.
     """
     ground, pure, strong = (np.array(to_rgb(name)) for name in (face(ax), colour, inside(ax).poc))
-    faint, full = ground + 0.14 * (pure - ground), pure + 0.8 * (strong - pure)
-    return LinearSegmentedColormap.from_list("shades", [(0, faint), (0.75, pure), (1, full)])
+    first, last = ground + faint * (pure - ground), pure + 0.8 * (strong - pure)
+    return LinearSegmentedColormap.from_list("shades", [(0, first), (0.75, pure), (1, last)])
 
 
-def diverging(ax: Axes, low: str, high: str) -> Colormap:
-    """Return a scale from one colour over nearly the face of the axes to another, e.g. from sells to buys."""
+def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Colormap:
+    """Return a scale from one colour over nearly the face of the axes to another, e.g. from sells to buys.
+
+    ``middle_ink`` is the share of ink in the middle: more where zero must differ from what is not there.
+    """
     ground = np.array(face(ax))
-    middle = ground + 0.06 * (np.array(to_rgb(ink(ax))) - ground)
+    middle = ground + middle_ink * (np.array(to_rgb(ink(ax))) - ground)
     return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
 
 
@@ -429,6 +433,17 @@ def short(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:g}{letter}"
     return f"{value:g}"
+
+
+def rounded(value: float) -> str:
+    """Return an amount in few characters, to three digits.
+
+    Examples
+    --------
+    >>> [rounded(value) for value in (0, 0.0251234, 12.345, 1_234_567)]
+    ['0', '0.0251', '12.3', '1.23M']
+    """
+    return short(float(f"{value:.3g}"))
 
 
 class _Roomy(AutoDateLocator):

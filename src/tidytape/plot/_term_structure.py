@@ -10,6 +10,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
@@ -19,6 +20,8 @@ from tidytape.catalogue import Interval, Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
+from tidytape.plot._series import interval_named
+from tidytape.plot._term_map import draw_map
 from tidytape.schema import schema_of
 
 _VALUES = {
@@ -26,10 +29,8 @@ _VALUES = {
 }
 _DAYS = {tenor.value: tenor.days for tenor in Tenor}
 
-_ALIASES = {interval.value: interval.alias for interval in Interval}
-
 _PALEST = 0.35  # the first time of a symbol, of its full colour
-_NAMED = 6  # times of a symbol that a legend lists; of more, the first and the last
+_NAMED = 6  # times of a symbol that a legend lists, and curves that can be told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,15 @@ class TermStructure:
     ax : matplotlib.axes.Axes
         Where.
     lines : dict of (str, datetime) to matplotlib.lines.Line2D
-        One per symbol and time, in order: days to the value, NaN where one between two others is missing.
+        One per symbol and time, in order: days to the value, NaN where one between two others is missing. Empty if a
+        map was drawn.
+    mesh : matplotlib.collections.QuadMesh or None
+        The map: the value by days to expiry, ascending, and time; masked where there is none.
     """
 
     ax: Axes
     lines: dict[tuple[str, datetime], Line2D]
+    mesh: QuadMesh | None = None
 
 
 def term_structure(
@@ -53,13 +58,18 @@ def term_structure(
     /,
     *,
     value: Literal["implied_volatility", "skew"] | None = None,
+    as_map: bool | None = None,
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> TermStructure:
-    """Draw implied volatility or skew by tenor or by days to expiry, one line per symbol and time.
+    """Draw implied volatility or skew by tenor or by days to expiry: curves of a few times, or a map of many.
 
-    The axis is logarithmic in days. Symbols differ in colour; the times of one go from pale, the first, to full, the
-    last. A tenor that is missing, or an expiry without a value, is a gap: nothing is drawn across it.
+    The axis of days is logarithmic. Of curves, symbols differ in colour; the times of one go from pale, the first, to
+    full, the last. A tenor that is missing, or an expiry without a value, is a gap: nothing is drawn across it.
+
+    A map has time to the right, days upward and the value as colour. Nothing is interpolated: where expiries come
+    nearer from one time to the next, each place has the value of the expiry that is nearest in the logarithm of days,
+    and nothing is drawn below the first expiry or above the last.
 
     Parameters
     ----------
@@ -70,6 +80,8 @@ def term_structure(
         points]; identity columns name the lines where they are there. Expiries that are past are left out.
     value : {"implied_volatility", "skew"}, optional
         What to draw; the one of the two that the frame has otherwise.
+    as_map : bool, optional
+        Whether to draw a map, of one symbol; otherwise a map if the frame has one symbol and more than 6 times.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -85,8 +97,8 @@ def term_structure(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none, has both values and ``value`` names neither, an unknown tenor, or several rows of one
-        symbol, time and tenor; or if ``timezone`` is unknown.
+        If the frame is none, has both values and ``value`` names neither, an unknown tenor, several rows of one
+        symbol, time and tenor, or, for a map, several symbols; or if ``timezone`` is unknown.
 
     Examples
     --------
@@ -105,25 +117,40 @@ def term_structure(
     given = opened(frame, "frame")
     chosen = _chosen(value, given)
     curves = _curves(given, chosen)
+    symbols = sorted({symbol for symbol, _ in curves})
+    is_map = len(symbols) == 1 and len(curves) > _NAMED if as_map is None else as_map
+    if is_map and len(symbols) > 1:
+        raise QueryError(
+            "frame",
+            got=f"{len(symbols)} symbols: {', '.join(symbols[:4])}",
+            expected="one, for a map",
+            hint="filter the frame to one symbol, or draw curves with as_map=False",
+        )
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
     by_tenor = "tenor" in given.columns
+    unit = _VALUES[chosen].unit
+    name = "Skew, put less call" if chosen == "skew" else "Implied volatility"
+    exchange, interval = _only(given, "exchange"), interval_named(_only(given, "interval"))
+    style.title(ax, _title(exchange, interval, curves, timezone))
+    if is_map and curves:
+        by_time = {time: curve for (_, time), curve in curves.items()}
+        mesh = draw_map(ax, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)
+        return TermStructure(ax, {}, mesh)
     _days_axis(ax, "Tenor" if by_tenor else "Time to expiry")
-    column = _VALUES[chosen]
     ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
-    name = column.name.replace("_", " ").capitalize()
-    style.y_label(ax, name, column.unit)
+    style.y_label(ax, name, unit)
     lines = _drawn(ax, curves)
-    if not by_tenor and lines:
-        days = [length for curve in curves.values() for length in curve]
-        ax.set_xlim(min(days) / 1.25, max(days) * 1.25)
     if not lines:
         style.no_data(ax)
-    else:
-        if chosen == "skew":
-            ax.axhline(0, color=style.inside(ax).flat, linewidth=0.8, zorder=1.5)
-        venue, interval = (_only(given, name) for name in ("exchange", "interval"))
-        _name(ax, lines, (venue, _ALIASES.get(interval, interval)), timezone)
+        return TermStructure(ax, lines)
+    if not by_tenor:
+        days = [length for curve in curves.values() for length in curve]
+        ax.set_xlim(min(days) / 1.25, max(days) * 1.25)
+    if chosen == "skew":
+        ax.axhline(0, color=style.inside(ax).flat, linewidth=0.8, zorder=1.5)
+    if len(lines) > 1:
+        _legend(ax, lines, timezone)
     return TermStructure(ax, lines)
 
 
@@ -230,21 +257,22 @@ def _days_axis(ax: Axes, name: str) -> None:
     style.x_label(ax, name, "d, log scale")
 
 
-def _name(
-    ax: Axes, lines: dict[tuple[str, datetime], Line2D], shared: tuple[str, str], timezone: str | tzinfo
-) -> None:
-    """What all lines share is the title; what tells them apart, the legend."""
-    symbols = sorted({symbol for symbol, _ in lines})
-    times = sorted({time for _, time in lines})
+def _title(exchange: str, interval: Interval | None, curves: Curves, timezone: str | tzinfo) -> str:
+    """Return what all values share, e.g. ``DERIBIT BTC_ATM, 1h, 2026-03-05 04:00 UTC`` or ``..., 48 times``."""
+    symbols, times = sorted({symbol for symbol, _ in curves}), sorted({time for _, time in curves})
+    zone, zone_name = style.zone(timezone)
+    when = f"{len(times)} times" if len(times) > _NAMED else ""
+    if len(times) == 1:
+        when = f"{_times(times, zone)[times[0]]} {zone_name}"
+    name = f"{exchange} {symbols[0] if len(symbols) == 1 else ''}".strip()
+    return ", ".join(filter(None, [name, interval.alias if interval else "", when]))
+
+
+def _legend(ax: Axes, lines: dict[tuple[str, datetime], Line2D], timezone: str | tzinfo) -> None:
+    """Name what tells lines apart."""
+    symbols, times = sorted({symbol for symbol, _ in lines}), sorted({time for _, time in lines})
     zone, zone_name = style.zone(timezone)
     text = _times(times, zone)
-    venue, interval = shared
-    title = [f"{venue} {symbols[0] if len(symbols) == 1 else ''}".strip(), interval]
-    if len(times) == 1:
-        title.append(f"{text[times[0]]} {zone_name}")
-    style.title(ax, ", ".join(filter(None, title)))
-    if len(lines) == 1:
-        return
     for symbol in symbols:
         own = [key for key in lines if key[0] == symbol]
         shown = own if len(own) <= _NAMED else [own[0], own[-1]]

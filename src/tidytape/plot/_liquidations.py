@@ -1,0 +1,305 @@
+"""Liquidations over time, and over time and price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from decimal import Decimal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+from matplotlib.patches import StepPatch
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.catalogue import Side
+from tidytape.plot import _style as style
+from tidytape.plot._candles import padded, set_time_limits, spaced
+from tidytape.plot._heatmap import (
+    cells_of,
+    draw_cells,
+    draw_price,
+    nanoseconds,
+    require_block_size,
+    require_prices,
+    scale_of,
+    width_of,
+)
+from tidytape.plot._series import (
+    CandleSeries,
+    added,
+    block_of,
+    candle_series,
+    dates_of,
+    market_frame,
+    numbers,
+    require_one_coin,
+)
+from tidytape.times import DAY
+
+_MOST_ROWS = 120  # fewer than of books: they are sparse, and must be seen
+
+
+@dataclass(frozen=True, slots=True)
+class Liquidations:
+    """What `liquidations` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    longs, shorts : matplotlib.patches.StepPatch or None
+        Volume of each interval: longs above zero, shorts below. None where there is no data.
+    price_ax : matplotlib.axes.Axes or None
+        Axis of the price, at the right; None without candles.
+    price : matplotlib.lines.Line2D or None
+        Closing prices; None without candles.
+    """
+
+    ax: Axes
+    longs: StepPatch | None
+    shorts: StepPatch | None
+    price_ax: Axes | None = None
+    price: Line2D | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiquidationHeatmap:
+    """What `liquidation_heatmap` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    image : matplotlib.image.AxesImage or None
+        Volume by price row, ascending, and time column; NaN where nothing was liquidated. None where there is no data.
+    block_size : float or None
+        Height of a row drawn; None where there is no data. [quote per coin]
+    price : matplotlib.patches.StepPatch or None
+        Closing prices; None without candles.
+    """
+
+    ax: Axes
+    image: AxesImage | None
+    block_size: float | None
+    price: StepPatch | None = None
+
+
+def liquidations(
+    frame: IntoFrame,
+    /,
+    *,
+    candles: IntoFrame | None = None,
+    ax: Axes | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Liquidations:
+    """Draw the liquidated volume of each interval: longs above zero, shorts below.
+
+    Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (timestamp, side), any order
+        Schema LIQUIDATION_AGG of one market or group. Uses ``timestamp`` [UTC], ``side`` (BUY: longs were liquidated)
+        and ``liquidations`` [as ``amount_unit`` says]. A side without a row had none.
+    candles : frame, m rows, key timestamp; optional
+        Candles of the same coin, whose ``close`` is drawn as a line with an axis at the right. [quote per coin]
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    quote : str, optional
+        Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Liquidations
+        The artists. A frame with no liquidations says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a frame holds several markets, or ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> from matplotlib.figure import Figure
+    >>> market = {"exchange": "DEMO_PERP", "raw_symbol": "BTC-PERP", "start": "2024-08-08", "end": "2024-08-09"}
+    >>> with tidytape.Client.demo() as client:
+    ...     hours = client.liquidations(interval="1h", **market)
+    >>> drawn = liquidations(hours, ax=Figure().add_subplot())
+    >>> drawn.ax.get_ylabel()
+    'Liquidations [BTC]'
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given, instrument = market_frame(frame, "frame", ("timestamp", "side", "liquidations"), without=("side",))
+    given, time = nanoseconds(given)
+    amount = numbers(given, "frame", ("liquidations",))["liquidations"]
+    is_long = (given.get_column("side").cast(nw.String) == Side.BUY.value).to_numpy().astype(bool)
+    known = np.isfinite(amount) & (amount >= 0)
+    closes = None if candles is None else candle_series(candles, "candles")
+    if closes is not None:
+        require_one_coin("candles", closes.instrument, instrument, "the liquidations")
+    ax = ax or style.new_axes(12, 5)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    style.amount_axis(ax.yaxis, instrument.amounts(quote), bins=6, name="Liquidations")
+    style.title(ax, instrument.title)
+    if not known.any():
+        style.no_data(ax)
+        return Liquidations(ax, None, None)
+
+    width, colours = width_of(instrument, time), style.inside(ax)
+    times, place = np.unique(time[known], return_inverse=True)
+    starts = dates_of(times)
+    drawn = []
+    looks = ((is_long, 1, colours.down, "Longs liquidated"), (~is_long, -1, colours.up, "Shorts liquidated"))
+    for chosen, sign, colour, name in looks:
+        sums = added(place, np.where(chosen[known], amount[known], 0.0), times.size)
+        edges, values = spaced(starts, width / DAY, sign * sums, gap=0.0)
+        drawn.append(ax.stairs(values, edges, fill=True, color=colour, linewidth=0.5, zorder=2, label=name))
+    longs, shorts = drawn
+    ax.axhline(0, color=colours.flat, linewidth=0.8, zorder=2.1)
+    most = amount[known].max() or 1.0
+    ax.set_ylim(-1.08 * most, 1.08 * most)
+    ax.yaxis.set_major_formatter(lambda value, _: style.short(abs(value)))
+    set_time_limits(ax, starts, width / DAY)
+    if closes is None or not closes.start.size:
+        style.legend(ax, drawn, place="above")
+        return Liquidations(ax, longs, shorts)
+    price_ax, price = _price_beside(ax, closes)
+    style.legend(ax, [*drawn, price], place="above")
+    return Liquidations(ax, longs, shorts, price_ax, price)
+
+
+def liquidation_heatmap(
+    frame: IntoFrame,
+    /,
+    *,
+    candles: IntoFrame | None = None,
+    ax: Axes | None = None,
+    block_size: Decimal | float | None = None,
+    prices: tuple[float, float] | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> LiquidationHeatmap:
+    """Draw how much was liquidated at which price, the stronger the colour the more, on a logarithmic scale.
+
+    Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (timestamp, price), any order
+        Schema VENUEX_LIQUIDATION_AGG of one coin. Uses ``timestamp`` [UTC], ``price`` [quote per coin], the low edge of
+        its block, and ``liquidations`` [as ``amount_unit`` says].
+    candles : frame, m rows, key timestamp; optional
+        Candles of the same coin, whose ``close`` is drawn as a line. [quote per coin]
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    block_size : float or Decimal, > 0, optional
+        Volumes are added up in rows of this height; without it in the blocks they came in, or several of them where
+        they would be more than 120 rows. [quote per coin]
+    prices : (float, float), optional
+        Lowest and highest price to show; without it, all that have liquidations, and those of the candles.
+        [quote per coin]
+    quote : str, optional
+        Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    LiquidationHeatmap
+        The artists. A frame with no liquidations says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a frame holds several coins, its timestamps are no datetimes or too uneven for columns of one width, or an
+        argument is not as listed.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> from matplotlib.figure import Figure
+    >>> with tidytape.Client.demo() as client:
+    ...     quarters = client.liquidation_heatmap(
+    ...         exchange="DEMO_PERP", coin="BTC", interval="15m", start="2024-08-08", end="2024-08-09"
+    ...     )
+    >>> drawn = liquidation_heatmap(quarters, ax=Figure().add_subplot())
+    >>> drawn.image.get_array().shape[1] > 90
+    True
+    """
+    style.zone(timezone)
+    require_block_size(block_size)
+    require_prices(prices)
+    given, instrument = market_frame(frame, "frame", ("timestamp", "price", "liquidations"))
+    given, time = nanoseconds(given)
+    values = numbers(given, "frame", ("price", "liquidations"))
+    price, amount = values["price"], values["liquidations"]
+    closes = None if candles is None else candle_series(candles, "candles")
+    if closes is not None:
+        require_one_coin("candles", closes.instrument, instrument, "the liquidations")
+    width = width_of(instrument, time)
+    shown = np.isfinite(price) & np.isfinite(amount) & (amount > 0)
+    if prices is not None:
+        shown &= (price >= prices[0]) & (price <= prices[1])
+    height = None if block_size is None else float(block_size)
+    # Levels may be so sparse that their distances do not show the grid they are on.
+    cells = cells_of(time[shown], width, price[shown], height, step=block_of(given) or 0.0, most=_MOST_ROWS)
+    ax = ax or style.new_axes(12, 6)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    whose = instrument if closes is None else closes.instrument
+    style.price_axis(ax.yaxis, whose.price_unit)
+    style.title(ax, instrument.title)
+    if cells is None:
+        style.no_data(ax)
+        return LiquidationHeatmap(ax, None, None)
+
+    amount = amount[shown]
+    image = draw_cells(
+        ax,
+        cells,
+        amount,
+        np.ones(amount.size, bool),
+        norm=scale_of(amount),
+        colours=style.shades(ax, style.inside(ax).value_area_edge, faint=0.4),
+    )
+    ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
+    unit = whose.amounts(quote, style.price_text(cells.height, cells.height))
+    style.colour_bar(ax, image, "Liquidations", unit)
+    line = None
+    if closes is not None and closes.start.size:
+        edges, steps = spaced(closes.start, closes.width, closes.close)
+        line = draw_price(ax, edges, steps, "Close")
+        ax.set_xlim(min(edges[0], cells.extent[0]), max(edges[-1], cells.extent[1]))
+        ends = [*cells.extent[2:], *steps[np.isfinite(steps)]]
+        if prices is None:
+            ax.set_ylim(*padded(min(ends), max(ends)))
+        style.legend(ax, [line] if line else [], place="above")
+    return LiquidationHeatmap(ax, image, cells.height, line)
+
+
+def _price_beside(ax: Axes, closes: CandleSeries) -> tuple[Axes, Line2D]:
+    """Draw closing prices on axes of their own over ``ax``, with their ticks at the right."""
+    beside = ax.twinx()
+    style.frame_axes(beside)
+    beside.grid(visible=False)
+    beside.spines["right"].set_visible(True)
+    style.price_axis(beside.yaxis, closes.instrument.price_unit)
+    edges, steps = spaced(closes.start, closes.width, closes.close)
+    shown = ax.get_xlim()
+    middle = (edges[1:] + edges[:-1]) / 2
+    (line,) = beside.plot(middle, steps, color=style.inside(ax).flat, linewidth=1.2, label="Close, right")
+    beside.set_ylim(*padded(np.nanmin(steps), np.nanmax(steps)))
+    ax.set_xlim(min(edges[0], shown[0]), max(edges[-1], shown[1]))
+    return beside, line

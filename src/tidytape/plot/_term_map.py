@@ -1,0 +1,120 @@
+"""Term structures of many times as a map: time to the right, days to expiry upward, the value as colour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import CenteredNorm
+from matplotlib.dates import date2num
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from numpy.typing import NDArray
+
+from tidytape.catalogue import Interval, Tenor
+from tidytape.plot import _style as style
+from tidytape.plot._smile import _colours
+
+Floats = NDArray[np.float64]
+
+_MATURITIES = 12  # numbers of days that have a row each; of more, days to expiry are close to continuous
+_ROWS = 240  # of a map then
+_GAP = 1.5  # usual steps: later than that, a time does not follow the one before
+_TICKS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
+
+
+def draw_map(
+    ax: Axes,
+    curves: Mapping[datetime, Mapping[float, float]],
+    name: str,
+    unit: str,
+    *,
+    interval: Interval | None,
+    by_tenor: bool,
+    timezone: str | tzinfo,
+) -> QuadMesh:
+    """Draw a map without a title.
+
+    Parameters
+    ----------
+    ax : Axes
+    curves : mapping of datetime to mapping of float to float
+        By time, days to the value; at least one value is known.
+    name, unit : str
+        Of the values.
+    interval : Interval or None
+        How long a value counts; without one, until the next time.
+    by_tenor : bool
+        Whether the days are those of tenors.
+    timezone : str or tzinfo
+        Zone of the time axis.
+    """
+    times = sorted(curves)
+    days = np.unique([day for curve in curves.values() for day in curve])
+    if by_tenor or len(days) <= _MATURITIES:
+        edges = _edges(days)
+        values = np.array([[curves[time].get(day, np.nan) for time in times] for day in days])
+    else:
+        edges = np.geomspace(days[0], days[-1], _ROWS + 1)
+        centres = np.sqrt(edges[1:] * edges[:-1])
+        values = np.column_stack([_nearest(curves[time], centres) for time in times])
+    start, after = _spans(times, interval)
+    values = np.insert(values[:, : len(times)], after, np.nan, axis=1)
+    known = np.ma.masked_invalid(values)
+    has_both_signs = known.min() < 0 < known.max()
+    palette = style.inside(ax)
+    mesh = ax.pcolormesh(
+        start,
+        edges,
+        known,
+        # Round zero two colours tell the sign apart.
+        cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else _colours(),
+        norm=CenteredNorm() if has_both_signs else None,
+        rasterized=True,  # as vectors, thousands of places would have visible seams
+        zorder=1,
+    )
+    style.frame_axes(ax)
+    ax.grid(visible=False)
+    style.time_axis(ax.xaxis, timezone)
+    ax.set_yscale("log")
+    ax.set_ylim(edges[0], edges[-1])
+    if by_tenor:
+        tenors = [tenor for tenor in Tenor if tenor.days in days]
+        ticks, labels = [float(tenor.days) for tenor in tenors], [tenor.alias for tenor in tenors]
+    else:
+        ticks = [day for day in _TICKS if edges[0] <= day <= edges[-1]] or [float(days[0])]
+        labels = [f"{day:g}" for day in ticks]
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_major_formatter(FixedFormatter(labels))
+    ax.yaxis.set_minor_locator(NullLocator())
+    style.y_label(ax, "Tenor" if by_tenor else "Time to expiry", "log scale" if by_tenor else "d, log scale")
+    style.colour_bar(ax, mesh, name, unit)
+    return mesh
+
+
+def _edges(days: Floats) -> Floats:
+    """Return the borders between rows, half way on a logarithmic axis."""
+    logs = np.log(days)
+    middles = (logs[1:] + logs[:-1]) / 2 if len(days) > 1 else logs + 0.25
+    ends = 2 * logs[[0, -1]] - middles[[0, -1]]
+    return np.asarray(np.exp(np.unique([ends[0], *middles, ends[1]])), dtype=np.float64)
+
+
+def _nearest(curve: Mapping[float, float], days: Floats) -> Floats:
+    """Return the value of the expiry that is nearest to each number of days; NaN outside of the expiries."""
+    own = np.array(sorted(curve))
+    values = np.array([curve[day] for day in own])
+    nearest = values[np.searchsorted(np.sqrt(own[1:] * own[:-1]), days)]
+    return np.where((days >= own[0]) & (days <= own[-1]), nearest, np.nan)
+
+
+def _spans(times: Sequence[datetime], interval: Interval | None) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the borders between columns, and before which times there is an empty column."""
+    start = np.asarray(date2num(times), dtype=np.float64)  # type: ignore[no-untyped-call]
+    steps = np.diff(start)
+    usual = interval.seconds / 86_400 if interval else float(np.median(steps)) if steps.size else 1 / 24
+    after = np.flatnonzero(steps > (1.001 if interval else _GAP) * usual) + 1
+    borders = np.append(np.insert(start, after, start[after - 1] + usual), start[-1] + usual)
+    return borders, after
