@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from tidytape.aggregate import candle_profile
+from tidytape.aggregate import candle_profile, candles, volume_profile
 from tidytape.analytics.profile import value_area
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -35,7 +35,15 @@ def test_uniform_is_even_over_the_range(engine) -> None:
     found = engine.polars(
         candle_profile(engine.frame(CANDLES), interval="1h", block_size=1, spreading="uniform")
     )
-    assert found.columns == ["exchange", "raw_symbol", "timestamp", "price", "volume", "spreading"]
+    assert found.columns == [
+        "exchange",
+        "raw_symbol",
+        "timestamp",
+        "block_size",
+        "price",
+        "volume",
+        "spreading",
+    ]
     assert rows(found, "volume", "spreading") == [
         ("A", 0, 10.0, 1.0, "uniform"),
         ("A", 0, 11.0, 3.0, "uniform"),
@@ -136,7 +144,15 @@ def test_no_candles_give_no_rows_but_all_columns(engine) -> None:
     found = engine.polars(
         candle_profile(engine.frame(CANDLES.clear()), interval="1h", block_size=1, spreading="uniform")
     )
-    assert found.columns == ["exchange", "raw_symbol", "timestamp", "price", "volume", "spreading"]
+    assert found.columns == [
+        "exchange",
+        "raw_symbol",
+        "timestamp",
+        "block_size",
+        "price",
+        "volume",
+        "spreading",
+    ]
     assert found.is_empty()
 
 
@@ -147,3 +163,36 @@ def test_what_is_none_is_refused() -> None:
         candle_profile(CANDLES, interval="1h", block_size=0, spreading="close")
     with pytest.raises(MissingColumnError, match="low"):
         candle_profile(CANDLES.drop("low"), interval="1h", block_size=1, spreading="uniform")
+
+
+# --- how far from the truth ---
+
+
+@pytest.mark.parametrize(
+    ("size", "rule", "elsewhere", "off"),
+    [
+        (10, "uniform", 0.06, (0, 0, 0)),
+        (5, "uniform", 0.12, (0, 0, 0)),
+        (1, "uniform", 0.22, (-9, 1, -17)),
+        (10, "close", 0.17, (-2, 0, -2)),
+        (5, "close", 0.25, (2, -6, 4)),
+        (1, "close", 0.56, (-24, -27, -24)),
+    ],
+)
+def test_how_far_minutes_are_from_recorded_trades(recorded, size, rule, elsewhere, off) -> None:
+    """The table of the guide about profiles."""
+    file = recorded / "coinbase_btc-usd_trades_20230905.csv.gz"
+    trades = pl.read_csv(file, try_parse_dates=True).with_row_index("sequence").with_columns(
+        exchange=pl.lit("COINBASE"), raw_symbol=pl.lit("BTC-USD"), side=pl.col("side").str.to_uppercase(),
+        timestamp=pl.col("timestamp").dt.replace_time_zone(None).dt.replace_time_zone("UTC"),
+    )  # fmt: skip
+    assert trades.height == 5_882
+    exact = volume_profile(trades, interval="1h", block_size=size)
+    minutes = candles(trades, interval="1m")
+    assert (minutes["high"] - minutes["low"]).mean() == pytest.approx(14, abs=0.5)
+    found = candle_profile(minutes, interval="1h", block_size=size, spreading=rule)
+    both = exact.join(found, on="price", how="full", coalesce=True).fill_null(0)
+    moved = (both["volume"] - both["volume_right"]).abs().sum() / 2
+    assert moved / exact["volume"].sum() == pytest.approx(elsewhere, abs=0.005)
+    ends = [value_area(frame).select("val", "poc", "vah").row(0) for frame in (exact, found)]
+    assert tuple(round((other - one) / size) for one, other in zip(*ends, strict=True)) == off

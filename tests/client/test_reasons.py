@@ -78,7 +78,9 @@ def test_a_market_of_candles_alone_says_which_types_it_has(client: Client[pl.Dat
     (reason,) = answer.metadata.reason
     assert answer.frame.is_empty()
     assert (reason.code, reason.types) == (NoteCode.NO_DATA, ("TRADE_SIDE_AGNOSTIC_AGG",))
-    assert warned == [f"X OLDUSDT has no {name}; it has TRADE_SIDE_AGNOSTIC_AGG"] == [str(reason)]
+    calls = {"VOLUME_PROFILE_AGG": "candle_profile", "TPO_AGG": "candle_tpo"}
+    call = f"; tidytape.aggregate.{calls[name]} makes one of its candles" if name in calls else ""
+    assert warned == [f"X OLDUSDT has no {name}; it has TRADE_SIDE_AGNOSTIC_AGG{call}"] == [str(reason)]
 
 
 @pytest.mark.parametrize("name", sorted(ASKED))

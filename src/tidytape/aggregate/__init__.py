@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from tidytape.aggregate.book import book_at, book_heatmap, book_of, book_runs
 from tidytape.aggregate.candle_profile import candle_profile
+from tidytape.aggregate.candle_tpo import candle_tpo
 from tidytape.aggregate.group import group, to_usd
 from tidytape.aggregate.minutes import candles_of, minute_candles, minute_profile, profile_of
 from tidytape.aggregate.options import implied_volatility, option_open_interest, skew
@@ -44,6 +45,7 @@ __all__ = [
     "book_of",
     "book_runs",
     "candle_profile",
+    "candle_tpo",
     "candles",
     "candles_of",
     "cme_open_interest",

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.catalogue import Side
+from tidytape.catalogue import Interval, Side
 from tidytape.frames import exact
 from tidytape.frames.door import BUCKET
 from tidytape.frames.grid import Grid
 from tidytape.frames.rows import spread
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, Table
 from tidytape.frames.times import bucket_start
 from tidytape.times import interval_of
 
-_PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
+PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
+"""The prices that each rule needs."""
+
 _SIDES: Final = {Side.BUY: "buy_volume", Side.SELL: "sell_volume"}
 _ROW: Final = "__row"
 _PLACED: Final = "__is_placed"
-_RESULTS: Final = ("price", *_SIDES.values(), "volume", "spreading")
+_RESULTS: Final = ("price", *_SIDES.values(), "volume", "block_size", "spreading")
 
 
 def candle_profile(
@@ -63,12 +65,14 @@ def candle_profile(
         The identity columns that there are but for ``side``, and
 
         - ``timestamp`` : time, start of the bucket.
+        - ``amount_unit``, if the candles have it; candles of another unit make a profile of their own.
+        - ``block_size`` : float64, height of a row. [quote per coin]
         - ``price`` : float64, low edge of the row; null in the row of the candles without usable prices. [quote per
           coin]
         - ``buy_volume``, ``sell_volume`` : float64, of candles by side alone; null as ``volume``. [as ``volume``]
         - ``volume`` : float64, the sum of both, or the volume; null where a candle of the row has no finite volume or
           a side that is neither BUY nor SELL. [as in ``candles``]
-        - ``spreading`` : str, the rule.
+        - ``spreading`` : str, the rule: it marks the profile as one of candles.
 
         Sorted by series, timestamp and price where the engine keeps order.
 
@@ -79,6 +83,10 @@ def candle_profile(
     QueryError
         If the interval or the rule is unknown, a time has no zone, numbers are no numbers, or the block size is no
         positive number.
+
+    See Also
+    --------
+    candle_tpo : A market profile of candles.
 
     Notes
     -----
@@ -100,22 +108,55 @@ def candle_profile(
     [(12.0, 5.0)]
     """
     wanted, grid = interval_of(interval), Grid.of(block_size)
-    one_of("spreading", spreading, _PRICES)
-    prices = _PRICES[spreading]
-    table = Table.opened(candles, times=["timestamp"], numbers=[*prices, "volume"])
+    one_of("spreading", spreading, PRICES)
+    table = Table.opened(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
     keys = table.series(None, without=["side", "timestamp", *_RESULTS])
     groups = [name for name in keys if name != "interval"]
-    by_side = "side" in table.names
-    has_place = [nw.col(name).abs() <= grid.furthest for name in prices]
-    if spreading == "uniform":
-        has_place.append(nw.col("low") <= nw.col("high"))
-    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(
+    unit = ["amount_unit"] if "amount_unit" in table.names else []
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
+    levels = levels_of(rows, [*groups, *unit], wanted, grid, spreading)
+    result = levels.select(
+        *(nw.lit(wanted.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
+        nw.col(BUCKET).alias("timestamp"),
+        *unit,
+        nw.lit(float(grid.size)).alias("block_size"),
+        *("price", *(name for name in _SIDES.values() if "side" in table.names), "volume"),
+        nw.lit(spreading).alias("spreading"),
+    )
+    return table.closed(result, sort=[*keys, "timestamp", *unit, "price"])
+
+
+def levels_of(candles: Rows, groups: list[str], wanted: Interval, grid: Grid, spreading: str) -> Rows:
+    """Return the volume of candles per group, bucket and price row: `candle_profile` inside.
+
+    Parameters
+    ----------
+    candles : frame, n rows
+        ``timestamp`` int64, never null, the columns of `candle_profile`, and those of ``groups``.
+    groups : list of str
+        Columns that tell one profile from another.
+    wanted : Interval
+        Length of a bucket.
+    grid : Grid
+        The price rows.
+    spreading : str
+        The rule.
+
+    Returns
+    -------
+    frame, one row per group, bucket and price row
+        ``groups``, the start of the bucket, ``price``, ``volume``, and of candles by side ``buy_volume`` and
+        ``sell_volume``.
+    """
+    prices = PRICES[spreading]
+    by_side = "side" in candles.collect_schema().names()
+    rows = candles.select(
         *groups,
         bucket_start(nw.col("timestamp"), wanted).alias(BUCKET),
         *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
         nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
         *prices,
-        nw.all_horizontal(*has_place, ignore_nulls=False).fill_null(value=False).alias(_PLACED),
+        has_prices(grid, *prices).alias(_PLACED),
     )
     # A candle without usable prices goes to row 0, and grouping by _PLACED keeps it apart from the others there.
     rows = rows.with_columns(
@@ -141,17 +182,19 @@ def candle_profile(
     )
     if by_side:
         levels = levels.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
-    result = levels.select(
-        *(nw.lit(wanted.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
-        nw.col(BUCKET).alias("timestamp"),
-        nw.when(_PLACED).then(grid.price(nw.col(_ROW))).alias("price"),
-        *dict.fromkeys([*volumes, "volume"]),
-        nw.lit(spreading).alias("spreading"),
-    )
-    return table.closed(result, sort=[*keys, "timestamp", "price"])
+    price = nw.when(_PLACED).then(grid.price(nw.col(_ROW))).alias("price")
+    return levels.select(*groups, BUCKET, price, *dict.fromkeys([*volumes, "volume"]))
 
 
-def _spread(candles: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:
+def has_prices(grid: Grid, *prices: str) -> nw.Expr:
+    """Return whether a candle has these prices, and they can be: finite, on the grid, a low not above its high."""
+    conditions = [nw.col(name).abs() <= grid.furthest for name in prices]
+    if "low" in prices:
+        conditions.append(nw.col("low") <= nw.col("high"))
+    return nw.all_horizontal(*conditions, ignore_nulls=False).fill_null(value=False)
+
+
+def _spread(candles: Rows, grid: Grid) -> Rows:
     """Return one row per candle and price row of its range, with its part of the volume."""
     low, high, row = nw.col("low"), nw.col("high"), nw.col(_ROW)
     ends = candles.with_columns(__first=grid.row(low), __last=grid.row(high))

@@ -11,7 +11,7 @@ Three steps lead to a result::
 
     _cut_trades, _cut_minutes -> sessions with their prices, rows that each block touched, rows on which they traded
     _touches                  -> one row per session, block and price row touched
-    _profiles                 -> one row per session and price row touched, with the session's prices and value area
+    profiles_of               -> one row per session and price row touched, with the session's prices and value area
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
-    return table.closed(_profiles(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
+    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
 
 
 def tpo_of(
@@ -234,7 +234,7 @@ def tpo_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(_profiles(parts, cut, now), times=_NEW_TIMES)
+    return table.closed(profiles_of(parts, cut, now), times=_NEW_TIMES)
 
 
 def tpo_touches(
@@ -341,7 +341,7 @@ def tpo_touches_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """What market profiles are made of.
 
     Attributes
@@ -440,7 +440,7 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     )
 
 
-def _profiles(parts: _Parts, cut: Cut, now: int | None) -> Rows:
+def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
     traded = _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY)
     levels = counted(parts.ranges, traded, cut.grid)
@@ -473,7 +473,7 @@ def _profiles(parts: _Parts, cut: Cut, now: int | None) -> Rows:
     )
 
 
-def _touches(parts: _Parts, cut: Cut) -> Rows:
+def _touches(parts: Parts, cut: Cut) -> Rows:
     """Return one row per session, block and price row touched, with what was traded there."""
     key = ["session", "block_id", "row"]
     return (
@@ -484,7 +484,7 @@ def _touches(parts: _Parts, cut: Cut) -> Rows:
     )
 
 
-def _traded(parts: _Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
+def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
     """Return the volumes of each key that traded.
 
     ``interval`` is the longest that lies in one row of the key, or a day if that is a month.
@@ -511,7 +511,7 @@ def _opened(
     amount: Literal["coin", "quote"],
     *,
     united: bool,
-) -> tuple[Table[IntoFrameT], _Parts]:
+) -> tuple[Table[IntoFrameT], Parts]:
     """Open the minute candles and the minute profile; return the table of candles, and what `_cut_minutes` returns."""
     table = Table.opened(candles, needed_of_candles(), times=_TIMES)
     levels = Table.opened(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
@@ -526,17 +526,17 @@ def _cut_minutes(
     *,
     united: bool,
     eager: bool = False,
-) -> _Parts:
+) -> Parts:
     """Return what market profiles are made of, from one-minute candles and profiles."""
-    members = _with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
+    members = with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
     blocks, ranges = members, members
     if united:
         # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
         ranges, rows = members.with_columns(*_NOBODY), rows.with_columns(*_NOBODY)
-        blocks = _with_rows(
+        blocks = with_rows(
             candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece), cut, eager=False
         )
-    return _parts(
+    return parts_of(
         blocks,
         ranges,
         lambda interval: profile_of.core(rows, interval=interval, block_size=cut.grid.size, amount=amount),
@@ -558,17 +558,17 @@ def tpo_of_minutes(
         parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
     )
     price = cut.grid.price(nw.col("row")).alias("price")
-    return _profiles(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
+    return profiles_of(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
 
 
-def _cut_trades(table: Table[Any], cut: Cut) -> _Parts:
+def _cut_trades(table: Table[Any], cut: Cut) -> Parts:
     """Return what market profiles are made of, from trades."""
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
     make = candles_without_volume if order else _candles_of_moments
     pieces = make(trades, interval=cut.piece)
-    blocks = _with_rows(pieces, cut, eager=table.is_eager)
-    return _parts(
+    blocks = with_rows(pieces, cut, eager=table.is_eager)
+    return parts_of(
         blocks,
         blocks,
         lambda interval: volume_profile.core(trades, interval=interval, block_size=cut.grid.size),
@@ -600,16 +600,16 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
     )
 
 
-def _parts(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> _Parts:
+def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> Parts:
     """Return what market profiles are made of, from pieces and from the ranges of rows that were touched in them."""
     sessions = _sessions(cut.placed(blocks)).with_row_index("session", order_by=_PROFILE)
     sessions = sessions.with_columns(nw.col("session").cast(nw.Int64))
-    parts = _Parts(sessions, ranges, traded)
+    parts = Parts(sessions, ranges, traded)
     ranges = parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
     return replace(parts, ranges=ranges)
 
 
-def _with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
+def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
     """Add the lowest and the highest row of each piece; if ``eager``, raise QueryError for one with too many rows."""
     row = cut.grid.row
     blocks: Rows = pieces.rename({"timestamp": BUCKET}).with_columns(

@@ -229,8 +229,10 @@ class Reason:
 
     Examples
     --------
+    >>> print(Reason(NoteCode.NO_DATA, "TPO_AGG", "X", "BTCUSDT", types=("OPEN_INTEREST_AGG",)))
+    X BTCUSDT has no TPO_AGG; it has OPEN_INTEREST_AGG
     >>> print(Reason(NoteCode.NO_DATA, "TPO_AGG", "X", "BTCUSDT", types=("TRADE_SIDE_AGNOSTIC_AGG",)))
-    X BTCUSDT has no TPO_AGG; it has TRADE_SIDE_AGNOSTIC_AGG
+    X BTCUSDT has no TPO_AGG; it has TRADE_SIDE_AGNOSTIC_AGG; tidytape.aggregate.candle_tpo makes one of its candles
     """
 
     code: NoteCode
@@ -280,7 +282,8 @@ class Reason:
                 able = printable(", ".join(self.tenors))
                 return f"has no {what} of this tenor; its newest quotes have tenors {able}"
             case NoteCode.NO_DATA:
-                return f"has no {what}; it has {printable(', '.join(self.types)) or 'no other type either'}"
+                others = printable(", ".join(self.types)) or "no other type either"
+                return f"has no {what}; it has {others}{self._of_candles}"
             case NoteCode.OUTSIDE:
                 return f"has {what}{held}, and none in {asked}{self._instead}"
             case NoteCode.NOT_BEGUN if self.around is not None:
@@ -301,7 +304,20 @@ class Reason:
         """Other data that the market has for the window."""
         if self.intervals:
             return f"; its candles make up {printable(', '.join(self.intervals))}"
-        return f"; there it has {printable(', '.join(self.types))}" if self.types else ""
+        return f"; there it has {printable(', '.join(self.types))}{self._of_candles}" if self.types else ""
+
+    @property
+    def _of_candles(self) -> str:
+        """How to make the points of candles, where the market has candles and no trades."""
+        call = _OF_CANDLES.get(self.data_type)
+        return (
+            f"; tidytape.aggregate.{call} makes one of its candles" if call and _CANDLES in self.types else ""
+        )
+
+
+_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
+_OF_CANDLES = {"VOLUME_PROFILE_AGG": "candle_profile", "TPO_AGG": "candle_tpo"}
+"""The function that makes of candles what is otherwise made of trades."""
 
 
 def _written(time: datetime) -> str:
