@@ -77,9 +77,9 @@ class Points:
         most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
         return {name: most[name] for name in MARKET}
 
-    def of(self, **market: str) -> pl.DataFrame:
-        """Return the points of one market."""
-        return self.frame.filter(**market)
+    def of(self, **market: str | None) -> pl.DataFrame:
+        """Return the points of one market. Those of a coin have none, and null names that."""
+        return self.frame.filter(pl.col(name).eq_missing(value) for name, value in market.items())
 
 
 @dataclass

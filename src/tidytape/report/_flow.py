@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 from matplotlib.figure import Figure
 
@@ -9,7 +11,7 @@ from tidytape import plot
 from tidytape.analytics import flow
 from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._overview import name_of
-from tidytape.report._section import Picture, Section
+from tidytape.report._section import Picture, Section, Table
 from tidytape.report._table import Shown, table
 
 __all__ = ["flows"]
@@ -51,20 +53,11 @@ def flows(answers: Answers, timezone: str) -> Section | None:
         section.parts.append(_open_interest(interest, candles, timezone))
         section.entries += interest.entries
     if liquidated is not None:
-        section.parts.append(
-            table(
-                flow.liquidation_imbalance(liquidated.frame, interval="1d").sort(*MARKET, "timestamp"),
-                {
-                    "timestamp": Shown("Day", "date", "UTC"),
-                    "exchange": Shown("Exchange"),
-                    "raw_symbol": Shown("Symbol"),
-                    "long_liquidations": Shown("Longs liquidated", "amount", "coin"),
-                    "short_liquidations": Shown("Shorts liquidated", "amount", "coin"),
-                    "liquidation_imbalance": Shown("Imbalance", "percent"),
-                },
-                "One row per market and day with liquidations.",
-            )
-        )
+        section.parts += _liquidations(liquidated, candles, timezone)
+    heatmap = answers.points("VENUEX_LIQUIDATION_AGG")
+    if heatmap is not None:
+        section.parts.append(_liquidation_heatmap(heatmap, candles, timezone))
+        section.entries += heatmap.entries
     return section
 
 
@@ -87,3 +80,43 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
 
     text = f"Open interest of {name_of(market)}, and which positions were opened or closed in each interval."
     return Picture(draw, text, 6.0 if has_prices else 3.6)
+
+
+def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | Table]:
+    """Return the liquidations of the market that had most, and the totals of every market and day."""
+    sums = liquidated.frame.group_by(MARKET).agg(pl.col("liquidations").sum())
+    most = sums.sort("liquidations", *MARKET, descending=[True, False, False]).row(0, named=True)
+    market = {name: most[name] for name in MARKET}
+    prices = None if candles is None else candles.of(**market)
+
+    def draw(figure: Figure) -> None:
+        ax = figure.add_subplot()
+        plot.liquidations(liquidated.of(**market), candles=prices, ax=ax, timezone=timezone)
+
+    days = table(
+        flow.liquidation_imbalance(liquidated.frame, interval="1d").sort(*MARKET, "timestamp"),
+        {
+            "timestamp": Shown("Day", "date", "UTC"),
+            "exchange": Shown("Exchange"),
+            "raw_symbol": Shown("Symbol"),
+            "long_liquidations": Shown("Longs liquidated", "amount", "coin"),
+            "short_liquidations": Shown("Shorts liquidated", "amount", "coin"),
+            "liquidation_imbalance": Shown("Imbalance", "percent"),
+        },
+        "One row per market and day with liquidations.",
+    )
+    return [Picture(draw, f"Liquidations of {name_of(market)}: longs above zero, shorts below.", 3.6), days]
+
+
+def _liquidation_heatmap(heatmap: Points, candles: Points | None, timezone: str) -> Picture:
+    """Return where the positions of one coin were liquidated, below the price of its largest market."""
+    coin = heatmap.coin
+    prices = None
+    if candles is not None and not (of_coin := candles.frame.filter(coin=coin)).is_empty():
+        prices = candles.of(**replace(candles, frame=of_coin).largest)
+
+    def draw(figure: Figure) -> None:
+        ax = figure.add_subplot()
+        plot.liquidation_heatmap(heatmap.frame.filter(coin=coin), candles=prices, ax=ax, timezone=timezone)
+
+    return Picture(draw, f"Where positions in {coin} were liquidated, in price and time.", 4.0)
