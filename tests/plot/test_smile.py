@@ -59,7 +59,7 @@ def test_times_may_be_nanoseconds(ax, native):
     counted = TWO.with_columns(pl.col("timestamp", "expiry").dt.timestamp("ns"))
     drawn = plot.smile(native(counted), curves=native(counted.with_columns(moneyness=0.0)), ax=ax)
     assert list(drawn.quotes) == [WEEK, MONTH] == list(drawn.curves)
-    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 08:00 UTC"
+    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 08:00 UTC, 2 expiries"
     given = FOUR.with_columns(pl.col("timestamp").dt.timestamp("ns"))
     assert plot.surface(native(given), ax=ax).mesh is not None
 
@@ -85,7 +85,7 @@ def test_axes_are_labelled_with_units(ax):
     plot.smile(TWO, ax=ax, timezone="Asia/Tokyo")
     assert ax.get_xlabel() == "Log-moneyness ln(K/F) [1]"
     assert ax.get_ylabel() == "Implied volatility [%]"
-    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 17:00 Asia/Tokyo"
+    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 17:00 Asia/Tokyo, 2 expiries"
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "2026-03-12 (7 d)",
         "2026-04-04 (30 d)",
@@ -106,6 +106,45 @@ def test_curves_have_the_colour_of_their_quotes(ax, native):
     assert_allclose(drawn.curves[MONTH].get_xydata(), [[-0.2, 58], [0, np.nan], [0.2, 50]])
     assert to_rgba(drawn.curves[MONTH].get_color()) == to_rgba(drawn.quotes[MONTH].get_color())
     assert to_rgba(drawn.quotes[WEEK].get_color()) != to_rgba(drawn.quotes[MONTH].get_color())
+
+
+def test_fits_are_drawn_as_their_curves(ax, native):
+    fits = pl.DataFrame(
+        {
+            "exchange": "DERIBIT", "coin": "BTC", "timestamp": NOW, "expiry": MONTH, "days": 30.0, "forward": 100.0,
+            "a": 0.02, "b": 0.1, "rho": -0.5, "m": 0.0, "sigma": 0.2, "lowest": -0.4, "highest": 0.3,
+        }
+    )  # fmt: skip
+    line = plot.smile(native(TWO), curves=native(fits), ax=ax).curves[MONTH]
+    places, volatility = line.get_data()
+    assert_allclose(places[[0, -1]], [-0.4, 0.3])
+    variance = 0.02 + 0.1 * (-0.5 * places + np.hypot(places, 0.2))
+    assert_allclose(volatility, 100 * np.sqrt(variance * 365 / 30))
+
+
+def test_spreads_go_from_bid_to_ask(ax, native):
+    quoted = TWO.with_columns(
+        bid_iv=pl.col("implied_volatility") - 1, ask_iv=pl.when(pl.col("strike") > 100).then(53.0)
+    )
+    drawn = plot.smile(native(quoted), ax=ax)
+    (spread,) = drawn.spreads[WEEK].get_segments()
+    assert_allclose(spread, [[math.log(1.1), 51], [math.log(1.1), 53]])
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels[2:] == ["mark", "bid to ask"]
+    assert plot.smile(TWO, ax=ax).spreads == {}
+    ax.figure.canvas.draw()
+
+
+def test_deviations_make_smiles_as_wide(ax):
+    drawn = plot.smile(TWO, x="deviation", ax=ax)
+    # The quote of the week nearest to the forward has 54%, that of the month 50%.
+    week, month = 0.54 * math.sqrt(7 / 365), 0.50 * math.sqrt(30 / 365)
+    assert_allclose(drawn.quotes[WEEK].get_xdata(), np.log([0.9, 1, 1.1]) / week, atol=1e-12)
+    assert_allclose(drawn.quotes[MONTH].get_xdata(), np.log([0.8, 1.2]) / month)
+    assert ax.get_xlabel() == "Log-moneyness ln(K/F) / (σ√T) [standard deviations]"
+    far = pl.concat([TWO, chain((WEEK, "C", 1000, 200))])
+    plot.smile(far, x="deviation", ax=ax)
+    assert (ax.get_xlim()[1], ax.get_ylim()[1] < 100) == (5, True)
 
 
 def test_an_expiry_that_is_a_date_is_at_eight(ax):

@@ -10,14 +10,20 @@ import matplotlib as mpl
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
 
+from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
+from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
+
+Floats = NDArray[np.float64]
 
 _EXPIRES = time(8, tzinfo=UTC)
 _COLOURS = "viridis"
@@ -25,7 +31,15 @@ _BRIGHTEST = 0.85  # of the colours on white: yellow is hard to see there
 _DARKEST = 0.3  # of the colours on black: violet is hard to see there
 _LISTED = 12  # expiries that a legend lists; of more, every second one and so on
 
-_AXES = {"moneyness": ("Log-moneyness ln(K/F)", "1"), "strike": ("Strike", "quote per coin")}
+_AXES = {
+    "moneyness": ("Log-moneyness ln(K/F)", "1"),
+    "deviation": ("Log-moneyness ln(K/F) / (σ√T)", "standard deviations"),
+    "strike": ("Strike", "quote per coin"),
+}
+_FIT = {"a", "b", "rho", "m", "sigma"}
+_DEVIATIONS = 5.0  # either side that are in view
+_STEPS = 200  # of a fitted curve
+_SPREAD = ("bid_iv", "ask_iv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +54,14 @@ class Smile:
         By expiry in UTC, the out-of-the-money quotes as dots.
     curves : dict of datetime to matplotlib.lines.Line2D
         By expiry in UTC, what was given as ``curves``.
+    spreads : dict of datetime to matplotlib.collections.LineCollection
+        By expiry in UTC, a line from bid to ask at each quote that has both.
     """
 
     ax: Axes
     quotes: dict[datetime, Line2D]
     curves: dict[datetime, Line2D]
+    spreads: dict[datetime, LineCollection]
 
 
 def smile(
@@ -52,7 +69,7 @@ def smile(
     /,
     *,
     curves: IntoFrame | None = None,
-    x: Literal["moneyness", "strike"] = "moneyness",
+    x: Literal["moneyness", "deviation", "strike"] = "moneyness",
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> Smile:
@@ -63,12 +80,15 @@ def smile(
     chain : frame, n rows, one per (expiry, strike, option_type), any order
         One chain, of one series and time: the lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``,
         ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin] and ``implied_volatility`` [%]. Shown
-        are the out-of-the-money options, puts below their forward and calls from it on. Times are datetimes or
-        int64 nanoseconds since the epoch; an ``expiry`` that is a date is 08:00 UTC of it.
-    curves : frame, n rows, one per (expiry, moneyness), any order; optional
-        Curves to draw beside the quotes, as `tidytape.analytics.options.smile` returns them, of the same chain.
-    x : {"moneyness", "strike"}
-        What is right: ln(K/F) or K.
+        are the out-of-the-money options, puts below their forward and calls from it on, and, where the chain has
+        ``bid_iv`` and ``ask_iv`` [%], a line from one to the other. Times are datetimes or int64 nanoseconds since the
+        epoch; an ``expiry`` that is a date is 08:00 UTC of it.
+    curves : frame, n rows, one per (expiry, moneyness) or one per expiry, any order; optional
+        Curves to draw beside the quotes, of the same chain: as `tidytape.analytics.options.smile` returns them, or fits
+        as `tidytape.analytics.options.svi` does.
+    x : {"moneyness", "deviation", "strike"}
+        What is right: ln(K/F); the same in standard deviations, with σ of the quote nearest to the forward, so that
+        smiles of a day and of a year are as wide, of which 5 either side are in view; or K.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -101,6 +121,17 @@ def smile(
     >>> drawn = smile(chain, x="strike", ax=Figure().add_subplot())
     >>> [line.get_xydata().tolist() for line in drawn.quotes.values()]
     [[[90.0, 60.0], [110.0, 50.0]]]
+
+    The demo's chain with its fit:
+
+    >>> from tidytape import Client
+    >>> from tidytape.analytics import options
+    >>> with Client.demo() as client:
+    ...     quotes = client.events("option_quotes", coin="BTC", start="2024-08-08", end="2024-08-08T00:01")
+    >>> chain = quotes.filter(pl.col("timestamp") == pl.col("timestamp").max())
+    >>> drawn = smile(chain, curves=options.svi(chain), ax=Figure().add_subplot())
+    >>> drawn.ax.get_ylabel()
+    'Implied volatility [%]'
     """
     zone, zone_name = style.zone(timezone)  # before a figure is made for nothing
     if x not in _AXES:
@@ -109,14 +140,18 @@ def smile(
         chain, "chain", ("timestamp", "expiry", "option_type", "strike", "forward", "implied_volatility")
     )
     title, now = _title(quotes, "chain", zone, zone_name)
-    dots = _dots(quotes, x)
-    lines: _Places = {}
+    place = "strike" if x == "strike" else "moneyness"
+    dots = _dots(quotes, place)
+    lines: _Smiles = {}
     if curves is not None:
-        given = _opened(curves, "curves", ("timestamp", "expiry", x, "implied_volatility"))
+        given = _fitted(curves, place)
         # Of `curves` the title is that of the chain, or they are of another.
         if (other := _title(given, "curves", zone, zone_name)[0]) not in {title, ""}:
             raise QueryError("curves", got=f"those of {other}", expected=f"those of {title}")
-        lines = _by_expiry(given, given[x].to_numpy(), given["implied_volatility"].to_numpy())
+        lines = _by_expiry(given, [_floats(given, name) for name in (place, "implied_volatility")])
+    if x == "deviation":
+        scales = _deviations(lines | dots, now)
+        dots, lines = _scaled(dots, scales), _scaled(lines, scales)
 
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
@@ -125,27 +160,35 @@ def smile(
         style.price_axis(ax.xaxis, "")
     style.x_label(ax, *_AXES[x])
     style.y_label(ax, "Implied volatility", "%")
-    style.title(ax, title)
     expiries = sorted({**dots, **lines})
-    colours = dict(zip(expiries, _shades(ax, len(expiries)), strict=True))
-    drawn: dict[str, dict[datetime, Line2D]] = {"dots": {}, "lines": {}}
-    for expiry in expiries:
+    several = f"{len(expiries)} expiries" if len(expiries) > 1 else ""
+    style.title(ax, ", ".join(filter(None, [title, several])))
+    drawn = Smile(ax, {}, {}, {})
+    for expiry, colour in zip(expiries, _shades(ax, len(expiries)), strict=True):
         if expiry in dots:
-            (drawn["dots"][expiry],) = ax.plot(
-                *dots[expiry], color=colours[expiry], linestyle="none", marker="o", markersize=3, zorder=2.2
+            place_of, volatility, bid, ask = dots[expiry]
+            (drawn.quotes[expiry],) = ax.plot(
+                place_of, volatility, color=colour, linestyle="none", marker="o", markersize=3, zorder=2.2
             )
+            both = np.isfinite(bid) & np.isfinite(ask)
+            if both.any():
+                ends = np.array([[place_of, bid], [place_of, ask]]).transpose(2, 0, 1)[both]
+                spread = LineCollection(list(ends), colors=[colour], linewidths=1.6, alpha=0.5, zorder=2.0)
+                drawn.spreads[expiry] = spread
+                ax.add_collection(spread)
         if expiry in lines:
-            (drawn["lines"][expiry],) = ax.plot(
-                *lines[expiry], color=colours[expiry], linewidth=1.2, zorder=2.1
-            )
+            (drawn.curves[expiry],) = ax.plot(*lines[expiry], color=colour, linewidth=1.2, zorder=2.1)
     if not expiries:
         style.no_data(ax)
     else:
-        _legend(ax, drawn["lines"] | drawn["dots"], now, zone, zone_name)
-    return Smile(ax, drawn["dots"], drawn["lines"])
+        if x == "deviation":
+            _set_view(ax, [*dots.values(), *lines.values()])
+        _legend(drawn, now, zone, zone_name)
+    return drawn
 
 
-_Places = dict[datetime, tuple[list[float], list[float]]]
+_Smiles = dict[datetime, Floats]
+"""By expiry, rows of an array: places in order, volatilities, and of quotes the bids and the asks."""
 
 
 def _opened(frame: object, parameter: str, needed: tuple[str, ...]) -> nw.DataFrame[Any]:
@@ -178,33 +221,77 @@ def _title(
     ), now
 
 
-def _dots(quotes: nw.DataFrame[Any], x: str) -> _Places:
+def _fitted(curves: object, place: str) -> nw.DataFrame[Any]:
+    """Return curves; of fits, the curves that they say."""
+    given = opened(curves, "curves")
+    if _FIT.issubset(given.columns) and "implied_volatility" not in given.columns:
+        curves = options.smile(given.to_native(), steps=_STEPS)
+    return _opened(curves, "curves", ("timestamp", "expiry", place, "implied_volatility"))
+
+
+def _floats(frame: nw.DataFrame[Any], name: str) -> Floats:
+    if name not in frame.columns:
+        return np.full(len(frame), np.nan)
+    return frame[name].cast(nw.Float64).to_numpy().astype(np.float64)
+
+
+def _dots(quotes: nw.DataFrame[Any], place: str) -> _Smiles:
     """Return the out-of-the-money quotes of each expiry."""
-    strike, forward, volatility = (
-        quotes[name].cast(nw.Float64).to_numpy().astype(float)
-        for name in ("strike", "forward", "implied_volatility")
-    )
+    names = ("strike", "forward", "implied_volatility", *_SPREAD)
+    strike, forward, volatility, bid, ask = (_floats(quotes, name) for name in names)
     with np.errstate(divide="ignore", invalid="ignore"):
         moneyness = np.log(strike / forward)
     kind = quotes["option_type"].cast(nw.String).to_list()
     shown = np.array(
-        [name == ("CALL" if place >= 0 else "PUT") for name, place in zip(kind, moneyness, strict=True)], bool
+        [name == ("CALL" if money >= 0 else "PUT") for name, money in zip(kind, moneyness, strict=True)], bool
     )
     volatility = np.where(shown & np.isfinite(moneyness) & (volatility > 0), volatility, np.nan)
-    return _by_expiry(quotes, moneyness if x == "moneyness" else strike, volatility, gaps=False)
+    places = moneyness if place == "moneyness" else strike
+    return _by_expiry(quotes, [places, volatility, bid, ask], gaps=False)
 
 
-def _by_expiry(frame: nw.DataFrame[Any], x: Any, y: Any, *, gaps: bool = True) -> _Places:
-    """Return x in order and y of each expiry, of which some y is known; those that are not, as gaps or not at all."""
-    rows: dict[datetime, list[tuple[float, float]]] = {}
-    for expiry, right, up in zip(frame["expiry"].to_list(), x, y, strict=True):
-        if expiry is not None and np.isfinite(right) and (gaps or np.isfinite(up)):
-            rows.setdefault(_utc(expiry), []).append((float(right), float(up)))
-    ordered = {expiry: sorted(places) for expiry, places in rows.items()}
+def _by_expiry(frame: nw.DataFrame[Any], columns: list[Floats], *, gaps: bool = True) -> _Smiles:
+    """Return the smile of each expiry of which a volatility is known; unknown ones are gaps, or left out."""
+    places, volatility = columns[:2]
+    rows: dict[datetime, list[int]] = {}
+    for row, expiry in enumerate(frame["expiry"].to_list()):
+        if expiry is not None and np.isfinite(places[row]) and (gaps or np.isfinite(volatility[row])):
+            rows.setdefault(_utc(expiry), []).append(row)
+    smiles = {}
+    for expiry, own in rows.items():
+        smile = np.array(columns)[:, own]
+        if np.isfinite(smile[1]).any():
+            smiles[expiry] = smile[:, np.argsort(smile[0], kind="stable")]
+    return smiles
+
+
+def _deviations(smiles: _Smiles, now: datetime | None) -> dict[datetime, float]:
+    """Return the standard deviation of ln(K/F) at expiry, by the volatility nearest to the forward."""
+    deviations = {}
+    for expiry, (moneyness, volatility, *_) in smiles.items():
+        years = 0.0 if now is None else (expiry - now) / timedelta(days=365)
+        known = np.isfinite(volatility)
+        nearest = volatility[known][np.argmin(np.abs(moneyness[known]))]
+        if years > 0:
+            deviations[expiry] = float(nearest / 100 * np.sqrt(years))
+    return deviations
+
+
+def _set_view(ax: Axes, smiles: list[Floats]) -> None:
+    """Show what lies within some deviations: strikes beyond them would squeeze the rest."""
+    places, volatility = np.hstack([smile[:2] for smile in smiles])
+    seen = (np.abs(places) <= _DEVIATIONS) & np.isfinite(volatility)
+    if seen.any():
+        low, high = volatility[seen].min(), volatility[seen].max()
+        ax.set_xlim(max(-_DEVIATIONS, places.min() - 0.2), min(_DEVIATIONS, places.max() + 0.2))
+        ax.set_ylim(*padded(low, high))
+
+
+def _scaled(smiles: _Smiles, scales: dict[datetime, float]) -> _Smiles:
     return {
-        expiry: ([right for right, _ in places], [up for _, up in places])
-        for expiry, places in ordered.items()
-        if any(np.isfinite(up) for _, up in places)
+        expiry: np.vstack([smile[:1] / scales[expiry], smile[1:]])
+        for expiry, smile in smiles.items()
+        if expiry in scales
     }
 
 
@@ -224,13 +311,20 @@ def _shades(ax: Axes, number: int) -> list[Any]:
     return [_colours()(share) for share in np.linspace(*ends, max(number, 1))][:number]
 
 
-def _legend(
-    ax: Axes, lines: dict[datetime, Line2D], now: datetime | None, zone: tzinfo, zone_name: str
-) -> None:
-    """List the expiries, with how far they are."""
-    step = -(-len(lines) // _LISTED)
-    for expiry in sorted(lines)[::step]:
+def _legend(drawn: Smile, now: datetime | None, zone: tzinfo, zone_name: str) -> None:
+    """List the expiries, with how far they are, and what dots and lines are."""
+    ax, lines = drawn.ax, drawn.curves | drawn.quotes
+    listed = sorted(lines)[:: -(-len(lines) // _LISTED)]
+    for expiry in listed:
         left = "" if now is None else f" ({(expiry - now) / timedelta(days=1):.3g} d)"
         lines[expiry].set_label(f"{expiry.astimezone(zone):%Y-%m-%d}{left}")
+    ink = style.around(ax).ink
+    what: list[tuple[Any, dict[str, Any], str]] = [
+        (drawn.quotes, {"marker": "o", "markersize": 3, "linestyle": "none"}, "mark"),
+        (drawn.spreads, {"marker": "|", "markersize": 9, "linestyle": "none", "alpha": 0.6}, "bid to ask"),
+        (drawn.curves, {"linewidth": 1.2}, "curve"),
+    ]
+    keys = [Line2D([], [], color=ink, label=name, **look) for shown, look, name in what if shown]
+    handles = [lines[expiry] for expiry in listed] + (keys if len(keys) > 1 else [])
     # Beside the axes: smiles leave no corner free.
-    style.legend(ax, title=f"Expiry [{zone_name}]", place="beside")
+    style.legend(ax, handles, title=f"Expiry [{zone_name}]", place="beside")
