@@ -188,14 +188,90 @@ def test_what_is_wrong_with_a_chain_is_named(ax):
 # -- surface
 
 
-def test_mesh_is_volatility_by_place_and_days(ax, native):
-    drawn = plot.surface(native(FOUR), ax=ax)
-    assert drawn.mesh.get_array().tolist() == [[60.0, 56.0], [52.0, None]]
+def cells(mesh):
+    """Centres of the columns and rows of a mesh, and its values; columns are even in the logarithm of days."""
+    edges = mesh.get_coordinates()
+    logs = np.log(edges[0, :, 0])
+    return np.exp((logs[1:] + logs[:-1]) / 2), (edges[1:, 0, 1] + edges[:-1, 0, 1]) / 2, mesh.get_array()
+
+
+def value_at(mesh, days, place):
+    columns, rows, values = cells(mesh)
+    return values[np.abs(rows - place).argmin(), np.abs(columns - days).argmin()]
+
+
+def test_mesh_has_the_values_of_the_frame(ax, native):
+    full = FOUR.with_columns(pl.col("implied_volatility").fill_null(50.0))
+    drawn = plot.surface(native(full), ax=ax)
+    for days, place, volatility in full.select("days", "moneyness", "implied_volatility").rows():
+        assert value_at(drawn.mesh, days, place) == pytest.approx(volatility, abs=0.05)
     assert ax.get_xscale() == "log"
     assert drawn.contours is not None
-    edges = drawn.mesh.get_coordinates()
-    assert_allclose(edges[0, 1, 0], math.sqrt(7 * 30))  # half way, as the axis is logarithmic
-    assert_allclose(edges[:, 0, 1], [-0.2, 0, 0.2], atol=1e-12)
+    assert drawn.mesh.get_array().count() == drawn.mesh.get_array().size  # no place is masked
+
+
+def test_between_days_total_variance_is_linear(ax):
+    """28 d at 60% and 56 d at 58% give 59.7372% at 30 d, as definitions say."""
+    two = grid([(28, place, volatility) for place in (-0.1, 0.1) for volatility in (60,)] + [
+        (56, place, 58) for place in (-0.1, 0.1)
+    ])  # fmt: skip
+    columns, _, values = cells(plot.surface(two, ax=ax).mesh)
+    variance = np.interp(columns, [28, 56], [0.6**2 * 28, 0.58**2 * 56])
+    assert_allclose(values[7], 100 * np.sqrt(variance / columns), rtol=1e-4)
+    assert value_at(ax.collections[0], 30, 0.0) == pytest.approx(59.7372, abs=0.01)
+
+
+def test_nothing_is_drawn_beside_unknown_values(ax):
+    days = (7, 14, 30)
+    frame = grid(
+        [(day, place, None if (day, place) == (30, 0.1) else 50) for day in days for place in (-0.1, 0.1)]
+    )
+    columns, _, values = cells(plot.surface(frame, ax=ax).mesh)
+    assert not np.ma.getmaskarray(values)[:, columns < 13.9].any()
+    assert np.ma.getmaskarray(values)[:, columns > 14.1].all()
+
+
+def test_values_without_neighbours_are_shown_as_they_are(ax, native):
+    assert plot.surface(native(FOUR), ax=ax).mesh.get_array().tolist() == [[60.0, 56.0], [52.0, None]]
+
+
+def test_fits_are_a_surface(ax, native):
+    flat = {"b": 0.0, "rho": 0.0, "m": 0.0, "sigma": 1.0, "forward": 100.0}
+    fits = pl.DataFrame(
+        {
+            "coin": "BTC", "timestamp": NOW, "days": [28.0, 56.0], "a": [0.36 * 28 / 365, 0.3364 * 56 / 365],
+            "lowest": [-0.4, -0.3], "highest": [0.3, 0.4], "status": ["ok", "poor_fit"], **flat,
+        }
+    )  # fmt: skip
+    mesh = plot.surface(native(fits), y="moneyness", ax=ax).mesh
+    columns, rows, values = cells(mesh)
+    assert value_at(mesh, 30, 0.0) == pytest.approx(59.7372, abs=0.01)
+    inside = (rows > -0.29) & (rows < 0.29)
+    assert not np.ma.getmaskarray(values)[inside].any()
+    between = (columns > 28.5) & (columns < 55)
+    beyond = np.abs(rows) > 0.31  # one of the two has no quote there
+    assert np.ma.getmaskarray(values)[np.ix_(beyond, between)].all()
+    assert ax.get_title(loc="left") == "BTC, 2026-03-05 08:00 UTC, 2 expiries, 1 poor fit"
+
+
+def test_deviations_give_every_expiry_as_much_room(ax):
+    flat = {"b": 0.0, "rho": 0.0, "m": 0.0, "sigma": 1.0, "forward": 100.0}
+    fits = pl.DataFrame(
+        {
+            "timestamp": NOW, "days": [1.0, 100.0], "a": [0.25 / 365, 25 / 365], **flat,
+            "lowest": [-0.05, -0.5], "highest": [0.05, 0.5],
+        }
+    )  # fmt: skip
+    mesh = plot.surface(fits, ax=ax).mesh
+    columns, rows, values = cells(mesh)
+    assert ax.get_ylabel() == "Log-moneyness ln(K/F) / (σ√T) [standard deviations]"
+    assert_allclose(rows[[0, -1]], [-5, 5], atol=0.05)
+    reach = 0.05 / (0.5 * np.sqrt(columns / 365))  # of the first expiry's quotes, in deviations
+    within = np.abs(rows[:, None]) < np.minimum(reach, 5) - 0.1
+    assert_allclose(values[within & (columns < 99)].filled(np.nan), 50)
+    assert np.ma.getmaskarray(values)[
+        (np.abs(rows[:, None]) > reach + 0.1) & (columns > 1.1) & (columns < 99)
+    ].all()
 
 
 def test_surface_is_labelled_with_units(ax):
@@ -210,7 +286,7 @@ def test_surface_is_labelled_with_units(ax):
 def test_one_maturity_or_place_has_no_contours(ax):
     drawn = plot.surface(FOUR.filter(pl.col("days") == 7), ax=ax)
     assert drawn.contours is None
-    assert drawn.mesh.get_array().tolist() == [[60.0], [52.0]]
+    assert drawn.mesh.get_array()[[0, -1], 0].tolist() == pytest.approx([60.0, 52.0])
     ax.figure.canvas.draw()
 
 
@@ -254,4 +330,6 @@ def test_recorded_chain_from_quotes_to_the_artists(recorded, ax):
     across = options.surface(fits, days=fits["days"], moneyness=places)
     mesh = plot.surface(across, ax=Figure().add_subplot()).mesh
     along = options.smile(fits, moneyness=places)["implied_volatility"].to_numpy().reshape(-1, 3)
-    assert_allclose(mesh.get_array().filled(np.nan), along.T, rtol=1e-12)
+    for days, smile in zip(fits["days"], along, strict=True):
+        for place, volatility in zip(places, smile, strict=True):
+            assert value_at(mesh, days, place) == pytest.approx(volatility, rel=2e-2)

@@ -4,21 +4,60 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import LogNorm
 from matplotlib.contour import QuadContourSet
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
 
+from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._smile import _AXES, _colours, _opened, _title
+from tidytape.plot._frame import opened
+from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, _colours, _opened, _title
+
+Floats = NDArray[np.float64]
 
 _TICKS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
+_LEVELS = np.array(
+    [
+        5,
+        10,
+        15,
+        20,
+        25,
+        30,
+        35,
+        40,
+        45,
+        50,
+        55,
+        60,
+        65,
+        70,
+        80,
+        90,
+        100,
+        120,
+        140,
+        160,
+        180,
+        200,
+        250,
+        300,
+        400,
+        500,
+    ]
+)  # [%]
+_MOST_LEVELS = 9
+_FINE = 200  # columns and rows: more than one sees
+_WIDE = 2.0  # the highest volatility over the lowest, from where on colours are logarithmic
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +79,34 @@ class Surface:
     contours: QuadContourSet | None
 
 
-def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Surface:
-    """Draw a surface of volatilities as colours, over days to expiry and log-moneyness, with lines of equal volatility.
+def surface(
+    frame: IntoFrame,
+    /,
+    *,
+    y: Literal["moneyness", "deviation"] | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Surface:
+    r"""Draw a surface of volatilities: days to expiry to the right, log-moneyness upward, the volatility as colour.
 
-    The axis of days is logarithmic. Where there is no volatility nothing is drawn.
+    Lines join places of equal volatility. The axis of days is logarithmic. The surface is smooth: fits are followed
+    along log-moneyness, and between the days of a frame total variance is linear,
+
+    .. math:: w(k, \tau) = w_1(k) + (w_2(k) - w_1(k)) \frac{\tau - T_1}{T_2 - T_1}, \qquad w = \sigma^2 \tau
+
+    Nothing is extrapolated: a place is left out where one of its neighbours is unknown, or lies outside of the quotes.
+    Where volatilities differ by a factor of 2 or more, the scale of colours is logarithmic.
 
     Parameters
     ----------
-    frame : frame, n rows, one per (days, moneyness), any order
-        One surface, of one series and time, as `tidytape.analytics.options.surface` returns it: ``timestamp``,
-        ``days`` [d], ``moneyness`` ln(K/F) [1] and ``implied_volatility`` [%].
+    frame : frame, n rows, one per expiry or one per (days, moneyness), any order
+        One surface, of one series and time: fits as `tidytape.analytics.options.svi` returns them, or what
+        `tidytape.analytics.options.surface` does, ``timestamp``, ``days`` [d], ``moneyness`` ln(K/F) [1] and
+        ``implied_volatility`` [%]. The title says how many fits are poor, where the frame has their ``status``.
+    y : {"moneyness", "deviation"}, optional
+        What is up: ln(K/F); or the same in standard deviations, with σ at the forward, so that near expiries have as
+        much room as far ones, of which 5 either side are drawn. ``deviation`` for fits and ``moneyness`` for others
+        if left out.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -65,7 +122,12 @@ def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none, or holds several surfaces; or if ``timezone`` is unknown.
+        If the frame is none, or holds several surfaces; if ``y`` is neither; or if ``timezone`` is unknown.
+
+    References
+    ----------
+    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014, lemma
+       2.1: total variance that rises in time at every k is free of calendar arbitrage, and so is what lies between.
 
     Examples
     --------
@@ -78,28 +140,51 @@ def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     ...         "moneyness": [-0.1, 0.1, -0.1, 0.1], "implied_volatility": [60.0, 52.0, 56.0, 50.0],
     ...     }
     ... )
-    >>> surface(frame, ax=Figure().add_subplot()).mesh.get_array().tolist()
-    [[60.0, 56.0], [52.0, 50.0]]
+    >>> drawn = surface(frame, ax=Figure().add_subplot())
+    >>> drawn.mesh.get_clim()
+    (50.0, 60.0)
     """
     zone, zone_name = style.zone(timezone)  # before a figure is made for nothing
-    given = _opened(frame, "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
+    if y not in {None, "moneyness", "deviation"}:
+        raise QueryError("y", got=y, expected="moneyness or deviation")
+    given = opened(frame, "frame", ["timestamp"])
+    note, up = "", y or "moneyness"
+    if _FIT.issubset(given.columns) and "implied_volatility" not in given.columns:
+        note, up = _quality(given), y or "deviation"
+        given = _evaluated(given)
+    given = _opened(given.to_native(), "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
     title, _ = _title(given, "frame", zone, zone_name)
-    days, places, values = _matrix(given)
+    coarse = _matrix(given)
+    fine = _refined(*coarse)
+    # Values that have no known neighbours are shown as they are.
+    days, places, values = fine if np.isfinite(fine[2]).any() else coarse
+    if up == "deviation":
+        places, values = _in_deviations(days, places, values)
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
     ax.grid(visible=False)
-    style.title(ax, title)
+    style.title(ax, ", ".join(filter(None, [title, note])))
     style.x_label(ax, "Time to expiry", "d, log scale")
-    style.y_label(ax, *_AXES["moneyness"])
+    style.y_label(ax, *_AXES[up])
     if not np.isfinite(values).any():
         style.no_data(ax)
         return Surface(ax, None, None)
     ax.set_xscale("log")
     known = np.ma.masked_invalid(values)
-    mesh = ax.pcolormesh(_edges(np.log(days), np.exp), _edges(places), known, cmap=_colours(), zorder=1)
+    low, high = float(known.min()), float(known.max())
+    mesh = ax.pcolormesh(
+        _edges(np.log(days), np.exp),
+        _edges(places),
+        known,
+        cmap=_colours(),
+        norm=LogNorm(low, high) if low > 0 and high / low >= _WIDE else None,
+        rasterized=True,  # as vectors, thousands of places would have visible seams
+        zorder=1,
+    )
     contours = None
-    if min(known.shape) > 1:
-        levels = MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]).tick_values(known.min(), known.max())
+    levels = _LEVELS[(low < _LEVELS) & (high > _LEVELS)]
+    if min(known.shape) > 1 and len(levels):
+        levels = levels[:: -(-len(levels) // _MOST_LEVELS)]
         contours = ax.contour(days, places, known, levels=levels, colors="white", linewidths=0.8, zorder=2)
         ax.clabel(contours, fontsize="small", fmt="%g")
     ticks = [day for day in _TICKS if days[0] <= day <= days[-1]] or [float(days[0])]
@@ -108,6 +193,73 @@ def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     ax.xaxis.set_minor_locator(NullLocator())
     style.colour_bar(ax, mesh, "Implied volatility", "%")
     return Surface(ax, mesh, contours)
+
+
+def _quality(fits: nw.DataFrame[Any]) -> str:
+    """Return how many expiries there are, and how many of them have no good fit."""
+    number = len(fits)
+    several = f"{number} expiries" if number > 1 else ""
+    poor = (fits["status"] != "ok").sum() if "status" in fits.columns else 0
+    return ", ".join(
+        filter(None, [several, f"{poor} poor fits" if poor > 1 else "1 poor fit" if poor else ""])
+    )
+
+
+def _evaluated(fits: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """Return the surface of fits, at their expiries, over the range of their quotes."""
+    known = fits.filter(*(~nw.col(name).is_null() for name in ("days", "a", "lowest", "highest"))).filter(
+        nw.col("days") > 0
+    )
+    if not len(known):
+        return (
+            fits.select("timestamp")
+            .head(0)
+            .with_columns(nw.lit(0.0).alias(name) for name in ("days", "moneyness", "implied_volatility"))
+        )
+    lowest, highest, days = (known[name].to_numpy() for name in ("lowest", "highest", "days"))
+    # Dense around the forward, where the smile of a day is as narrow as the root of its time.
+    unit = 0.1 * np.sqrt(days.min() / 365)
+    first, last = (float(np.arcsinh(end / unit)) for end in (lowest.min(), highest.max()))
+    moneyness = np.unique([0.0, *unit * np.sinh(np.linspace(first, last, 2 * _FINE))])
+    grid = options.surface(known.to_native(), days=np.unique(days).tolist(), moneyness=moneyness.tolist())
+    return nw.from_native(grid, eager_only=True)
+
+
+def _refined(days: Floats, places: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return a finer grid that has the places of a coarse one, with total variance linear between these."""
+    variance = (values / 100) ** 2 * days
+    if len(days) > 1:
+        fine = np.union1d(days, np.geomspace(days[0], days[-1], _FINE))
+        variance, days = _along(variance, days, fine), fine
+    if len(places) > 1:
+        fine = np.union1d(places, np.linspace(places[0], places[-1], _FINE))
+        variance, places = _along(variance.T, places, fine).T, fine
+    return days, places, 100 * np.sqrt(variance / days)
+
+
+def _along(values: Floats, points: Floats, fine: Floats) -> Floats:
+    """Return values at finer points of the last axis, linear between those on either side; NaN where one is NaN."""
+    left = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
+    share = (fine - points[left]) / (points[left + 1] - points[left])
+    near, far = values[:, left], values[:, left + 1]
+    found = np.where(share <= 0, near, np.where(share >= 1, far, near + (far - near) * share))
+    # What is known at one point and on neither side of it has no extent.
+    known = np.pad(np.isfinite(found), ((0, 0), (1, 1)))
+    return np.where(known[:, :-2] | known[:, 2:], found, np.nan)
+
+
+def _in_deviations(days: Floats, places: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return places in standard deviations, and the volatilities there."""
+    deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, _FINE + 1)
+    found = np.full((len(deviations), len(days)), np.nan)
+    for column, day in enumerate(days):
+        known = np.isfinite(values[:, column])
+        own, variance = places[known], (values[known, column] / 100) ** 2 * day / 365
+        if len(own) and own[0] <= 0 <= own[-1]:
+            wanted = deviations * np.sqrt(np.interp(0.0, own, variance))
+            sampled = np.interp(wanted, own, variance, left=np.nan, right=np.nan)
+            found[:, column] = 100 * np.sqrt(sampled / (day / 365))
+    return deviations, found
 
 
 def _matrix(frame: nw.DataFrame[Any]) -> tuple[Any, Any, Any]:
