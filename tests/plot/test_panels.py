@@ -63,6 +63,14 @@ def test_every_axis_is_labelled_once(hours, levels, axes):
     assert axes.price.get_title(loc="left") == "X BTCUSDT, 1h"
 
 
+def test_the_title_says_how_many_intervals_the_profile_adds_up(hours, levels, axes):
+    bars = hours((0, 60.0, 63.0, 59.0, 62.0, 10.0), (1, 62.0, 64.0, 61.0, 61.5, 4.0))
+    points = levels((60.0, 1.0, 1.0), (61.0, 2.0, 1.0), interval="HOUR")
+    both = pl.concat([points, points.with_columns(pl.col("timestamp") + pl.duration(hours=1))])
+    plot.candles_with_profile(bars, both, axes=axes)
+    assert axes.price.get_title(loc="left") == "X BTCUSDT, 1h, profile of 2 × 1h added up"
+
+
 def test_legend_is_in_the_free_corner(hours, levels, axes):
     plot.candles_with_profile(hours(*CANDLES), levels(*LEVELS), axes=axes)
     texts = [text.get_text() for text in axes.key.get_legend().get_texts()]

@@ -7,6 +7,9 @@
 - `volume_profile` : traded volume by price, with the point of control and the value area.
 - `market_profile` : how long the price was where, as blocks or letters, sessions side by side.
 - `candles_with_profile` : the three of them on shared axes, laid out by `panels`.
+- `footprint` : what was sold and bought at each price of each candle.
+- `order_flow` : candles, delta and cumulative volume delta on shared time.
+- `depth` : what rests up to each price of a book; `slippage` : what trading a size at once would cost.
 - `funding` : settled and predicted funding rates per year, and their mean by open interest.
 - `open_interest` : open interest over time; beside the price, which positions were opened or closed.
 - `premium` : how much dearer each market is than a reference.
@@ -27,6 +30,8 @@ from __future__ import annotations
 
 from tidytape.plot._candles import Candles, Volume, candles, volume
 from tidytape.plot._cross import MarketShare, Premium, market_share, premium
+from tidytape.plot._depth import Depth, Slippage, depth, slippage
+from tidytape.plot._footprint import Footprint, footprint
 from tidytape.plot._funding import Funding, funding
 from tidytape.plot._heatmap import BookHeatmap, book_heatmap
 from tidytape.plot._liquidations import (
@@ -38,6 +43,7 @@ from tidytape.plot._liquidations import (
 from tidytape.plot._live import live
 from tidytape.plot._market_profile import MarketProfile, market_profile
 from tidytape.plot._open_interest import OpenInterest, open_interest
+from tidytape.plot._order_flow import FlowPanels, OrderFlow, order_flow
 from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
 from tidytape.plot._profile import Profile, volume_profile
 from tidytape.plot._smile import Smile, smile
@@ -50,16 +56,21 @@ __all__ = [
     "BookHeatmap",
     "Candles",
     "CandlesWithProfile",
+    "Depth",
+    "FlowPanels",
+    "Footprint",
     "Funding",
     "LiquidationHeatmap",
     "Liquidations",
     "MarketProfile",
     "MarketShare",
     "OpenInterest",
+    "OrderFlow",
     "Panels",
     "Premium",
     "Profile",
     "Skew",
+    "Slippage",
     "Smile",
     "Surface",
     "TermStructure",
@@ -68,6 +79,8 @@ __all__ = [
     "book_heatmap",
     "candles",
     "candles_with_profile",
+    "depth",
+    "footprint",
     "funding",
     "liquidation_heatmap",
     "liquidations",
@@ -76,9 +89,11 @@ __all__ = [
     "market_profile",
     "market_share",
     "open_interest",
+    "order_flow",
     "panels",
     "premium",
     "skew",
+    "slippage",
     "smile",
     "surface",
     "term_structure",

@@ -186,7 +186,7 @@ def book_heatmap(
     ([[3.0], [1.0], [None]], 0.5)
     """
     style.zone(timezone)  # before a figure is made for nothing
-    require_block_size(block_size)
+    require_height("block_size", block_size)
     require_prices(prices)
     books = _read(frame)
     dots = None if trades is None else _trades(trades, books.instrument)
@@ -220,10 +220,10 @@ def book_heatmap(
     return BookHeatmap(ax, bids, asks, cells.height, mid, buys, sells)
 
 
-def require_block_size(block_size: Decimal | float | None) -> None:
+def require_height(parameter: str, height: Decimal | float | None) -> None:
     """Raise QueryError for a height that is none."""
-    if block_size is not None and not (np.isfinite(float(block_size)) and block_size > 0):
-        raise QueryError("block_size", got=block_size, expected="a finite number above 0, or None")
+    if height is not None and not (np.isfinite(float(height)) and height > 0):
+        raise QueryError(parameter, got=height, expected="a finite number above 0, or None")
 
 
 def require_prices(prices: tuple[float, float] | None) -> None:

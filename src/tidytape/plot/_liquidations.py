@@ -22,7 +22,7 @@ from tidytape.plot._heatmap import (
     draw_cells,
     draw_price,
     nanoseconds,
-    require_block_size,
+    require_height,
     require_prices,
     scale_of,
     width_of,
@@ -239,7 +239,7 @@ def liquidation_heatmap(
     True
     """
     style.zone(timezone)
-    require_block_size(block_size)
+    require_height("block_size", block_size)
     require_prices(prices)
     given, instrument = market_frame(frame, "frame", ("timestamp", "price", "liquidations"))
     given, time = nanoseconds(given)

@@ -224,7 +224,8 @@ def candles_with_profile(
     # From its right edge leftward, for in a narrow window it is wider than the panel.
     place.profile.xaxis.label.set(x=1.0, ha="right")
     place.price.xaxis.offsetText.set_visible(False)
-    style.title(place.price, whose.title)
+    merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
+    style.title(place.price, ", ".join(filter(None, (whose.title, merged))))
     _legend(place, beside, bars.instrument, rows.levels.instrument, when)
     cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
     return CandlesWithProfile(place, drawn, below, beside, shade, lines)

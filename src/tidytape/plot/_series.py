@@ -124,14 +124,18 @@ class Levels:
         return total
 
     @property
+    def merged(self) -> str:
+        """How many intervals were added up, e.g. ``24 × 1h``; empty if there was one."""
+        if self.timestamps < 2:
+            return ""
+        interval = interval_named(self.instrument.interval)
+        return f"{self.timestamps} × {interval.alias}" if interval else f"{self.timestamps} timestamps"
+
+    @property
     def title(self) -> str:
         """Whose they are, and of how many timestamps, e.g. ``X BTCUSDT, 24 × 1h``."""
         whose = self.instrument
-        if self.timestamps < 2:
-            return whose.title
-        interval = interval_named(whose.interval)
-        length = f"× {interval.alias}" if interval else "timestamps"
-        return replace(whose, interval=f"{self.timestamps} {length}").title
+        return replace(whose, interval=self.merged).title if self.merged else whose.title
 
 
 def candle_series(frame: object, parameter: str) -> CandleSeries:

@@ -198,6 +198,11 @@ def rgb(colour: str) -> tuple[float, float, float]:
     return to_rgb(colour)
 
 
+def on(colour: tuple[float, float, float]) -> str:
+    """Return the colour of text on a colour."""
+    return (_DARK if _luminance(colour) < _EQUAL else _LIGHT).poc
+
+
 def label(name: str, unit: str) -> str:
     """Return an axis label, e.g. ``Price [USDT per BTC]``."""
     return f"{name} [{unit}]" if unit else name

@@ -1,0 +1,377 @@
+"""One order book: what rests up to each price, and what trading at once would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, cast
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import StepPatch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.analytics import depth as books
+from tidytape.catalogue import AmountUnit, BookSide, Side
+from tidytape.errors import QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._frame import timed
+from tidytape.plot._series import Instrument, block_of, interval_named, market_frame, numbers, smallest_step
+from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import SECOND
+
+_FURTHEST = 100.0  # from the mid, unless asked otherwise [bps]
+_SIZES = 30  # of a curve
+_AT_ONCE = 5  # sizes; the time of a query grows with the square of how many it has
+_SMALLEST = 1e-3  # order size, of all that rests
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What `depth` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    bids, asks : matplotlib.patches.StepPatch or None
+        Size up to each price, from the best one on; None for a side that is empty.
+    mid : matplotlib.lines.Line2D or None
+        A line at the mid; None where a side is empty.
+    """
+
+    ax: Axes
+    bids: StepPatch | None
+    asks: StepPatch | None
+    mid: Line2D | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slippage:
+    """What `slippage` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    buys, sells : matplotlib.lines.Line2D or None
+        Cost by order size; NaN where it is unknown. None for a side of which nothing is known.
+    """
+
+    ax: Axes
+    buys: Line2D | None
+    sells: Line2D | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Book:
+    """One book: the middle of each level and its size, from the best one on."""
+
+    instrument: Instrument
+    frame: nw.DataFrame[Any]  # its rows
+    time: int | None  # [ns]
+    block: float  # height of a level; 0 where it is not known
+    step: float  # between two levels
+    levels: dict[BookSide, tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+    @property
+    def mid(self) -> float | None:
+        best = [price[0] for price, _ in self.levels.values() if price.size]
+        return float(np.mean(best)) if len(best) == 2 else None
+
+    def title(self, timezone: str | tzinfo) -> str:
+        """Return whose book it is, and when it stood."""
+        if self.time is None:
+            return self.instrument.title
+        zone, name = style.zone(timezone)
+        when = datetime.fromtimestamp(self.time // SECOND, UTC).astimezone(zone)
+        interval = interval_named(self.instrument.interval)
+        length = f", {interval.alias}" if interval else ""
+        clock = "%H:%M:%S" if when.second else "%H:%M"
+        return ", ".join(filter(None, (self.instrument.name, f"{when:%Y-%m-%d {clock}} {name}{length}")))
+
+
+def depth(
+    book: IntoFrame,
+    /,
+    *,
+    ax: Axes | None = None,
+    at: TimeLike | None = None,
+    bps: float | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Depth:
+    """Draw the depth of a book: how much rests from the mid up to each price, bids at the left and asks at the right.
+
+    Parameters
+    ----------
+    book : frame, n rows, key (timestamp, side, price), any order
+        Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
+        per coin] and ``size`` [as ``amount_unit`` says]. A level counts at the middle of its block where ``block_size``
+        says its height. Rows that lack a value, and sizes that are not above 0, do not count.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    at : epoch seconds, datetime, date or ISO 8601 string, optional
+        The last book at or before this time is drawn; without it the last one there is.
+    bps : float, > 0, optional
+        How far from the mid to show; without it as far as both sides reach, and at most 100. [bps]
+    quote : str, optional
+        Unit of the sizes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
+    timezone : str or tzinfo
+        Zone of the time in the title.
+
+    Returns
+    -------
+    Depth
+        The artists. A frame without a book says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds several markets, or an argument is not as listed.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> from matplotlib.figure import Figure
+    >>> with tidytape.Client.demo() as client:
+    ...     book = client.book_heatmap(
+    ...         exchange="DEMO_PERP", raw_symbol="BTC-PERP", interval="1h", start="2024-08-08", end="2024-08-09"
+    ...     )
+    >>> drawn = depth(book, at="2024-08-08T12:00", ax=Figure().add_subplot())
+    >>> drawn.ax.get_xlabel(), drawn.ax.get_ylabel()
+    ('Price [USDT per BTC]', 'Resting up to the price [BTC]')
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    if bps is not None and not (np.isfinite(bps) and bps > 0):
+        raise QueryError("bps", got=bps, expected="a finite number above 0, or None")
+    found = _read(book, at)
+    ax = ax or style.new_axes(9, 5)
+    style.frame_axes(ax)
+    style.price_axis(ax.xaxis, found.instrument.price_unit)
+    style.amount_axis(ax.yaxis, found.instrument.amounts(quote), bins=6, name="Resting up to the price")
+    style.title(ax, found.title(timezone))
+    if not any(price.size for price, _ in found.levels.values()):
+        style.no_data(ax)
+        return Depth(ax, None, None, None)
+
+    low, high = _limits(found, bps)
+    colours, patches, most = style.inside(ax), {}, 0.0
+    for side, colour in ((BookSide.BID, colours.up), (BookSide.ASK, colours.down)):
+        price, size = found.levels[side]
+        if not price.size:
+            continue
+        total = np.cumsum(size)
+        shown = (price >= low) & (price <= high)
+        most = max(most, total[shown].max(initial=0.0))
+        # The last level is a step wide, so that it is seen.
+        end = price[-1] + np.sign(price[-1] - price[0] or (1 if side is BookSide.ASK else -1)) * found.step
+        edges, values = np.append(price, end), total
+        if side is BookSide.BID:
+            edges, values = edges[::-1], values[::-1]
+        patches[side] = ax.stairs(
+            values,
+            edges,
+            fill=True,
+            facecolor=(*style.rgb(colour), 0.3),
+            edgecolor=colour,
+            linewidth=1.3,
+            zorder=2,
+            label=f"{side.value.title()}s",
+        )
+    line = None
+    if found.mid is not None:
+        text = f"Mid {style.price_text(found.mid, found.step / 2)}"
+        line = ax.axvline(
+            found.mid, color=colours.poc, linewidth=1.1, linestyle=(0, (4, 3)), zorder=2.2, label=text
+        )
+        _distance_axis(ax, found.mid)
+    ax.set_xlim(low, high)
+    ax.set_ylim(0, most * 1.06 or 1)
+    # Between the two sides, where the curves are low.
+    style.legend(ax, [*patches.values(), *([line] if line else [])]).set_loc("upper center")
+    return Depth(ax, patches.get(BookSide.BID), patches.get(BookSide.ASK), line)
+
+
+def slippage(
+    book: IntoFrame,
+    /,
+    *,
+    ax: Axes | None = None,
+    at: TimeLike | None = None,
+    size: Iterable[float] | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Slippage:
+    """Draw what trading a size at once would cost against a book, for buys and for sells, by order size.
+
+    The cost is the average price less the mid, as of `tidytape.analytics.depth.slippage`; fees are not in it. A line
+    ends where the book that was sent has no more.
+
+    Parameters
+    ----------
+    book : frame, n rows, key (timestamp, side, price), any order
+        As for `depth`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    at : epoch seconds, datetime, date or ISO 8601 string, optional
+        The last book at or before this time is drawn; without it the last one there is.
+    size : iterable of float, > 0, optional
+        The sizes to trade; without it, some thirty up to all that rests within 100 bps of the mid, on the larger side.
+        [as ``amount_unit`` says]
+    quote : str, optional
+        Unit of the sizes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
+    timezone : str or tzinfo
+        Zone of the time in the title.
+
+    Returns
+    -------
+    Slippage
+        The artists. A frame without a book, or with a side that is empty, says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds several markets, or an argument is not as listed.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> from matplotlib.figure import Figure
+    >>> with tidytape.Client.demo() as client:
+    ...     book = client.book_heatmap(
+    ...         exchange="DEMO_PERP", raw_symbol="BTC-PERP", interval="1h", start="2024-08-08", end="2024-08-09"
+    ...     )
+    >>> drawn = slippage(book, size=[1, 10, 100], ax=Figure().add_subplot())
+    >>> drawn.ax.get_xlabel(), drawn.ax.get_ylabel()
+    ('Order size [BTC, log scale]', 'Slippage [bps]')
+    """
+    style.zone(timezone)
+    found = _read(book, at)
+    curve = _curve(found, None if size is None else list(size))
+    ax = ax or style.new_axes(9, 5)
+    style.frame_axes(ax)
+    style.title(ax, found.title(timezone))
+    unit = found.instrument.amounts(quote)
+    style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
+    style.y_label(ax, "Slippage", "bps")
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    colours, lines = style.inside(ax), {}
+    for side, colour in ((Side.BUY, colours.up), (Side.SELL, colours.down)):
+        sizes, cost = curve[side]
+        if not np.isfinite(cost).any():
+            continue
+        marker = "o" if size is not None and sizes.size <= 12 else None
+        (lines[side],) = ax.plot(
+            sizes,
+            cost,
+            color=colour,
+            linewidth=1.6,
+            marker=marker,
+            markersize=4,
+            zorder=2.2,
+            label=f"{side.value.title()}s",
+        )
+    if not lines:
+        style.no_data(ax)
+        return Slippage(ax, None, None)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(numticks=8))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.short(value)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.tick_params(which="minor", color=style.around(ax).quiet)
+    ax.set_ylim(bottom=min(0.0, *(np.nanmin(line.get_ydata()) for line in lines.values())))
+    style.legend(ax, list(lines.values()))
+    return Slippage(ax, lines.get(Side.BUY), lines.get(Side.SELL))
+
+
+def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
+    """Read the last book at or before a time."""
+    columns = ("timestamp", "side", "price", "size")
+    given, instrument = market_frame(frame, "book", columns, without=("side",))
+    given = timed(given, "book").filter(~nw.col("timestamp").is_null())
+    time = given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    if at is not None:
+        time = time[time <= epoch_seconds(at, "at") * SECOND]
+    last = int(time.max()) if time.size else None
+    here = given.get_column("timestamp").dt.timestamp("ns") == (-1 if last is None else last)
+    given = given.filter(here)
+    block = block_of(given) or 0.0
+    values = numbers(given, "book", ("price", "size"))
+    is_bid = (given.get_column("side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
+    known = np.isfinite(values["price"]) & np.isfinite(values["size"]) & (values["size"] > 0)
+    levels = {}
+    for side, chosen, sign in ((BookSide.BID, is_bid, -1), (BookSide.ASK, ~is_bid, 1)):
+        price, size = (values[name][known & chosen] for name in ("price", "size"))
+        order = np.argsort(sign * price, kind="stable")
+        levels[side] = price[order] + block / 2, size[order]
+    step = block or smallest_step(np.unique(values["price"][known]))
+    return _Book(instrument, given, last, block, step, levels)
+
+
+def _limits(book: _Book, bps: float | None) -> tuple[float, float]:
+    """Return the lowest and the highest price to show."""
+    ends = [price[-1] for price, _ in book.levels.values() if price.size]
+    if book.mid is None:
+        price = next(price for price, _ in book.levels.values() if price.size)
+        return float(price.min() - book.step), float(price.max() + book.step)
+    if bps is None:
+        reach = min(*(abs(end - book.mid) for end in ends), abs(book.mid) * _FURTHEST / 1e4) + book.step
+    else:
+        reach = abs(book.mid) * bps / 1e4
+    return book.mid - reach, book.mid + reach
+
+
+def _distance_axis(ax: Axes, mid: float) -> None:
+    """Say at the top how far a price is from the mid."""
+
+    def to_distance(price: Any) -> Any:
+        return (price / mid - 1) * 1e4
+
+    def to_price(distance: Any) -> Any:
+        return mid * (1 + distance / 1e4)
+
+    top = ax.secondary_xaxis("top", functions=(to_distance, to_price))
+    outer = style.around(ax)
+    top.spines["top"].set_visible(False)
+    top.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
+    top.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    top.set_xlabel(style.label("Distance from the mid", "bps"), color=outer.ink, fontsize="small")
+
+
+def _curve(
+    book: _Book, size: list[float] | None
+) -> dict[Side, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return sizes and slippage of buys and of sells."""
+    wanted = _usual_sizes(book) if size is None else size
+    amount: Any = "quote" if book.instrument.amount_unit == AmountUnit.USD else "coin"
+    parts = []
+    for first in range(0, max(len(wanted), 1), _AT_ONCE):
+        found = books.slippage(book.frame.to_native(), size=wanted[first : first + _AT_ONCE], amount=amount)
+        rows = cast("nw.DataFrame[Any]", nw.from_native(found))
+        side = rows.get_column("side").cast(nw.String).to_numpy()
+        values = numbers(rows, "book", ("size", "slippage"))
+        parts.append((side, values["size"], values["slippage"]))
+    side, sizes, cost = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return {one: (sizes[side == one.value], cost[side == one.value]) for one in Side}
+
+
+def _usual_sizes(book: _Book) -> list[float]:
+    """Return order sizes up to what rests near the mid."""
+    if book.mid is None:
+        return [1.0]
+    near = abs(book.mid) * _FURTHEST / 1e4
+    totals = [float(size[np.abs(price - book.mid) <= near].sum()) for price, size in book.levels.values()]
+    most = max(totals) or 1.0
+    # All that rests on either side is among them, so that a line ends where its side does.
+    ends = {total for total in totals if total > most * _SMALLEST}
+    return sorted(ends.union(np.geomspace(most * _SMALLEST, most, _SIZES).tolist()))

@@ -1,0 +1,323 @@
+"""Footprints: what was sold and bought at each price of each candle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.text import Text
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.analytics import profile as profiles
+from tidytape.errors import QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._candles import padded, set_time_limits
+from tidytape.plot._heatmap import nanoseconds, require_height, width_of
+from tidytape.plot._series import (
+    Instrument,
+    added,
+    block_of,
+    dates_of,
+    market_frame,
+    numbers,
+    row_of,
+    smallest_step,
+    together,
+)
+from tidytape.times import DAY
+
+_MOST_ROWS = 100  # of colours alone
+_BODY = 0.94  # of the interval; the rest keeps neighbours apart
+_SMALLEST, _LARGEST = 5.5, 9.0  # numbers [pt]
+_LETTER = 0.6  # width of a digit, of the size of the font
+_LINE = 1.25  # height of a line of text, of the size of the font
+_PADDED = 1.1  # height of the axes, of that of the rows
+_EXTREME = 0.98  # quantile of deltas that has the full colour
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What `footprint` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    levels : matplotlib.collections.PolyCollection or None
+        One rectangle per interval and price row that traded, in order of time and price, its value the delta. None
+        where there is no data.
+    numbers : tuple of matplotlib.text.Text
+        ``sold × bought`` of each rectangle; empty where there is no room for them.
+    pocs : matplotlib.collections.PolyCollection or None
+        A frame around the row of each interval that traded most.
+    buy_imbalances, sell_imbalances : matplotlib.collections.LineCollection or None
+        Marks at the right and at the left of rows with an imbalance.
+    row_height : float or None
+        Height of a row; None where there is no data. [quote per coin]
+    """
+
+    ax: Axes
+    levels: PolyCollection | None
+    numbers: tuple[Text, ...]
+    pocs: PolyCollection | None
+    buy_imbalances: LineCollection | None
+    sell_imbalances: LineCollection | None
+    row_height: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """One row per interval and price row that traded, in order of time and price."""
+
+    time: NDArray[np.int64]  # [ns]
+    row: NDArray[np.int64]
+    buy: NDArray[np.float64]
+    sell: NDArray[np.float64]
+
+    def other_side(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what was sold one row below and bought one row above each row, of its interval; NaN without one."""
+        below, above = np.full(self.row.size, np.nan), np.full(self.row.size, np.nan)
+        are_neighbours = (np.diff(self.time) == 0) & (np.diff(self.row) == 1)
+        below[1:][are_neighbours] = self.sell[:-1][are_neighbours]
+        above[:-1][are_neighbours] = self.buy[1:][are_neighbours]
+        return below, above
+
+    def usual(self) -> NDArray[np.float64]:
+        """Return the mean volume of a side of a row, of the interval of each row."""
+        _, place = np.unique(self.time, return_inverse=True)
+        return (np.bincount(place, self.buy + self.sell) / (2 * np.bincount(place)))[place]
+
+
+def footprint(
+    profile: IntoFrame,
+    /,
+    *,
+    ax: Axes | None = None,
+    row_size: float | Decimal | None = None,
+    imbalance: float = 3.0,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Footprint:
+    """Draw a footprint: what was sold and bought at market at each price of each interval, coloured by the delta.
+
+    Where there is room, each row says ``sold × bought``. A frame marks the row of each interval that traded most, its
+    point of control. A bar at the right of a row marks a buy imbalance: what was bought is at least ``imbalance`` times
+    what was sold one row below, and no less than the mean side of a row of its interval. A bar at the left marks a sell
+    imbalance: the same of what was sold, against what was bought one row above.
+
+    Parameters
+    ----------
+    profile : frame, n rows, key (timestamp, price), any order
+        Schema VOLUME_PROFILE_AGG of one market. Uses ``timestamp`` [UTC], ``price`` [quote per coin], ``buy_volume``
+        and ``sell_volume`` [as ``amount_unit`` says]. A level that lacks a value is not drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    row_size : float or Decimal, > 0, optional
+        Levels are added up in rows of this height; without it as many levels as make rows that can be read: with their
+        numbers where intervals are few. [quote per coin]
+    imbalance : float, > 1
+        How many times one side trades what the other one does, diagonally, to be marked. [1]
+    quote : str, optional
+        Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Footprint
+        The artists. A frame with no volume says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds several markets, or an argument is not one of those listed.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> from matplotlib.figure import Figure
+    >>> with tidytape.Client.demo() as client:
+    ...     quarters = client.volume_profile(
+    ...         exchange="DEMO_PERP", raw_symbol="BTC-PERP", interval="15m", start="2024-08-08", end="2024-08-08T02:00"
+    ...     )
+    >>> drawn = footprint(quarters, row_size=50, ax=Figure(figsize=(9, 5)).add_subplot())
+    >>> drawn.row_height, len(drawn.pocs.get_paths())
+    (50.0, 8)
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    require_height("row_size", row_size)
+    if not (np.isfinite(imbalance) and imbalance > 1):
+        raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
+    columns = ("timestamp", "price", "buy_volume", "sell_volume")
+    given, instrument = market_frame(profile, "profile", columns)
+    given, time = nanoseconds(given)
+    values = numbers(given, "profile", columns[1:])
+    known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
+    known &= values["buy_volume"] + values["sell_volume"] > 0
+    ax = ax or style.new_axes(12, 7)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    style.price_axis(ax.yaxis, instrument.price_unit)
+    if not known.any():
+        style.title(ax, instrument.title)
+        style.no_data(ax)
+        return Footprint(ax, None, (), None, None, None, None)
+
+    width = width_of(instrument, time) / DAY
+    price = values["price"][known]
+    starts = dates_of(np.unique(time[known]))
+    set_time_limits(ax, starts, width)
+    step = block_of(given) or smallest_step(np.unique(price))
+    height = (
+        float(row_size)
+        if row_size is not None
+        else step * together(np.ptp(price) / step + 1, _most(ax, width))
+    )
+    rows = _gathered(
+        time[known], row_of(price, height), values["buy_volume"][known], values["sell_volume"][known]
+    )
+    ax.set_ylim(*padded(rows.row.min() * height, (rows.row.max() + 1) * height))
+    unit = style.price_text(height, height)
+    style.title(ax, f"{instrument.title}, rows of {unit} {instrument.quote}")
+    return _drawn(ax, rows, height, width, imbalance=imbalance, instrument=instrument, quote=quote)
+
+
+def _most(ax: Axes, width: float) -> int:
+    """Return how many rows there may be: as many as have room for numbers, if there is room beside each other."""
+    room, height = style.room(ax, _BODY * width / np.ptp(ax.get_xlim()), 1.0)
+    if room < _SMALLEST * _LETTER * 9:
+        return _MOST_ROWS
+    return max(int(height / _PADDED / (_SMALLEST * _LINE)), 5)
+
+
+def _gathered(
+    time: NDArray[np.int64], row: NDArray[np.int64], buy: NDArray[np.float64], sell: NDArray[np.float64]
+) -> _Rows:
+    keys, place = np.unique(np.stack([time, row]), axis=1, return_inverse=True)
+    return _Rows(keys[0], keys[1], *(added(place, values, keys.shape[1]) for values in (buy, sell)))
+
+
+def _drawn(
+    ax: Axes,
+    rows: _Rows,
+    height: float,
+    width: float,
+    *,
+    imbalance: float,
+    instrument: Instrument,
+    quote: str | None,
+) -> Footprint:
+    colours = style.inside(ax)
+    delta = rows.buy - rows.sell
+    middle = dates_of(rows.time) + width / 2
+    left, right = middle - _BODY * width / 2, middle + _BODY * width / 2
+    low = rows.row * height
+    high = low + height
+    corners = ((left, low), (left, high), (right, high), (right, low))
+    boxes = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
+    extreme = float(np.quantile(np.abs(delta), _EXTREME)) or 1.0
+    levels = PolyCollection(
+        list(boxes),
+        cmap=style.diverging(ax, colours.down, colours.up, middle_ink=0.22 if style.is_dark(ax) else 0.1),
+        norm=Normalize(-extreme, extreme),
+        edgecolors=[style.face(ax)],
+        linewidths=0.4,
+        zorder=1.5,
+    )
+    levels.set_array(delta)
+    ax.add_collection(levels, autolim=False)
+
+    across, _ = style.room(ax, width / np.ptp(ax.get_xlim()), 1.0)
+    thin = min(across / 40, 1.0)  # of marks, where intervals are narrow
+    largest = _largest(rows)
+    pocs = PolyCollection(
+        list(boxes[largest]),
+        facecolors="none",
+        edgecolors=colours.poc,
+        linewidths=max(1.4 * thin, 0.6),
+        zorder=2.4,
+        label="POC",
+    )
+    below, above = rows.other_side()
+    usual = rows.usual()
+    bought = (rows.buy >= imbalance * below) & (rows.buy >= usual) & (rows.buy > 0)
+    sold = (rows.sell >= imbalance * above) & (rows.sell >= usual) & (rows.sell > 0)
+    inset = 0.02 * width
+
+    def bars(chosen: NDArray[np.bool_], x: NDArray[np.float64], colour: str, name: str) -> LineCollection:
+        ends = [np.stack([x[chosen], low[chosen] + share * height], axis=1) for share in (0.08, 0.92)]
+        return LineCollection(
+            list(np.stack(ends, axis=1)),
+            colors=colour,
+            linewidths=max(2.6 * thin, 1.0),
+            capstyle="butt",
+            zorder=2.3,
+            label=f"{name} imbalance, {imbalance:g}×",
+        )
+
+    buys = bars(bought, right - inset, style.CYCLE[2], "Buy")
+    sells = bars(sold, left + inset, style.CYCLE[3], "Sell")
+    for marks in (pocs, buys, sells):
+        ax.add_collection(marks, autolim=False)
+    texts = _numbers(ax, rows, levels, height, width)
+    style.colour_bar(ax, levels, "Delta", instrument.amounts(quote, style.price_text(height, height)))
+    style.legend(ax, [pocs, *(marks for marks in (buys, sells) if len(marks.get_paths()))], place="above")
+    return Footprint(ax, levels, texts, pocs, buys, sells, height)
+
+
+def _largest(rows: _Rows) -> NDArray[np.bool_]:
+    """Return which rows are points of control."""
+    import polars as pl
+
+    frame = pl.DataFrame({"timestamp": rows.time, "price": rows.row, "volume": rows.buy + rows.sell})
+    found = profiles.point_of_control(frame, by="timestamp")
+    largest = dict(zip(found["timestamp"], found["poc"], strict=True))
+    return np.array([largest[time] == row for time, row in zip(rows.time.tolist(), rows.row, strict=True)])
+
+
+def _numbers(ax: Axes, rows: _Rows, levels: PolyCollection, height: float, width: float) -> tuple[Text, ...]:
+    """Write what was sold and bought into each rectangle; nothing where there is no room."""
+    digits = _digits(np.concatenate([rows.buy, rows.sell]))
+    texts = [
+        f"{_short(sold, digits)} × {_short(bought, digits)}"
+        for sold, bought in zip(rows.sell, rows.buy, strict=True)
+    ]
+    across, up = style.room(ax, _BODY * width / np.ptp(ax.get_xlim()), height / np.ptp(ax.get_ylim()))
+    size = min(0.92 * across / (_LETTER * max(map(len, texts))), up / _LINE, _LARGEST)
+    if size < _SMALLEST:
+        return ()
+    colours: Any = levels.to_rgba(rows.buy - rows.sell)
+    middle = dates_of(rows.time) + width / 2
+    return tuple(
+        ax.text(
+            x,
+            (row + 0.5) * height,
+            text,
+            ha="center",
+            va="center_baseline",
+            size=size,
+            color=style.on(tuple(colour[:3])),
+            clip_on=True,
+            zorder=2.6,
+        )
+        for x, row, text, colour in zip(middle, rows.row, texts, colours, strict=True)
+    )
+
+
+def _digits(volume: NDArray[np.float64]) -> int:
+    """Return how many decimals volumes need, so that a large one has two or three digits."""
+    large = float(np.quantile(volume, 0.9)) or 1.0
+    return int(np.clip(2 - np.floor(np.log10(large)), 0, 6)) if large < 100 else 0
+
+
+def _short(volume: float, digits: int) -> str:
+    return style.rounded(volume) if volume >= 10_000 else f"{volume:.{digits}f}"

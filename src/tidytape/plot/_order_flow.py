@@ -1,0 +1,255 @@
+"""Price, delta and cumulative volume delta, on shared time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+from typing import Any, Literal, NamedTuple, cast
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.analytics import flow
+from tidytape.errors import QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._candles import Candles, draw_candles, set_time_limits, spaced
+from tidytape.plot._frame import timed
+from tidytape.plot._series import (
+    CandleSeries,
+    Instrument,
+    candle_series,
+    dates_of,
+    interval_named,
+    market_frame,
+    numbers,
+    require_one_market,
+)
+from tidytape.times import DAY, SECOND
+
+_HEIGHTS = (2.4, 1.0, 1.3)
+
+
+class FlowPanels(NamedTuple):
+    """The axes of `order_flow`.
+
+    Attributes
+    ----------
+    price : matplotlib.axes.Axes
+        Candles.
+    delta : matplotlib.axes.Axes
+        Delta of each interval, below them.
+    cvd : matplotlib.axes.Axes
+        Cumulative volume delta, at the bottom.
+    """
+
+    price: Axes
+    delta: Axes
+    cvd: Axes
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFlow:
+    """What `order_flow` drew.
+
+    Attributes
+    ----------
+    axes : FlowPanels
+        Where.
+    candles : Candles
+        Artists of the candles.
+    bought, sold : matplotlib.patches.StepPatch
+        Delta of the intervals in which more was bought, and in which more was sold; 0 elsewhere, NaN where it is
+        unknown.
+    cvd : matplotlib.patches.StepPatch
+        Cumulative volume delta at the end of each interval; NaN where it is unknown.
+    """
+
+    axes: FlowPanels
+    candles: Candles
+    bought: StepPatch
+    sold: StepPatch
+    cvd: StepPatch
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, e.g. to save it."""
+        return cast("Figure", self.axes.price.get_figure(root=True))
+
+
+def order_flow(
+    candles: IntoFrame,
+    sides: IntoFrame,
+    /,
+    *,
+    axes: FlowPanels | Sequence[Axes] | None = None,
+    anchor: Literal["none", "session"] = "none",
+    session: str | timedelta | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> OrderFlow:
+    """Draw candles, and below them the delta of each interval and the cumulative volume delta (CVD).
+
+    Delta is what was bought at market less what was sold.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key timestamp, any order
+        As for `candles`.
+    sides : frame, m rows, any order
+        What `tidytape.analytics.flow.delta` takes, of the same market: candles by side
+        (``client.candles(by_side=True)``), trades, or whatever has ``timestamp``, ``buy_volume`` and ``sell_volume``.
+        It is summed over the intervals of the candles. [as ``amount_unit`` says]
+    axes : FlowPanels or sequence of three matplotlib.axes.Axes, optional
+        Where to draw: axes of price, delta and CVD; share their times if they are to move together. Those of a new
+        figure otherwise.
+    anchor, session
+        Where the sum of the CVD starts anew, as in `tidytape.analytics.flow.cvd`.
+    quote : str, optional
+        Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    OrderFlow
+        The artists. A panel without data says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a frame holds several markets, the two differ in ``normalized_symbol``, or an argument is not one of those
+        listed.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> from matplotlib.figure import Figure
+    >>> market = {"exchange": "DEMO_PERP", "raw_symbol": "BTC-PERP", "start": "2024-08-08", "end": "2024-08-09"}
+    >>> with tidytape.Client.demo() as client:
+    ...     hours = client.candles(interval="1h", **market)
+    ...     sides = client.candles(interval="1h", by_side=True, **market)
+    >>> drawn = order_flow(hours, sides, axes=Figure().subplots(3, sharex=True))
+    >>> [ax.get_ylabel() for ax in drawn.axes]
+    ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
+    """
+    bars = candle_series(candles, "candles")
+    found = _read(sides, bars, anchor, session)
+    style.zone(timezone)  # before a figure is made for nothing
+    place = _placed(axes)
+
+    drawn = draw_candles(place.price, bars, timezone)
+    # An empty frame does not say whose it is, and the other one does.
+    whose = bars.instrument if bars.start.size else found.instrument
+    style.title(place.price, whose.title)
+    bought, sold = _draw_delta(place.delta, found, timezone, quote)
+    line = _draw_cvd(place.cvd, found, timezone, quote)
+    starts = np.concatenate([bars.start, found.start])
+    if starts.size:
+        for ax in place:
+            set_time_limits(ax, np.sort(starts), bars.width if bars.start.size else found.width)
+    for ax in place[:2]:
+        ax.set_xlabel("")
+        ax.tick_params(labelbottom=False)
+        ax.xaxis.offsetText.set_visible(False)
+    cast("Figure", place.price.get_figure()).align_ylabels(list(place))
+    return OrderFlow(place, drawn, bought, sold, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """Deltas and their sums, in order of time; NaN where they are unknown."""
+
+    instrument: Instrument
+    start: NDArray[np.float64]  # [matplotlib dates, d]
+    width: float  # [d]
+    delta: NDArray[np.float64]
+    cvd: NDArray[np.float64]
+
+
+def _read(
+    frame: IntoFrame,
+    candles: CandleSeries,
+    anchor: Literal["none", "session"],
+    session: str | timedelta | None,
+) -> _Flow:
+    given, instrument = market_frame(frame, "sides", ("timestamp",), without=("side",))
+    require_one_market("sides", instrument, candles.instrument, "the candles")
+    named = interval_named(candles.instrument.interval) or interval_named(instrument.interval)
+    sums = flow.cvd(
+        given.to_native(), interval=named.alias if named else None, anchor=anchor, session=session
+    )
+    rows = timed(cast("nw.DataFrame[Any]", nw.from_native(sums)), "sides").sort("timestamp")
+    time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    values = numbers(rows, "sides", ("delta", "cvd"))
+    steps = np.diff(np.unique(time))
+    width = named.seconds * SECOND / DAY if named else steps.min() / DAY if steps.size else candles.width
+    # Of a sum of trades the interval is that of the candles.
+    return _Flow(instrument, dates_of(time), float(width), values["delta"], values["cvd"])
+
+
+def _draw_delta(
+    ax: Axes, found: _Flow, timezone: str | tzinfo, quote: str | None
+) -> tuple[StepPatch, StepPatch]:
+    colours = style.inside(ax)
+    edges, values = spaced(found.start, found.width, found.delta)
+    bought, sold = (
+        ax.stairs(
+            np.where(np.isnan(values), np.nan, part),
+            edges,
+            fill=True,
+            color=colour,
+            linewidth=0.5,
+            zorder=2,
+            label=name,
+        )
+        for part, colour, name in (
+            (np.maximum(values, 0), colours.up, "More bought"),
+            (np.minimum(values, 0), colours.down, "More sold"),
+        )
+    )
+    _finish(ax, values, timezone, "Delta", found.instrument.amounts(quote))
+    return bought, sold
+
+
+def _draw_cvd(ax: Axes, found: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:
+    edges, values = spaced(found.start, found.width, found.cvd)
+    line = ax.stairs(
+        values, edges, baseline=None, color=style.ink(ax), linewidth=1.3, zorder=2.2, label="CVD"
+    )
+    _finish(ax, values, timezone, "CVD", found.instrument.amounts(quote))
+    return line
+
+
+def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name: str, unit: str) -> None:
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    style.amount_axis(ax.yaxis, unit, bins=4, name=name)
+    known = values[np.isfinite(values)]
+    if not known.size:
+        style.no_data(ax)
+        return
+    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.8, zorder=2.1)
+    low, high = min(known.min(), 0.0), max(known.max(), 0.0)
+    pad = 0.07 * (high - low) or 1.0
+    ax.set_ylim(low - pad, high + pad)
+
+
+def _placed(axes: FlowPanels | Sequence[Axes] | None) -> FlowPanels:
+    if isinstance(axes, FlowPanels):
+        return axes
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(12, 8), layout="constrained")
+        axes = list(figure.subplots(3, sharex=True, height_ratios=_HEIGHTS))
+    if len(axes) != 3:
+        raise QueryError("axes", got=f"{len(axes)} axes", expected="three: price, delta, CVD")
+    return FlowPanels(*axes)
