@@ -66,7 +66,8 @@ def test_every_axis_is_labelled_once(hours, levels, axes):
 def test_the_title_says_how_many_intervals_the_profile_adds_up(hours, levels, axes):
     bars = hours((0, 60.0, 63.0, 59.0, 62.0, 10.0), (1, 62.0, 64.0, 61.0, 61.5, 4.0))
     points = levels((60.0, 1.0, 1.0), (61.0, 2.0, 1.0), interval="HOUR")
-    both = pl.concat([points, points.with_columns(pl.col("timestamp") + pl.duration(hours=1))])
+    later = points.with_columns((pl.col("timestamp") + timedelta(hours=1)).cast(points.schema["timestamp"]))
+    both = pl.concat([points, later])
     plot.candles_with_profile(bars, both, axes=axes)
     assert axes.price.get_title(loc="left") == "X BTCUSDT, 1h, profile of 2 × 1h added up"
 
