@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -39,11 +39,14 @@ class Points:
         The first of the queries.
     entries : tuple of int
         Numbers of the entries on the tape.
+    coin : str
+        The coin for pictures of one: that of the report where the frame has it, or that of most rows.
     """
 
     frame: pl.DataFrame
     query: PointsQuery
     entries: tuple[int, ...]
+    coin: str
 
     @property
     def interval(self) -> str:
@@ -64,16 +67,12 @@ class Points:
         return first, last
 
     @property
-    def coin(self) -> str:
-        """The coin for pictures of one: that of the largest market."""
-        return str(self.of(**self.largest)["coin"][0])
-
-    @property
     def largest(self) -> dict[str, str]:
-        """The market for pictures of one: that which traded most in terms of its quote, or else has the most rows."""
-        has_amount = {"volume", "close"} <= set(self.frame.columns)
+        """The market of the coin that traded most in terms of its quote; where nothing trades, with the most rows."""
+        of_coin = self.frame.filter(coin=self.coin)
+        has_amount = {"volume", "close"} <= set(of_coin.columns)
         amount = (pl.col("volume") * pl.col("close")).sum() if has_amount else pl.len()
-        markets = self.frame.group_by(MARKET).agg(amount=amount)
+        markets = of_coin.group_by(MARKET).agg(amount=amount)
         most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
         return {name: most[name] for name in MARKET}
 
@@ -122,12 +121,30 @@ class Answers:
         Answers of one form, with the same interval and options, are joined, the later one wins where both have a
         point. Where a study asked in several forms, that with the most rows is returned.
         """
-        joined = [self._joined(data_type, entries) for entries in self._by_form.get(data_type, [])]
-        best = max(joined, key=lambda one: one.frame.height, default=None)
-        if best is None or best.frame.is_empty():
+        points = self._points.get(data_type)
+        if points is None:
             return None
-        self.used.update(best.entries)
-        return best
+        self.used.update(points.entries)
+        coin = self.coin if self.coin in points.frame["coin"] else points.coin
+        return replace(points, coin=coin)
+
+    @cached_property
+    def coin(self) -> str:
+        """The coin of most data types, and of several the one that traded most: what pictures of one coin show."""
+        coins = [
+            points.frame.select(pl.col("coin").cast(pl.String)).unique() for points in self._points.values()
+        ]
+        types = pl.concat(coins).drop_nulls().group_by("coin").len()
+        candles = self._points.get("TRADE_SIDE_AGNOSTIC_AGG")
+        if candles is not None:
+            traded = (pl.col("volume") * pl.col("close")).sum()
+            amounts = candles.frame.group_by(pl.col("coin").cast(pl.String)).agg(traded=traded)
+            types = types.join(amounts, on="coin", how="left")
+        rest = [name for name in types.columns if name not in {"coin", "len"}]
+        ranked = types.sort(
+            "len", *rest, "coin", descending=[True, *(True for _ in rest), False], nulls_last=True
+        )
+        return str(ranked["coin"].first()) if ranked.height else ""
 
     def events(self, table: str) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
         """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none."""
@@ -146,6 +163,18 @@ class Answers:
     def described(self, entry: TapeEntry) -> str:
         """Return what an entry asked for, on one line."""
         return described_ask(entry.ask, entry.told.get("returned", {}).get("method"))
+
+    @cached_property
+    def _points(self) -> dict[str, Points]:
+        """The points of each data type that the tape has, in the form with the most rows."""
+        best = {}
+        for data_type, forms in self._by_form.items():
+            points = max(
+                (self._joined(data_type, entries) for entries in forms), key=lambda one: one.frame.height
+            )
+            if not points.frame.is_empty():
+                best[data_type] = points
+        return best
 
     @cached_property
     def _by_form(self) -> dict[str, list[list[tuple[TapeEntry, PointsQuery]]]]:
@@ -167,7 +196,9 @@ class Answers:
         key = list(schema_of(data_type).key)
         frame = pl.concat([frame_of(entry) for entry, _ in entries], how="diagonal_relaxed")
         frame = frame.unique(subset=key, keep="last", maintain_order=True).sort(key)
-        return Points(frame, entries[0][1], tuple(entry.number for entry, _ in entries))
+        coins = frame["coin"].cast(pl.String).drop_nulls().mode().sort()
+        coin = str(coins.first()) if coins.len() else ""
+        return Points(frame, entries[0][1], tuple(entry.number for entry, _ in entries), coin)
 
 
 def _form(query: PointsQuery) -> tuple[Any, ...]:
@@ -197,7 +228,7 @@ def numbers(entries: Iterable[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    parts = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    parts = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
     if len(runs) == 1 and len(runs[0]) == 1:
         return f"entry {parts[0]}"
     return "entries " + " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

@@ -58,7 +58,9 @@ def depths(answers: Answers, timezone: str) -> Section | None:
                 f"One row per market: the median size within {_NEAR:g} basis points of the mid.",
             ),
             table(
-                standing,
+                standing.with_columns(
+                    pl.when("is_standing").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_standing")
+                ),
                 {
                     "side": Shown("Side"),
                     "price": Shown("Price", "number", "quote per coin"),

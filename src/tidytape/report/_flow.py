@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 from matplotlib.figure import Figure
 
@@ -63,7 +61,8 @@ def flows(answers: Answers, timezone: str) -> Section | None:
 
 def _open_interest(interest: Points, candles: Points | None, timezone: str) -> Picture:
     """Return the open interest of the largest market, with the price where the tape has it at the same interval."""
-    last = interest.frame.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
+    of_coin = interest.frame.filter(coin=interest.coin)
+    last = of_coin.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
     market = {name: last[name][0] for name in MARKET}
     prices = candles.of(**market) if candles is not None and candles.interval == interest.interval else None
     has_prices = prices is not None and not prices.is_empty()
@@ -84,7 +83,7 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
 
 def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | Table]:
     """Return the liquidations of the market that had most, and the totals of every market and day."""
-    sums = liquidated.frame.group_by(MARKET).agg(pl.col("liquidations").sum())
+    sums = liquidated.frame.filter(coin=liquidated.coin).group_by(MARKET).agg(pl.col("liquidations").sum())
     most = sums.sort("liquidations", *MARKET, descending=[True, False, False]).row(0, named=True)
     market = {name: most[name] for name in MARKET}
     prices = None if candles is None else candles.of(**market)
@@ -110,13 +109,12 @@ def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> 
 
 def _liquidation_heatmap(heatmap: Points, candles: Points | None, timezone: str) -> Picture:
     """Return where the positions of one coin were liquidated, below the price of its largest market."""
-    coin = heatmap.coin
-    prices = None
-    if candles is not None and not (of_coin := candles.frame.filter(coin=coin)).is_empty():
-        prices = candles.of(**replace(candles, frame=of_coin).largest)
+    coin, market = heatmap.coin, heatmap.largest
+    has_price = candles is not None and coin == candles.coin
+    prices = candles.of(**candles.largest) if candles is not None and has_price else None
 
     def draw(figure: Figure) -> None:
         ax = figure.add_subplot()
-        plot.liquidation_heatmap(heatmap.frame.filter(coin=coin), candles=prices, ax=ax, timezone=timezone)
+        plot.liquidation_heatmap(heatmap.of(**market), candles=prices, ax=ax, timezone=timezone)
 
-    return Picture(draw, f"Where positions in {coin} were liquidated, in price and time.", 4.0)
+    return Picture(draw, f"Where positions in {coin} were liquidated, by price and time.", 4.0)

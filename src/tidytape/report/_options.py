@@ -46,12 +46,21 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         through_time.append(Picture(volatility, f"{name_of(summaries.largest)}: volatility by tenor.", 3.6))
     if skews is not None:
         entries += skews.entries
-        of_skew = skews.of(**skews.largest)
+        symbols = skews.frame.filter(coin=skews.coin)["raw_symbol"].cast(pl.String).unique().sort()
+        usual = [symbol for symbol in symbols if symbol.endswith("25")]  # delta
+        market = skews.largest | {"raw_symbol": (usual or symbols)[0]}
+        of_skew = skews.of(**market)
 
         def skew(figure: Figure) -> None:
             plot.skew(of_skew, ax=figure.add_subplot(), timezone=timezone)
 
-        through_time.append(Picture(skew, f"{name_of(skews.largest)}: skew by tenor.", 3.6))
+        through_time.append(
+            Picture(
+                skew,
+                f"{name_of(market)}: skew by tenor, the volatility of the put less that of the call.",
+                3.6,
+            )
+        )
     return Section(
         reading="A negative risk reversal means that puts are dearer than calls: protection is in demand. "
         "A term structure that falls with time says that the market expects the near future to be the wilder one.",

@@ -33,9 +33,13 @@ def overview(answers: Answers, timezone: str) -> Section | None:
         plot.premium(cross.premium(of_coin), ax=figure.add_subplot(), timezone=timezone)
 
     def shares(figure: Figure) -> None:
-        hourly = of_coin.with_columns(pl.col("volume") * pl.col("close"))
+        amounts = of_coin.with_columns(pl.col("volume") * pl.col("close"))
+        if candles.length < timedelta(hours=1):  # shares of minutes are noise
+            amounts = amounts.group_by(*MARKET, "coin", pl.col("timestamp").dt.truncate("1h")).agg(
+                pl.col("volume").sum()
+            )
         plot.market_share(
-            cross.market_share(hourly, amount="volume"),
+            cross.market_share(amounts, amount="volume"),
             amount="volume in the quote",
             ax=figure.add_subplot(),
             timezone=timezone,
@@ -55,7 +59,7 @@ def overview(answers: Answers, timezone: str) -> Section | None:
         parts=[
             Picture(
                 draw,
-                f"{name_of(largest)}, the market that traded most, in candles of {candles.interval}.",
+                f"{name_of(largest)}, the market of {coin} that traded most, in candles of {candles.interval}.",
                 4.4,
             ),
             table(

@@ -52,7 +52,7 @@ def record(
         The window; ``start`` is inclusive, ``end`` exclusive. Without them the last three days of what is held.
     exchange, coin : str or list of str, optional
         Only markets of these. All that the client lists otherwise. Profiles, books and options are of one coin: the
-        first of ``coin``, or that which traded most.
+        first of ``coin``, or the one of which most data types are held.
     interval : str, optional
         Interval of the candles; without it the shortest that makes at most 600 of the window.
     overwrite : bool
@@ -142,7 +142,7 @@ class _Asking:
         hours = max(interval, "1h", key=lambda alias: interval_of(alias).seconds)
         self._step("candles")
         candles = self._asked(_CANDLE, client.candles, interval=interval)
-        coin = self._coins[0] if self._coins else _traded_most(candles)
+        coin = self._coins[0] if self._coins else _main_coin(self._held, candles)
         self._step("buys and sells")
         self._asked("TRADE_AGG", client.candles, interval=interval, by_side=True)
         self._step("profiles")
@@ -197,6 +197,13 @@ class _Asking:
         return self._client.has_lake and not self._held.filter(of_table, coin=coin).is_empty()
 
 
-def _traded_most(candles: pl.DataFrame) -> str:
-    by_coin = candles.group_by("coin").agg(amount=(pl.col("volume") * pl.col("close")).sum())
-    return str(by_coin.sort("amount", "coin", descending=[True, False])["coin"][0])
+def _main_coin(held: pl.DataFrame, candles: pl.DataFrame) -> str:
+    """Return the coin of which the most data types are held, and of several the one that traded most."""
+    types = held.group_by("coin").agg(pl.col("type").n_unique())
+    traded = candles.group_by(pl.col("coin").cast(pl.String)).agg(
+        traded=(pl.col("volume") * pl.col("close")).sum()
+    )
+    ranked = traded.join(types.with_columns(pl.col("coin").cast(pl.String)), on="coin", how="left")
+    return str(
+        ranked.sort("type", "traded", "coin", descending=[True, True, False], nulls_last=True)["coin"][0]
+    )
