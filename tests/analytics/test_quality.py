@@ -490,6 +490,35 @@ def test_completeness_counts_what_is_there(candles: pl.DataFrame) -> None:
     assert quality.completeness(holed, interval="1h")["completeness"].to_list() == [1.0, 1.0]
 
 
+def test_completeness_of_each_span() -> None:
+    times = [START + timedelta(hours=hour) for hour in (20, 21, 23, 24, 50)]
+    frame = pl.DataFrame({"exchange": ["A"] * 3 + ["B"] * 2, "timestamp": times})
+    days = quality.completeness(frame, interval="1h", every="1d")
+    midnight = [START + timedelta(days=day) for day in range(4)]
+    evening, end = times[0], times[-1] + timedelta(hours=1)
+    assert days.rows() == [
+        ("A", evening, midnight[1], 4, 3, 1, 0.75),
+        ("A", midnight[1], midnight[2], 24, 0, 24, 0.0),  # a day without a row is one without an interval
+        ("A", midnight[2], end, 3, 0, 3, 0.0),
+        ("B", evening, midnight[1], 4, 0, 4, 0.0),
+        ("B", midnight[1], midnight[2], 24, 1, 23, 1 / 24),
+        ("B", midnight[2], end, 3, 1, 2, 1 / 3),
+    ]
+    assert quality.completeness(frame.clear(), interval="1h", every="1d").is_empty()
+    with pytest.raises(QueryError, match="every"):
+        quality.completeness(frame, interval="1h", every="soon")
+
+
+def test_spans_shorter_than_intervals_have_those_that_start_in_them() -> None:
+    days = pl.DataFrame({"timestamp": [START, START + timedelta(days=2)], "interval": "DAY"})
+    hours = quality.completeness(days, every="1h")
+    assert hours.select("start", "expected", "present").rows() == [
+        (START, 1, 1),
+        (START + timedelta(days=1), 1, 0),
+        (START + timedelta(days=2), 1, 1),
+    ]
+
+
 def test_weeks_start_on_mondays() -> None:
     mondays = [datetime(2024, 8, 5, tzinfo=UTC) + timedelta(weeks=n) for n in (0, 1, 3)]
     weeks = pl.DataFrame({"timestamp": mondays, "interval": "WEEK"})

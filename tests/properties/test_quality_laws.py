@@ -158,6 +158,29 @@ def test_gaps_of_a_window_and_what_is_there_make_it_up(drawn, begin, length):
     assert share["completeness"].item() == share["present"].item() / length
 
 
+@quick
+@given(buckets, st.integers(-30, 50), st.integers(1, 60), st.sampled_from([1, 3, 5, 24]))
+def test_spans_of_a_window_are_windows_of_their_own_and_make_it_up(drawn, begin, length, hours):
+    shift = 1_000
+    frame = pl.DataFrame({"timestamp": [(hour + shift) * HOUR for hour in drawn]})
+    start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=begin + shift)
+    window = {"interval": "1h", "start": start, "end": start + timedelta(hours=length)}
+    whole = quality.completeness(frame, **window)
+    spans = quality.completeness(frame, **window, every=timedelta(hours=hours))
+    assert spans.select(pl.col("expected", "present", "missing").sum()).row(0) == whole.select(
+        "expected", "present", "missing"
+    ).row(0)
+    assert spans["start"].to_list()[1:] == spans["end"].to_list()[:-1]
+    for span in spans.iter_slices(1):
+        own = {"start": as_time(span["start"]), "end": as_time(span["end"])}
+        alone = quality.completeness(frame, interval="1h", **own)
+        assert_frame_equal(alone, span)
+
+
+def as_time(column):
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=column.item() // 1000)
+
+
 @pytest.mark.slow
 @quick
 @given(rows, rows, orders)

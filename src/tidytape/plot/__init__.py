@@ -19,6 +19,8 @@
 - `smile` : implied volatility by strike, an expiry beside the other.
 - `surface` : implied volatility over strike and time to expiry.
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
+- `completeness` : how complete series are, as a calendar.
+- `coverage` : what a lake or a service has of every market, from when to when, with which gaps.
 - `live` : a live frame, drawn anew as it grows; `live_widget` : the same as a widget, where plotly is installed.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
@@ -29,6 +31,8 @@ may be datetimes or int64 nanoseconds since the epoch.
 from __future__ import annotations
 
 from tidytape.plot._candles import Candles, Volume, candles, volume
+from tidytape.plot._completeness import Completeness, completeness
+from tidytape.plot._coverage import Coverage, coverage
 from tidytape.plot._cross import MarketShare, Premium, market_share, premium
 from tidytape.plot._depth import Depth, Slippage, depth, slippage
 from tidytape.plot._footprint import Footprint, footprint
@@ -56,6 +60,8 @@ __all__ = [
     "BookHeatmap",
     "Candles",
     "CandlesWithProfile",
+    "Completeness",
+    "Coverage",
     "Depth",
     "FlowPanels",
     "Footprint",
@@ -79,6 +85,8 @@ __all__ = [
     "book_heatmap",
     "candles",
     "candles_with_profile",
+    "completeness",
+    "coverage",
     "depth",
     "footprint",
     "funding",

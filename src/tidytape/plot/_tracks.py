@@ -125,8 +125,7 @@ def tracks(
         rows_of.setdefault(whose, []).append(row)
     by_label = {}
     order = sorted(rows_of, key=lambda whose: tuple(value or "" for value in whose))
-    labels = _labels(keys, order)
-    for whose, label in zip(order, labels, strict=True):
+    for whose, label in zip(order, labels(keys, order), strict=True):
         rows = np.array(rows_of[whose])
         if (np.diff(time[rows]) == 0).any():
             raise QueryError(
@@ -185,7 +184,7 @@ def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Instru
     return Instrument(**{name: found[0] for name, found in values.items() if len(found) == 1})
 
 
-def _labels(keys: list[str], identities: list[tuple[str | None, ...]]) -> list[str]:
+def labels(keys: Sequence[str], identities: Sequence[tuple[str | None, ...]]) -> list[str]:
     """Return the shortest names that tell series apart; of one series, all that is known of its name."""
     varying = [place for place in range(len(keys)) if len({whose[place] for whose in identities}) > 1]
     market = [place for place in varying if keys[place] in _NAMES]

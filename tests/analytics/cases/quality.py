@@ -213,4 +213,11 @@ CASES = [
         ["exchange"],
         label="of a window",
     ),
+    Case(
+        "completeness",
+        lambda frame: quality.completeness(frame, by=_BY, interval="1h", every="1d", end="2024-08-12"),
+        [BAD],
+        [*_BY, "start"],
+        label="by day",
+    ),
 ]

@@ -11,6 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
+from tidytape.frames.joined import joined
+from tidytape.frames.rows import spread
 from tidytape.frames.table import Table
 from tidytape.frames.times import bucket_by, length_of
 from tidytape.query.values import TimeLike, epoch_seconds
@@ -110,6 +112,7 @@ def completeness(
     interval: str | timedelta | None = None,
     start: TimeLike = None,
     end: TimeLike = None,
+    every: str | timedelta | None = None,
 ) -> IntoFrameT:
     r"""Completeness: the share of the intervals of a window that have a row.
 
@@ -122,11 +125,15 @@ def completeness(
     start, end : moment, optional
         The window, start inclusive, end exclusive: the intervals that start in it are expected. Without them, from the
         first interval of the whole frame to its last, so that a series that begins late or ends early is not complete.
+    every : str or timedelta, optional
+        Count each span of this length by itself, e.g. ``"1d"`` for each day of UTC: an interval belongs to the span
+        that it starts in. Spans are aligned as intervals are, and those at the ends of the window are cut off by it.
 
     Returns
     -------
-    frame, one row per ``by``, sorted by it, of the kind of ``frame``
-        Where ``interval`` is among ``by``, one row for each length of interval.
+    frame, one row per ``by``, or per ``by`` and span with ``every``, sorted by it, of the kind of ``frame``
+        Where ``interval`` is among ``by``, one row for each length of interval. A span that starts no interval has no
+        row.
         ``by``, and
 
         - ``start``, ``end`` : time, of the intervals that are expected, the end of the last one included.
@@ -138,7 +145,12 @@ def completeness(
     MissingColumnError
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
-        If the length of the intervals is not known, a time has no zone, or the window ends before it starts.
+        If the length of the intervals is not known, a time has no zone, the window ends before it starts, or ``every``
+        is no length.
+
+    See Also
+    --------
+    tidytape.plot.completeness : Its picture.
 
     Notes
     -----
@@ -152,6 +164,9 @@ def completeness(
     >>> frame = pl.DataFrame({"raw_symbol": ["A", "A", "B"], "timestamp": hours})
     >>> completeness(frame, interval="1h").select("raw_symbol", "present", "expected", "completeness").rows()
     [('A', 2, 4, 0.5), ('B', 1, 4, 0.25)]
+    >>> halves = completeness(frame, interval="1h", every="2h")
+    >>> halves.select("raw_symbol", pl.col("start", "end").dt.hour(), "completeness").rows()
+    [('A', 0, 2, 1.0), ('A', 2, 4, 0.0), ('B', 0, 2, 0.0), ('B', 2, 4, 0.5)]
     """
     since, until = _window(start, end)
     results = ("start", "end", "expected", "present", "missing", "completeness")
@@ -164,24 +179,52 @@ def completeness(
         end=_first_from((bucket + length).max() if until is None else until),
     )
     inside = (bucket >= nw.col("start")) & (bucket < nw.col("end"))
-    present = nw.col("present").cast(nw.Int64)
+    rows = rows.select(*series, "start", "end", "__bucket", __inside=inside.cast(nw.Int64)).unique()
     expected = nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64()))
-    counted = (
-        rows.select(*series, "start", "end", "__bucket", __inside=inside.cast(nw.Int64))
-        .unique()
-        .group_by(*series, "start", "end")
-        .agg(present=nw.col("__inside").sum())
-        .select(
-            *keys,
-            "start",
-            "end",
-            expected=expected,
-            present=present,
-            missing=expected - present,
-            completeness=nw.when(expected > 0).then(present.cast(nw.Float64) / expected.cast(nw.Float64)),
-        )
+    present = nw.col("present").cast(nw.Int64)
+    if every is None:
+        counted = rows.group_by(*series, "start", "end").agg(present=nw.col("__inside").sum())
+    else:
+        counted = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
+    counted = counted.select(
+        *keys,
+        "start",
+        "end",
+        expected=expected,
+        present=present,
+        missing=expected - present,
+        completeness=nw.when(expected > 0).then(present.cast(nw.Float64) / expected.cast(nw.Float64)),
     )
-    return table.closed(counted, sort=keys, times={"start": "timestamp", "end": "timestamp"})
+    order = keys if every is None else [*keys, "start"]
+    return table.closed(counted, sort=order, times={"start": "timestamp", "end": "timestamp"})
+
+
+def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
+    """Return how many intervals of each series are present in each span of the window."""
+    windows = rows.select(*series, "start", "end").unique().filter(nw.col("end") > nw.col("start"))
+    first, last = bucket_by(nw.col("start"), every), bucket_by(nw.col("end") - 1, every)
+    number = ((last - first).cast(nw.Float64) / float(every)).round().cast(nw.Int64)
+    spans = spread(
+        windows.with_columns(__span=first, __from=nw.lit(0, nw.Int64()), __to=number),
+        "__from",
+        "__to",
+        name="__number",
+    ).with_columns(__span=nw.col("__span") + nw.col("__number") * every)
+    begin, end = nw.col("__span"), nw.col("__span") + every
+    spans = spans.select(
+        *series,
+        "__span",
+        start=nw.max_horizontal(nw.col("start"), _first_from(begin)),
+        end=nw.min_horizontal(nw.col("end"), _first_from(end)),
+    ).filter(nw.col("end") > nw.col("start"))
+    own = [*series, "__span"]
+    present = (
+        rows.with_columns(__span=bucket_by(nw.col("__bucket"), every))
+        .group_by(*own)
+        .agg(present=nw.col("__inside").sum())
+    )
+    found: Rows = joined(spans, present, on=own, how="left")
+    return found.with_columns(present=nw.col("present").fill_null(0))
 
 
 def _window(start: TimeLike, end: TimeLike) -> list[nw.Expr | None]:

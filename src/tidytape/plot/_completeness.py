@@ -1,0 +1,163 @@
+"""How complete series are, as a calendar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.patches import Patch
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.plot import _style as style
+from tidytape.plot._coverage import ROW, bars, label_rows
+from tidytape.plot._frame import opened, timed
+from tidytape.plot._series import Instrument, numbers
+from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
+
+_COUNTS = ("start", "end", "expected", "present", "missing", "completeness")
+_TINY = 1e-12  # what lies between none and some, and between some and all
+_CLASSES = (
+    (_TINY, 0.0, "none"),
+    (0.5, 0.2, "under 50 %"),
+    (0.9, 0.36, "under 90 %"),
+    (0.99, 0.64, "under 99 %"),
+    (1 - _TINY, 0.8, "99 % or more"),
+    (1.0, 1.0, "all"),
+)
+"""Where each class ends, which share of the scale of colours it has, and its name."""
+_SEEN = 60  # columns that are wide enough to be told apart by a line
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """What `completeness` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    rows : list of str
+        The series of each row, from above.
+    spans : matplotlib.collections.PolyCollection or None
+        One rectangle per row of the frame that expects an interval; its array has the completeness. [1] None where
+        there is no data.
+    """
+
+    ax: Axes
+    rows: list[str]
+    spans: PolyCollection | None
+
+
+def completeness(
+    frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC"
+) -> Completeness:
+    """Draw how complete series are as a calendar: a row per series, a column per day or hour, gaps in strong colour.
+
+    Beside each row stands the share of all its intervals.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (series, start), any order
+        As `tidytape.analytics.quality.completeness` returns it with ``every="1d"``, or ``"1h"`` for a short window.
+        Uses ``start`` and ``end`` [UTC], ``completeness`` [1], and ``expected`` and ``present`` where they are there;
+        the other columns name the series.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise, as high as the rows need.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Completeness
+        The artists. A frame that expects nothing says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame is none, a column holds something else, or ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> from tidytape.analytics import quality
+    >>> window = {"coin": "BTC", "interval": "5m", "start": "2024-08-07", "end": "2024-08-08"}
+    >>> with Client.demo() as client:
+    ...     candles = client.candles(exchange=["DEMO_SPOT", "DEMO_PERP"], **window)
+    >>> drawn = completeness(quality.completeness(candles, every="1h"), ax=Figure().add_subplot())
+    >>> drawn.rows, drawn.spans.get_array().shape
+    (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given = opened(frame, "frame", ["start", "end", "completeness"])
+    given = timed(timed(given, "frame", "start"), "frame", "end")
+    given = given.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
+    start, end = (dates(given.get_column(name)) for name in ("start", "end"))
+    share = numbers(given, "frame", ("completeness",))["completeness"]
+    series, title = _series(given)
+    names = sorted(set(series))
+    place = [names.index(name) for name in series]
+
+    ax = ax or style.new_axes(9, max(ROW * len(names) + 1.1, 2.0))
+    style.frame_axes(ax)
+    ax.grid(visible=False)
+    style.time_axis(ax.xaxis, timezone)
+    style.title(ax, title)
+    if not names:
+        style.no_data(ax)
+        return Completeness(ax, [], None)
+    scale = style.diverging(ax, style.inside(ax).down, style.inside(ax).buy, middle_ink=0.12)
+    colours = ListedColormap([scale(part) for _, part, _ in _CLASSES])
+    spans = PolyCollection(
+        bars(list(zip(place, start, end, strict=True)), height=0.86),
+        array=share,
+        cmap=colours,
+        norm=BoundaryNorm([0, *(limit for limit, _, _ in _CLASSES[:-1]), 1 + _TINY], colours.N),
+        edgecolors=[style.face(ax)] if len(np.unique(start)) <= _SEEN else "face",
+        linewidths=0.6,
+        zorder=2,
+    )
+    ax.add_collection(spans)
+    ax.set_xlim(start.min(), end.max())
+    label_rows(ax, [""] * len(names), names, _notes(given, place, len(names)))
+    present = sorted(set(np.asarray(spans.norm(share)).tolist()))
+    style.legend(
+        ax, [Patch(color=colours(number), label=_CLASSES[number][2]) for number in present], place="above"
+    )
+    return Completeness(ax, names, spans)
+
+
+def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
+    """Return the series of each row, and a title: what all series share, and how many they are."""
+    keys = [name for name in frame.columns if name not in _COUNTS]
+    columns = [
+        ["" if value is None else str(value) for value in frame.get_column(name).to_list()] for name in keys
+    ]
+    identities = list(zip(*columns, strict=True)) if keys else [()] * len(frame)
+    several = sorted(set(identities))
+    names = dict(zip(several, labels(keys, several), strict=True))
+    shared = {name: values[0] for name, values in zip(keys, columns, strict=True) if len(set(values)) == 1}
+    market = Instrument(**{name: value for name, value in shared.items() if name in IDENTITY})
+    number = f"{len(several)} series" if len(several) > 1 else ""
+    title = ", ".join(filter(None, [market.name if number else "", number, Tracks(market, {}).interval]))
+    return [names[own] or "all" for own in identities], title
+
+
+def _notes(frame: nw.DataFrame[Any], place: list[int], number: int) -> list[str]:
+    """Return the share of the intervals that each series has over the whole time."""
+    if not {"expected", "present"} <= {*frame.columns}:
+        return [""] * number
+    counts = numbers(frame, "frame", ("expected", "present"))
+    expected, present = (
+        np.bincount(place, counts[name], minlength=number) for name in ("expected", "present")
+    )
+    # Rounded down: what lacks an interval is not complete.
+    return [f"{np.floor(share * 1000) / 10:g} %" for share in present / expected]

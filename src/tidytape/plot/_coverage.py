@@ -1,0 +1,232 @@
+"""What is held of every market, from when to when, and with which gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedFormatter, FixedLocator
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.plot import _style as style
+from tidytape.plot._frame import opened, timed
+from tidytape.plot._tracks import dates
+
+Floats = NDArray[np.float64]
+
+ROW = 0.24  # height of a row [in]
+_BAR = 0.62  # of a row; the rest keeps neighbours apart
+_LETTER = 5.0  # width of one of a name, about [pt]
+_MOST = 45  # rows that have room for a label each
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What `coverage` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    rows : list of (str, str)
+        Market and table of each row, from above.
+    spans : matplotlib.collections.PolyCollection or None
+        One rectangle per span that is held. None where there is no data.
+    gaps : matplotlib.collections.PolyCollection or None
+        One rectangle per gap. None where there is none.
+    """
+
+    ax: Axes
+    rows: list[tuple[str, str]]
+    spans: PolyCollection | None
+    gaps: PolyCollection | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    market: str
+    table: str
+    first: float  # [matplotlib dates, d]
+    last: float
+    gaps: Floats  # one row per gap: start and end
+    note: str
+
+
+def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Coverage:
+    """Draw what there is, from when to when, and with which gaps: one row per market and table of events.
+
+    Data types that are made of the same events, such as candles and profiles of trades, share a row. A gap is at least
+    as wide as a line, so that an hour of a year is seen too. Beside each row stands how many events and gaps it has.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, coin, type), any order
+        As ``client.describe()`` returns it. Uses ``exchange``, ``raw_symbol``, ``coin``, ``type``, ``first_timestamp``
+        and ``last_timestamp`` [UTC], and of ``tables``, ``rows``, ``gaps``, ``longest_gap``, ``gap_starts`` and
+        ``gap_ends`` those that there are.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise, as high as the rows need.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Coverage
+        The artists. A frame without a row that has times says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame is none, or ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> with Client.demo() as client:
+    ...     drawn = coverage(client.describe(coin="BTC", exchange="DEMO_PERP"), ax=Figure().add_subplot())
+    >>> drawn.rows[:2]
+    [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given = opened(frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"])
+    rows = _rows(given)
+    ax = ax or style.new_axes(9, max(ROW * len(rows) + 1.1, 2.0))
+    style.frame_axes(ax)
+    ax.grid(visible=False, axis="y")
+    style.time_axis(ax.xaxis, timezone)
+    markets = list(dict.fromkeys(row.market for row in rows))
+    style.title(ax, markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else "")
+    if not rows:
+        style.no_data(ax)
+        return Coverage(ax, [], None, None)
+    palette = style.inside(ax)
+    held = [(place, *span) for place, row in enumerate(rows) for span in _spans(row)]
+    missing = [(place, *gap) for place, row in enumerate(rows) for gap in row.gaps]
+    # The edge makes a line of what is thinner than a pixel.
+    spans, gaps = (
+        PolyCollection(bars(several), facecolors=colour, edgecolors=colour, linewidths=width, zorder=order)
+        for several, colour, width, order in (
+            (held, palette.buy, 0.4, 2.0),
+            (missing, palette.down, 1.0, 2.1),
+        )
+    )
+    ax.add_collection(spans)
+    if missing:
+        ax.add_collection(gaps)
+    first, last = min(row.first for row in rows), max(row.last for row in rows)
+    pad = 0.01 * (last - first) or 1 / 24
+    ax.set_xlim(first - pad, last + pad)
+    label_rows(ax, [row.market for row in rows], [row.table for row in rows], [row.note for row in rows])
+    handles = [Patch(color=palette.buy, label="held"), Patch(color=palette.down, label="gap")]
+    style.legend(ax, handles[: 2 if missing else 1], place="above")
+    return Coverage(ax, [(row.market, row.table) for row in rows], spans, gaps if missing else None)
+
+
+def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
+    """Return a row per market and table that has times, in order."""
+    frame = timed(timed(frame, "frame", "first_timestamp"), "frame", "last_timestamp")
+    first, last = (dates(frame.get_column(name)) for name in ("first_timestamp", "last_timestamp"))
+
+    def values(name: str) -> Sequence[Any]:
+        return frame.get_column(name).to_list() if name in frame.columns else [None] * len(frame)
+
+    names = ("exchange", "raw_symbol", "coin", "category")
+    exchange, symbol, coin, category = (values(name) for name in names)
+    kinds = [tables or kind for tables, kind in zip(values("tables"), values("type"), strict=True)]
+    counts, numbers, longest = (values(name) for name in ("rows", "gaps", "longest_gap"))
+    starts, ends = (values(name) for name in ("gap_starts", "gap_ends"))
+    found: dict[tuple[str, str], _Row] = {}
+    for row in range(len(frame)):
+        if not np.isfinite(first[row]) or not np.isfinite(last[row]):
+            continue
+        # Every option summary of a coin is made of the same quotes.
+        own = coin[row] if str(category[row]) == "OPTION" or not _is_known(symbol[row]) else symbol[row]
+        market = " ".join(str(name) for name in (exchange[row], own) if _is_known(name))
+        table = str(kinds[row]).replace("_", " ")
+        gaps = [_dates_of(side[row]) for side in (starts, ends)]
+        note = _note(counts[row], numbers[row], longest[row])
+        found.setdefault(
+            (market, table), _Row(market, table, first[row], last[row], np.column_stack(gaps), note)
+        )
+    return [found[key] for key in sorted(found)]
+
+
+def _is_known(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and np.isnan(value))
+
+
+def _dates_of(times: Sequence[datetime] | None) -> Floats:
+    from matplotlib.dates import date2num
+
+    if times is None or isinstance(times, float):
+        return np.empty(0)
+    return np.asarray(date2num(list(times)), dtype=np.float64).reshape(-1)  # type: ignore[no-untyped-call]
+
+
+def _note(events: Any, gaps: Any, longest: Any) -> str:
+    """Return what stands beside a row, e.g. ``1.2M events, 2 gaps, longest 3 h``."""
+    parts = []
+    if _is_known(events):
+        parts.append(f"{style.short(float(f'{events:.3g}'))} events")
+    if _is_known(gaps):
+        parts.append("1 gap" if gaps == 1 else f"{gaps:.0f} gaps" if gaps else "no gaps")
+        if gaps and isinstance(longest, timedelta):
+            parts.append(_length(longest) if gaps == 1 else f"longest {_length(longest)}")
+    return ", ".join(parts)
+
+
+def _length(span: timedelta) -> str:
+    hours = span / timedelta(hours=1)
+    if hours >= 48:
+        return f"{hours / 24:.3g} d"
+    return f"{hours:.3g} h" if hours >= 1 else f"{hours * 60:.3g} min"
+
+
+def _spans(row: _Row) -> list[tuple[float, float]]:
+    """Return what is held of a row: from its first event to its last, without the gaps."""
+    ends = [row.first, *row.gaps[:, 1]], [*row.gaps[:, 0], row.last]
+    return [(start, end) for start, end in zip(*ends, strict=True) if end > start or not len(row.gaps)]
+
+
+def bars(spans: Sequence[tuple[int, float, float]], *, height: float = _BAR) -> list[Floats]:
+    """Return a rectangle per span of a row: its number from above, start and end."""
+    half = height / 2
+    return [
+        np.array([(start, place - half), (end, place - half), (end, place + half), (start, place + half)])
+        for place, start, end in spans
+    ]
+
+
+def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Sequence[str]) -> None:
+    """Name the rows, from above: what its group is at the first row of each, and what the row is at every one."""
+    number, outer = len(names), style.around(ax)
+    starts = [row for row in range(number) if row == 0 or groups[row] != groups[row - 1]]
+    has_room = number <= _MOST
+    ticks = list(range(number)) if has_room else starts
+    labels = names if has_room else groups
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_major_formatter(FixedFormatter([labels[row] for row in ticks]))
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(number - 0.4, -0.6)
+    for row in starts[1:]:
+        ax.axhline(row - 0.5, color=style.inside(ax).grid, linewidth=0.8, zorder=1)
+    look: dict[str, Any] = {"va": "center", "fontsize": "small", "color": outer.ink}
+    beside = ax.get_yaxis_transform()
+    if has_room and len(starts) > 1:
+        left = -_LETTER * max(map(len, names)) - 14  # [pt], beyond the names of the rows
+        for row in starts:
+            place: dict[str, Any] = {"xycoords": beside, "xytext": (left, 0), "textcoords": "offset points"}
+            ax.annotate(groups[row], (0, row), ha="right", annotation_clip=False, **place, **look)
+    for row in ticks if has_room else ():
+        ax.text(1.01, row, notes[row], transform=beside, **look)
