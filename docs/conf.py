@@ -38,6 +38,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_execution_in_temp = True  # what a cell writes stays out of docs/
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"tidytape {release}"

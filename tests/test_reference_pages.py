@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import errors_page
 import tidytape
-from tidytape.catalogue import DATA_TYPES
+from tidytape.catalogue import DATA_TYPES, ERROR_STATUS, StreamEnd
 from tidytape.schema import (
     BLOCK_SIZES,
     HOLDINGS,
@@ -88,6 +89,17 @@ def test_every_heading_of_the_page_of_columns_is_found_as_the_page_says() -> Non
 
 def test_the_page_of_columns_is_what_the_schemas_say() -> None:
     assert COLUMNS.read_text("utf-8") == columns_page(), "python tests/test_reference_pages.py"
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_errors_has_every_code_and_every_error() -> None:
+    kinds = {kind.__name__ for kind in errors_page.kinds()}
+    assert errors_page.OF_A_CODE.keys() == ERROR_STATUS.keys()
+    assert errors_page.OF_AN_END.keys() == set(StreamEnd)
+    assert errors_page.OF_AN_ERROR.keys() == kinds
+    assert errors_page.PAGE.read_text("utf-8") == errors_page.page(), "python tests/errors_page.py"
 
 
 # --- the glossary -----------------------------------------------------------------------------------------------------
