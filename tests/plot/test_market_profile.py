@@ -188,6 +188,11 @@ def test_title_and_axes_say_what_is_drawn(drawn):
     assert labels == ["Value area, 70%", "POC", "POC until touched", "Initial balance", "Single prints"]
 
 
+def test_a_profile_of_candles_says_so(ax):
+    plot.market_profile(levels(*SESSIONS, spreading="uniform"), ax=ax)
+    assert ax.get_title(loc="left").endswith("rows of 1 USDT, made of candles")
+
+
 def test_a_session_without_its_end_has_that_of_its_interval(ax):
     drawn = plot.market_profile(levels(*SESSIONS).drop("period_end"), ax=ax)
     assert_allclose(

@@ -17,6 +17,11 @@ from tidytape.errors import MissingColumnError, QueryError
 GOLDEN = ((10.0, 1.0, 0.0), (11.0, 1.0, 3.0), (12.0, 5.0, 5.0), (13.0, 4.0, 0.0), (14.0, 0.0, 1.0))
 
 
+def test_a_profile_of_candles_says_so(ax, levels):
+    plot.volume_profile(levels((10.0, 1.0, 2.0)).with_columns(spreading=pl.lit("close")), ax=ax)
+    assert ax.get_title(loc="left").endswith("made of candles")
+
+
 def test_buys_and_sells_are_stacked(levels, ax, native):
     drawn = plot.volume_profile(native(levels(*GOLDEN)), ax=ax)
     buy, sell = drawn.buy.get_data(), drawn.sell.get_data()

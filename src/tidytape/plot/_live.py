@@ -10,6 +10,8 @@ import matplotlib as mpl
 from tidytape.errors import QueryError
 from tidytape.plot._candles import candles
 from tidytape.plot._heatmap import book_heatmap
+from tidytape.plot._liquidations import liquidation_heatmap, liquidations
+from tidytape.plot._market_profile import market_profile
 from tidytape.plot._profile import volume_profile
 from tidytape.plot._style import ink, new_axes
 
@@ -23,6 +25,9 @@ __all__ = ["live"]
 _DRAWINGS: dict[str, Callable[..., object]] = {
     "TRADE_SIDE_AGNOSTIC_AGG": candles,
     "VOLUME_PROFILE_AGG": volume_profile,
+    "TPO_AGG": market_profile,
+    "LIQUIDATION_AGG": liquidations,
+    "VENUEX_LIQUIDATION_AGG": liquidation_heatmap,
     "BLOCK_BOOK_SNAPSHOT_AGG": book_heatmap,
 }
 
@@ -46,7 +51,8 @@ def live(
         What ``client.live`` returns, of one data type.
     draw : callable, optional
         Is called with the frame and ``ax=``, as the functions of this module are. If left out `candles`,
-        `volume_profile` or `book_heatmap`, where the data type is one of theirs.
+        `volume_profile`, `market_profile`, `liquidations`, `liquidation_heatmap` or `book_heatmap`, where the data type
+        is one of theirs.
     every : float
         Time between two pictures; without a new batch there is no new picture. [s]
     until : callable, optional

@@ -27,9 +27,11 @@ from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
+    FROM_CANDLES,
     Instrument,
     block_of,
     interval_named,
+    is_from_candles,
     market_frame,
     numbers,
     row_of,
@@ -107,6 +109,7 @@ class _Sessions:
     sessions: list[_Session]
     prices: Any  # polars frame, one row per session
     prints: Any  # polars frame, one row per run of single prints
+    from_candles: bool
 
     @property
     def most(self) -> int:
@@ -405,7 +408,7 @@ def _title(found: _Sessions) -> str:
     number = len(found.sessions)
     text = f"{number} session{'s' * (number > 1)}{length}"
     rows = f"rows of {looks.price_text(found.height, found.height)} {found.instrument.quote}"
-    return ", ".join(filter(None, (name, text, rows)))
+    return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * found.from_candles)))
 
 
 def _read(frame: object, rules: Rules, most: int) -> _Sessions:
@@ -464,7 +467,15 @@ def _read(frame: object, rules: Rules, most: int) -> _Sessions:
         _Session(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
     ]
-    return _Sessions(instrument, minutes, height, sessions, prices.sort("timestamp"), prints)
+    return _Sessions(
+        instrument,
+        minutes,
+        height,
+        sessions,
+        prices.sort("timestamp"),
+        prints,
+        from_candles=is_from_candles(given),
+    )
 
 
 def _listed(ids: Any) -> Any:

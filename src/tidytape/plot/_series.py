@@ -23,6 +23,7 @@ _IDENTITY = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
 _TRADED = {"volume", "first_timestamp", "last_timestamp"}
 _SIDES = ("buy_volume", "sell_volume")
+FROM_CANDLES = "made of candles"  # what a title says of such a profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Levels:
     volumes: dict[str, NDArray[np.float64]]
     timestamps: int = 1  # how many were added up
     block_size: float | None = None  # None where it is not known, or not the same of all
+    from_candles: bool = False
 
     @property
     def total(self) -> NDArray[np.float64]:
@@ -135,7 +137,8 @@ class Levels:
     def title(self) -> str:
         """Whose they are, and of how many timestamps, e.g. ``X BTCUSDT, 24 × 1h``."""
         whose = self.instrument
-        return replace(whose, interval=self.merged).title if self.merged else whose.title
+        title = replace(whose, interval=self.merged).title if self.merged else whose.title
+        return ", ".join(filter(None, (title, FROM_CANDLES * self.from_candles)))
 
 
 def candle_series(frame: object, parameter: str) -> CandleSeries:
@@ -167,7 +170,12 @@ def levels(frame: object, parameter: str) -> Levels:
     price, place = np.unique(values["price"][known], return_inverse=True)
     volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
     times = given.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
-    return Levels(instrument, price, volumes, times, block_of(given))
+    return Levels(instrument, price, volumes, times, block_of(given), from_candles=is_from_candles(given))
+
+
+def is_from_candles(given: nw.DataFrame[Any]) -> bool:
+    """Return whether a profile says that it was made of candles, and not of trades."""
+    return "spreading" in given.columns
 
 
 def block_of(given: nw.DataFrame[Any]) -> float | None:
