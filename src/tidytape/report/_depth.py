@@ -31,6 +31,12 @@ def depths(answers: Answers, timezone: str) -> Section | None:
     def draw(figure: Figure) -> None:
         plot.book_heatmap(book, ax=figure.add_subplot(), timezone=timezone)
 
+    def both(figure: Figure) -> None:
+        left, right = figure.subplots(1, 2)
+        plot.depth(book, ax=left, timezone=timezone)
+        plot.slippage(book, ax=right, timezone=timezone)
+        right.set_title("", loc="left")  # the same as that of its neighbour
+
     newest = book.filter(pl.col("timestamp") == pl.col("timestamp").max())
     near = depth.depth_within(books.frame, bps=_NEAR)
     usual = near.group_by(MARKET).agg(pl.col("bid_depth", "ask_depth").median(), spans=pl.len())
@@ -70,6 +76,9 @@ def depths(answers: Answers, timezone: str) -> Section | None:
                     "is_standing": Shown("Still there"),
                 },
                 f"The {_WALLS} largest walls of {name_of(market)}, by mean size.",
+            ),
+            Picture(
+                both, f"The newest book of {name_of(market)}: what rests, and what trading a size costs.", 3.8
             ),
             table(
                 costs,

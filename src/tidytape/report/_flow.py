@@ -27,6 +27,10 @@ def flows(answers: Answers, timezone: str) -> Section | None:
         "sum. BUY liquidations are longs. Feeds show some liquidations only, so their totals are lower bounds.",
         entries=tuple(entry for one in (sides, liquidated) if one for entry in one.entries),
     )
+    candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    if sides is not None and candles is not None and sides.interval == candles.interval:
+        section.parts.append(_order_flow(candles, sides, timezone))
+        section.entries += candles.entries
     if sides is not None:
         section.parts.append(
             table(
@@ -46,7 +50,7 @@ def flows(answers: Answers, timezone: str) -> Section | None:
                 "One row per market, over the whole window.",
             )
         )
-    interest, candles = answers.points("OPEN_INTEREST_AGG"), answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    interest = answers.points("OPEN_INTEREST_AGG")
     if interest is not None:
         section.parts.append(_open_interest(interest, candles, timezone))
         section.entries += interest.entries
@@ -118,3 +122,14 @@ def _liquidation_heatmap(heatmap: Points, candles: Points | None, timezone: str)
         plot.liquidation_heatmap(heatmap.of(**market), candles=prices, ax=ax, timezone=timezone)
 
     return Picture(draw, f"Where positions in {coin} were liquidated, by price and time.", 4.0)
+
+
+def _order_flow(candles: Points, sides: Points, timezone: str) -> Picture:
+    """Return price, delta and cumulative delta of the largest market."""
+    market = candles.largest
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1.4, 2))
+        plot.order_flow(candles.of(**market), sides.of(**market), axes=tuple(axes), timezone=timezone)
+
+    return Picture(draw, f"Price, delta and cumulative volume delta of {name_of(market)}.", 6.0)

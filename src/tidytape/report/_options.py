@@ -54,13 +54,8 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         def skew(figure: Figure) -> None:
             plot.skew(of_skew, ax=figure.add_subplot(), timezone=timezone)
 
-        through_time.append(
-            Picture(
-                skew,
-                f"{name_of(market)}: skew by tenor, the volatility of the put less that of the call.",
-                3.6,
-            )
-        )
+        text = f"{name_of(market)}: skew by tenor, the volatility of the put less that of the call."
+        through_time.append(Picture(skew, text, 3.6))
     return Section(
         reading="A negative risk reversal means that puts are dearer than calls: protection is in demand. "
         "A term structure that falls with time says that the market expects the near future to be the wilder one.",
