@@ -80,6 +80,7 @@ def test_the_page_needs_nothing_from_outside(page: Page) -> None:
     assert len(page.text) < 3_000_000
 
 
+@pytest.mark.slow
 def test_the_same_tape_gives_the_same_bytes_elsewhere_and_later(
     tape: Path, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +122,8 @@ def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path:
         client.candles(interval="1h", **asked)
         client.markets()
     written = Page(report.write(tmp_path / "study.tape", tmp_path / "study.html", title="A <study>"))
+    again = report.write(tmp_path / "study.tape", tmp_path / "again.html", title="A <study>")
+    assert again.read_text(encoding="utf-8") == written.text
     assert written.headings == ["Markets", "Data quality", "Manifest"]
     assert "A &lt;study&gt;" in written.text
     assert "candles of 1h" in written.text  # those with the most rows
@@ -192,6 +195,7 @@ def test_what_was_fetched_is_counted(tape: Path) -> None:
 # --- the command ---
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_same_report_again_from_its_tape(
     tape: Path, page: Page, tmp_path: Path
 ) -> None:
