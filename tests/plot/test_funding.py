@@ -79,9 +79,17 @@ def test_the_mean_weighs_by_open_interest(ax, native):
     pair = rates(("A", 0, 0.0005, None), ("B", 0, 0.002, None))
     drawn = plot.funding(native(pair), open_interest=native(interest(("A", 0, 10e9), ("B", 0, 0.1e9))), ax=ax)
     assert_allclose(drawn.means[""].get_ydata(), 0.00051485 * YEAR, rtol=1e-4)
-    assert "mean by open interest,\n100 % or more of it" in [
-        text.get_text() for text in ax.get_legend().get_texts()
-    ]
+    assert legend(ax)[-1] == "mean by open interest"
+
+
+def test_the_legend_says_what_the_mean_does_not_cover(ax):
+    more = interest(("A", 0, 6.0), ("B", 0, 1.0), ("C", 0, 3.0))  # C has no rate
+    plot.funding(TWO, open_interest=more, ax=ax)
+    assert legend(ax)[-1] == "mean by open interest,\n60 % or more of it"  # in the hour in which B has none
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def test_coins_of_several_cannot_be_added(ax):

@@ -9,7 +9,7 @@ from matplotlib.dates import date2num
 from numpy.testing import assert_allclose
 
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.plot._tracks import tracks
+from tidytape.plot._tracks import draw_line, tracks
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
 HOUR = 1 / 24
@@ -64,11 +64,21 @@ def test_missing_intervals_are_gaps():
     assert_allclose((track.steps("value")[0][-1] - date2num(START)) * 24, 5)
 
 
-def test_without_an_interval_the_shortest_step_is_one():
-    given = points(("A", "X", 0, 1), ("A", "X", 3, 1), ("A", "X", 5, 1)).drop("interval")
+def test_without_an_interval_a_value_counts_until_the_next_one_if_that_is_not_late():
+    given = points(*(("A", "X", hour, hour) for hour in (0, 5, 11, 16, 40))).drop("interval")
+    track = tracks(given, "frame", ["value"]).by_label["A X"]
+    hours = (track.steps("value")[0] - date2num(START)) * 24
     assert_allclose(
-        np.diff(tracks(given, "frame", ["value"]).by_label["A X"].line("value")[0]) * 24, [2, 1, 2]
-    )
+        hours, [0, 5, 11, 16, 16 + 5.5, 40, 40 + 5.5], atol=1e-6
+    )  # steps have a median of 5.5 hours
+    assert_allclose(track.line("value")[1], [0, 5, 11, 16, np.nan, 40])
+
+
+def test_a_value_between_gaps_is_a_dot(ax):
+    values = np.array([1, 2, np.nan, 3, np.nan, 4])
+    line = draw_line(ax, np.arange(6.0), values)
+    assert (line.get_marker(), line.get_markevery()) == ("o", [3, 5])
+    assert draw_line(ax, np.arange(2.0), values[:2]).get_marker() == "None"
 
 
 def test_what_is_no_number_is_unknown():

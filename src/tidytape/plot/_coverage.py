@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 ROW = 0.24  # height of a row [in]
 _BAR = 0.62  # of a row; the rest keeps neighbours apart
 _LETTER = 5.0  # width of one of a name, about [pt]
-_MOST = 45  # rows that have room for a label each
+_LINE = 9.0  # height that a label needs [pt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,8 @@ def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Seq
     """Name the rows, from above: what its group is at the first row of each, and what the row is at every one."""
     number, outer = len(names), style.around(ax)
     starts = [row for row in range(number) if row == 0 or groups[row] != groups[row - 1]]
-    has_room = number <= _MOST
+    height = ax.bbox.height / ax.get_figure(root=True).dpi * 72  # type: ignore[union-attr]
+    has_room = height / number >= _LINE
     ticks = list(range(number)) if has_room else starts
     labels = names if has_room else groups
     ax.yaxis.set_major_locator(FixedLocator(ticks))

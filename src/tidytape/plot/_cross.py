@@ -16,7 +16,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
 from tidytape.plot._series import _values
-from tidytape.plot._tracks import Floats, Tracks, legend_place, set_window, tracks
+from tidytape.plot._tracks import Floats, Tracks, draw_line, legend_place, set_window, tracks
 
 _BASIS_POINTS = 1e4
 _OTHERS = "others"
@@ -107,14 +107,8 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     for label, track in series.by_label.items():
         times, values = track.line("premium")
         if np.nan_to_num(values).any():
-            (lines[label],) = ax.plot(
-                times,
-                values * _BASIS_POINTS,
-                linewidth=1.2,
-                label=label,
-                zorder=2.2,
-                **style.look(len(lines)),
-            )
+            look = style.look(len(lines)) | {"linewidth": 1.2, "label": label, "zorder": 2.2}
+            lines[label] = draw_line(ax, times, values * _BASIS_POINTS, **look)
     if not any(np.isfinite(track.values["premium"]).any() for track in series.by_label.values()):
         style.no_data(ax)
         return Premium(ax, lines)

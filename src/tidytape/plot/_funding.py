@@ -19,10 +19,11 @@ from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
+from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
 _OWN = "funding_interval"
 _DASHES = (0, (3, 2))
+_ALL = 1 - 1e-9  # of the open interest, but for rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def funding(
     open_interest : frame of the same kind, key (exchange, raw_symbol, timestamp), any order; optional
         Schema OPEN_INTEREST_AGG in USD, or in coin where all markets have one coin. With it the mean that
         `tidytape.analytics.cross.oi_weighted` returns is drawn too, and the legend says which share of the open
-        interest it covers at least.
+        interest it covers at least, if not all.
     funding_interval : str or timedelta, optional
         Time that all rates are of. Without it, what the frame's column ``funding_interval`` says [ns], and 8 hours
         where there is no such column: the client brings rates to 8 hours unless it is told otherwise. The title says
@@ -135,7 +136,7 @@ def funding(
         if np.isfinite(track.values["predicted"]).any():
             # Steps of many small changes would hide those of the settled rate.
             look |= {"linestyle": _DASHES, "linewidth": 0.9, "alpha": 0.7, "label": label}
-            (drawn.predicted[label],) = ax.plot(*track.line("predicted"), zorder=2.1, **look)
+            drawn.predicted[label] = draw_line(ax, *track.line("predicted"), zorder=2.1, **look)
     for label, track in means.by_label.items():
         (drawn.means[label],) = ax.plot(
             *track.steps("settled"), drawstyle="steps-post", color=style.ink(ax), linewidth=2.2, zorder=2.3
@@ -195,7 +196,7 @@ def _legend(drawn: Funding, least: float | None) -> None:
     handles = [drawn.settled.get(label, line) for label, line in {**drawn.settled, **drawn.predicted}.items()]
     if drawn.predicted and drawn.settled:
         handles.append(Line2D([], [], color=ink, linewidth=1.0, linestyle=_DASHES, label="predicted"))
-    covered = "" if least is None else f",\n{_percent(least)} or more of it"
+    covered = "" if least is None or least > _ALL else f",\n{_percent(least)} or more of it"
     for label, line in drawn.means.items():
         line.set_label(f"mean by open interest{f' {label}' if label else ''}{covered}")
         handles.append(line)

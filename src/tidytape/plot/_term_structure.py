@@ -29,7 +29,8 @@ _VALUES = {
 }
 _DAYS = {tenor.value: tenor.days for tenor in Tenor}
 
-_PALEST = 0.35  # the first time of a symbol, of its full colour
+_PALEST = 0.35  # the first time of a symbol, of its full colour, on white
+_DIMMEST = 0.55  # and on black
 _NAMED = 6  # times of a symbol that a legend lists, and curves that can be told apart
 
 
@@ -241,9 +242,12 @@ def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
 
 def _shades(ax: Axes, colour: str, number: int) -> list[tuple[float, ...]]:
     """Return shades of a colour, from near the face of the axes to the colour itself."""
-    face = np.array(style.face(ax))
-    strength = np.linspace(_PALEST, 1, number) if number > 1 else np.ones(1)
-    return [tuple(face + share * (np.array(to_rgb(colour)) - face)) for share in strength]
+    face, full = np.array(style.face(ax)), np.array(to_rgb(colour))
+    first = _PALEST
+    if style.is_dark(ax):
+        first, full = _DIMMEST, full + 0.25 * (1 - full)
+    strength = np.linspace(first, 1, number) if number > 1 else np.ones(1)
+    return [tuple(face + share * (full - face)) for share in strength]
 
 
 def _days_axis(ax: Axes, name: str) -> None:

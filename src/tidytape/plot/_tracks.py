@@ -21,12 +21,14 @@ from tidytape.times import DAY, MINUTE, SECOND
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 Floats = NDArray[np.float64]
 
 IDENTITY = schema_of("TRADE_AGG").identity
 _NAMES = ("exchange", "raw_symbol")  # of a market
 _SHORT = 3  # entries of a legend that lines leave room for
+_LATE = 1.5  # usual steps: later than that, a value does not follow the one before
 _ROUNDING = 1e-3  # of an interval: date numbers carry a few nanoseconds of it
 
 
@@ -53,7 +55,7 @@ class Track:
         return np.append(times, self.end[-1]), np.append(values, values[-1])
 
     def _gaps(self) -> NDArray[np.int64]:
-        width = self.end[:1] - self.start[:1]
+        width = self.end[:-1] - self.start[:-1]
         return np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
 
 
@@ -138,7 +140,7 @@ def tracks(
         by_label[label] = Track(
             {name: value for name, value in zip(keys, whose, strict=True) if value is not None},
             start,
-            start + width / DAY,
+            _ends(start, width / DAY, is_interval=bool(interval_named(shared.interval))),
             {name: values[rows] for name, values in numbers.items()},
         )
     return Tracks(shared, by_label)
@@ -151,6 +153,17 @@ def set_window(ax: Axes, *several: Tracks) -> None:
         first, last = min(start for start, _ in bounds), max(end for _, end in bounds)
         pad = 0.01 * (last - first)
         ax.set_xlim(first - pad, last + pad)
+
+
+def draw_line(ax: Axes, times: Floats, values: Floats, **look: Any) -> Line2D:
+    """Draw a line with gaps; a value between two gaps is a dot."""
+    known = np.pad(np.isfinite(values), 1)
+    alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
+    marks: dict[str, Any] = (
+        {"marker": "o", "markersize": 3, "markevery": alone.tolist()} if alone.size else {}
+    )
+    (line,) = ax.plot(times, values, **marks, **look)
+    return line
 
 
 def legend_place(handles: Sequence[Artist]) -> Literal["inside", "beside"]:
@@ -196,8 +209,17 @@ def labels(keys: Sequence[str], identities: Sequence[tuple[str | None, ...]]) ->
 
 
 def _width(time: NDArray[np.int64], name: str) -> float:
-    """Return the length of the intervals: the one that the frame names, or the shortest time between two rows. [ns]"""
+    """Return the length of the intervals: the one that the frame names, or the usual time between two rows. [ns]"""
     if interval := interval_named(name):
         return float(interval.seconds * SECOND)
     steps = np.diff(np.unique(time))
-    return float(steps.min()) if steps.size else float(MINUTE)
+    return float(np.median(steps)) if steps.size else float(MINUTE)
+
+
+def _ends(start: Floats, width: float, *, is_interval: bool) -> Floats:
+    """Return when each value ends to count; without intervals, with the next one, if that comes about as usual."""
+    end = start + width
+    if is_interval:
+        return end
+    following = np.append(start[1:], np.inf)
+    return np.where(following - start <= _LATE * width, following, end)

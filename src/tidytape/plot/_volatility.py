@@ -20,7 +20,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
 from tidytape.plot._series import _values
 from tidytape.plot._smile import _shades
-from tidytape.plot._tracks import IDENTITY, Track, Tracks, legend_place, set_window, tracks
+from tidytape.plot._tracks import IDENTITY, Track, Tracks, draw_line, legend_place, set_window, tracks
 
 _MOST = 12  # lines that can be told apart
 _TENORS = {tenor.value: tenor for tenor in Tenor}
@@ -123,7 +123,8 @@ def volatility(
     line = None
     if past is not None and other is not None and past.by_label:
         (track,) = past.by_label.values()
-        (line,) = ax.plot(
+        line = draw_line(
+            ax,
             *track.line("realized_volatility"),
             color=style.ink(ax),
             linewidth=1.7,
@@ -256,7 +257,8 @@ def _drawn(
     lines = {}
     for (days, track), colour in zip(by_days.items(), _shades(ax, len(by_days)), strict=True):
         label = names.get(days, f"{days:g} d") if "tenor" in track.whose else f"{days:g} d"
-        (lines[days],) = ax.plot(*track.line(value), color=colour, linewidth=1.4, label=label, zorder=2.2)
+        look = {"color": colour, "linewidth": 1.4, "label": label, "zorder": 2.2}
+        lines[days] = draw_line(ax, *track.line(value), **look)
     return ax, lines
 
 
