@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidytape.analytics import profile as profiles
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._candles import padded, set_time_limits
+from tidytape.plot._candles import padded
 from tidytape.plot._heatmap import nanoseconds, require_height, width_of
 from tidytape.plot._series import (
     Instrument,
@@ -175,7 +175,7 @@ def footprint(
     width = width_of(instrument, time) / DAY
     price = values["price"][known]
     starts = dates_of(np.unique(time[known]))
-    set_time_limits(ax, starts, width)
+    ax.set_xlim(starts[0] - 0.1 * width, starts[-1] + 1.1 * width)
     step = block_of(given) or smallest_step(np.unique(price))
     height = (
         float(row_size)
