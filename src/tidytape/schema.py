@@ -19,9 +19,10 @@ Examples
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from tidytape.catalogue import (
@@ -36,7 +37,7 @@ from tidytape.catalogue import (
     Field,
     Selection,
 )
-from tidytape.errors import DecodeError, MissingColumnError, QueryError, did_you_mean
+from tidytape.errors import DecodeError, MissingColumnError, QueryError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -452,6 +453,37 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
     return schema.with_coverage() if grouped and kind.group_by is not None else schema
 
 
+_ALSO_CALLED: Mapping[str, str] = MappingProxyType(
+    {
+        "CANDLES": "TRADE_SIDE_AGNOSTIC_AGG",
+        "OHLCV": "TRADE_SIDE_AGNOSTIC_AGG",
+        "KLINES": "TRADE_SIDE_AGNOSTIC_AGG",
+        "CANDLES_BY_SIDE": "TRADE_AGG",
+        "TRADES": "TRADE",
+        "OPEN_INTEREST": "OPEN_INTEREST_AGG",
+        "OI": "OPEN_INTEREST_AGG",
+        "FUNDING": "FUNDING_RATE_AGG",
+        "FUNDING_RATE": "FUNDING_RATE_AGG",
+        "LIQUIDATIONS": "LIQUIDATION_AGG",
+        "VOLUME_PROFILE": "VOLUME_PROFILE_AGG",
+        "TPO": "TPO_AGG",
+        "MARKET_PROFILE": "TPO_AGG",
+        "BOOK": "BLOCK_BOOK_SNAPSHOT_AGG",
+        "BOOK_HEATMAP": "BLOCK_BOOK_SNAPSHOT_AGG",
+        "ORDER_BOOK": "BLOCK_BOOK_SNAPSHOT_AGG",
+        "LIQUIDATION_HEATMAP": "VENUEX_LIQUIDATION_AGG",
+        "IMPLIED_VOLATILITY": "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG",
+        "IV": "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG",
+        "SKEW": "SKEW_OPTION_SUMMARY_AGG",
+        "TOKEN_SUPPLY": "TOKEN_SUPPLY_AGG",
+        "DOMINANCE": "TOKEN_SUPPLY_AGG",
+        "CME_OPEN_INTEREST": "CME_OPEN_INTEREST_AGG",
+        "OPTION_OPEN_INTEREST": "OPTION_OPEN_INTEREST_AGG",
+    }
+)
+"""What people, and the methods of a client, call a data type."""
+
+
 def data_type(name: str) -> DataType:
     """Return the catalogue's entry of a data type.
 
@@ -467,7 +499,7 @@ def data_type(name: str) -> DataType:
     Raises
     ------
     QueryError
-        If there is no such type; the hint names the nearest.
+        If there is no such type; the hint names the nearest, by what people call it too.
 
     Examples
     --------
@@ -477,11 +509,13 @@ def data_type(name: str) -> DataType:
     try:
         return DATA_TYPES[name]
     except KeyError:
+        known = {**{one: one for one in DATA_TYPES}, **_ALSO_CALLED}
+        close = nearest(str(name).replace("-", "_").replace(" ", "_"), known)
         raise QueryError(
             "type",
             got=name,
             expected="a data type of the catalogue",
-            hint=did_you_mean(name, DATA_TYPES),
+            hint=f"did you mean {known[close]!r}?" if close else f"they are {', '.join(DATA_TYPES)}",
             code="INVALID_TYPE",
         ) from None
 

@@ -67,7 +67,7 @@ def command_of(name: str) -> click.Command:
 @pytest.mark.parametrize("name", ASKED)
 def test_options_are_the_parameters_of_the_method(name: str) -> None:
     command, method = command_of(name), getattr(Endpoints, name)
-    shared = {"out", "help", *signature(fetch._client).parameters}
+    shared = {"out", "as_json", "help", *signature(fetch._client).parameters}
     options: dict[str, Any] = {str(one.name): one for one in command.params}
     parameters = [one for one in signature(method).parameters.values() if one.name != "self"]
     assert set(options) - shared == {one.name for one in parameters}
@@ -86,7 +86,8 @@ def test_there_is_a_command_for_every_method_and_no_other() -> None:
     assert set(typer.main.get_command(fetch.plans).commands) == {  # type: ignore[attr-defined]
         name.replace("_", "-") for name in dir(SeriesMethods) if not name.startswith("_")
     }
-    public = {name for name in dir(Endpoints) if not name.startswith("_")} - {"stream", "live"}
+    public = {name for name in dir(Endpoints) if not name.startswith("_")}
+    public -= {"stream", "live", "events", "has_lake"}
     assert public - {"points", "query", "plan", "fetch", "to_parquet", "record"} == set(ASKED)
 
 

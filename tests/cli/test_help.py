@@ -10,9 +10,32 @@ import typer
 from typer.testing import CliRunner
 
 from tidytape.cli import app
+from tidytape.cli.main import EXIT_CODES
 from tidytape.lake.ingest import LAYOUTS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"
+
+
+INTRODUCTION = """\
+# The command line
+
+`tidytape COMMAND --help` prints what stands here. Every command has an example there.
+
+**Exit codes** are the same for every command:
+
+| code | meaning |
+| --- | --- |
+{codes}
+
+**Errors** are one line on the standard error. `--debug`, anywhere in the command line, prints the traceback above it.
+
+**JSON**: with `--json` a command prints one array or one object on the standard output and nothing else there. Times
+are in ISO 8601 and UTC, durations in ISO 8601, unknown values null. Progress goes to the standard error in any case.
+
+**Completion** of commands and options: `tidytape --install-completion` sets it up for the shell that you are in: bash,
+zsh, fish or PowerShell. Open a new shell, type `tidytape lake ` and press the tab key. `tidytape --show-completion`
+prints the script instead, to put it where you like.
+"""
 
 
 def commands(command: click.Command, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -25,7 +48,8 @@ def page() -> str:
     runner = CliRunner(env={"COLUMNS": "100"})
     all_commands = commands(typer.main.get_command(app))
     assert len(all_commands) > 8
-    parts = ["# The command line\n\n`tidytape COMMAND --help` prints what stands here.\n"]
+    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    parts = [INTRODUCTION.format(codes=codes)]
     derived = [("ingest",), ("ingest", "auto"), *(("ingest", name) for name in LAYOUTS)]
     assert [words for words in all_commands if words in derived] == derived
     for words in all_commands:

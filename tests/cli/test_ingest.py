@@ -18,7 +18,7 @@ from tidytape.cli import ingest as commands
 from tidytape.cli import main
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import LAYOUTS, Market
+from tidytape.lake.ingest import LAYOUTS, Market, summary
 from tidytape.lake.ingest.layouts import options_of
 
 T = 1_700_000_000
@@ -50,7 +50,10 @@ def test_there_is_a_command_for_every_layout():
 
 
 def test_every_option_is_said_of_the_layout_the_market_or_the_run():
-    always, following = {"files", "lake", "verbose", "skip_bad", "workers"}, {"follow", "every", "keep"}
+    always, following = (
+        {"files", "lake", "verbose", "as_json", "skip_bad", "workers"},
+        {"follow", "every", "keep"},
+    )
     for name, layout in LAYOUTS.items():
         run = always | following if layout.follows else always
         options = {param.name for param in layout_commands()[name].params} - {"help"}
@@ -282,7 +285,8 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     monkeypatch.setattr(commands, "_ingest", lambda files, lake, **options: seen.update(options))
     run("tardis", tmp_path / "x")
     following = {"follow": False, "every": 1.0, "keep": 900.0}
-    assert seen == {"layout": "tardis", "skip_bad": False, "verbose": False, **following}
+    assert seen.pop("shown") is summary
+    assert seen == {"layout": "tardis", "skip_bad": False, **following}
     seen.clear()
     run(
         "binance-vision",
@@ -296,9 +300,10 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
         "--workers",
         "2",
     )
+    assert seen.pop("shown") is summary
     assert seen == {
         "layout": "binance-vision", "exchange": "E", "contract": "inverse", "contract_size": "100", "workers": 2,
-        "skip_bad": False, "verbose": False,
+        "skip_bad": False,
     }  # fmt: skip
 
 

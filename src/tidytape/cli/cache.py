@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidytape.cli.output import Json, put_json
 from tidytape.errors import counted
+
+if TYPE_CHECKING:
+    from tidytape.client.cache import Entry
 
 __all__ = ["app"]
 
@@ -20,14 +24,17 @@ Folder = Annotated[
 
 
 @app.command("ls")
-def listed(folder: Folder = None) -> None:
+def listed(folder: Folder = None, as_json: Json = False) -> None:
     """List what is kept: one line per series, the one that was read last first."""
     from tidytape.client.cache import Cache
     from tidytape.query.values import written_time
 
     cache = Cache(folder)
-    total = 0
-    if kept := cache.entries():
+    total, kept = 0, cache.entries()
+    if as_json:
+        put_json([_as_json(one) for one in kept])
+        return
+    if kept:
         typer.echo("type  asked  kept, in UTC  size  service", err=True)
     for one in kept:
         asked = " ".join(f"{name}={value}" for name, value in one.params if name != "type")
@@ -42,6 +49,7 @@ def listed(folder: Folder = None) -> None:
 def clear(
     folder: Folder = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Remove all of it: what is asked for again is fetched again, and weighs again."""
     from tidytape.client.cache import Cache
@@ -49,4 +57,24 @@ def clear(
     cache = Cache(folder)
     if not yes:
         typer.confirm(f"Remove everything that is kept in {cache.folder}?", abort=True)
-    typer.echo(f"{counted(cache.clear(), 'byte')} removed from {cache.folder}", err=True)
+    removed = cache.clear()
+    typer.echo(f"{counted(removed, 'byte')} removed from {cache.folder}", err=True)
+    if as_json:
+        put_json({"folder": str(cache.folder), "removed": removed})
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    from tidytape.query.values import written_time
+
+    spans = [{"start": written_time(start), "end": written_time(end)} for start, end in entry.spans]
+    asked: dict[str, list[str]] = {}
+    for name, value in entry.params:
+        asked.setdefault(name, []).append(value)
+    return {
+        "type": entry.data_type,
+        "asked": asked,
+        "spans": spans,
+        "bytes": entry.size,
+        "used": written_time(int(entry.used)),
+        "base_url": entry.base_url,
+    }

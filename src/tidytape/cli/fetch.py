@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from tidytape.budget import weight
-from tidytape.cli.output import check_target, put, put_names
+from tidytape.cli.output import Json, check_target, put, put_json, put_names
+from tidytape.client.budget import Usage
 from tidytape.client.display import spans
 from tidytape.client.lists import ListMethods
 from tidytape.client.series import SeriesMethods
@@ -28,7 +30,7 @@ from tidytape.query.values import Names, written_time
 if TYPE_CHECKING:
     import polars as pl
 
-    from tidytape.client.metadata import Metadata
+    from tidytape.client.metadata import Metadata, Plan
 
 __all__ = ["app", "markets", "plans", "usage"]
 
@@ -135,22 +137,33 @@ def _command(method: FunctionType) -> Callable[..., None]:
     name = method.__name__
     client_options = inspect.signature(_client, eval_str=True).parameters
 
-    def command(*, out: Path | None, **said: Any) -> None:
+    def command(*, out: Path | None, as_json: bool, **said: Any) -> None:
         check_target(out)
         with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
             if hasattr(client.query, name):
                 fetched = client.fetch(getattr(client.query, name)(**said))
-                put(fetched.frame, out)
+                _put(fetched.frame, out, as_json=as_json)
                 _tell(fetched.metadata)
                 return
             found = getattr(client, name)(**said)
-        if isinstance(found, list):
-            put_names(found, _COLUMNS[name], out)
-        else:
-            put(_as_frame(found), out)
+        _put(found, out, as_json=as_json, column=_COLUMNS.get(name, ""))
 
-    options = [*_options(method), _option("out", Out, None), *client_options.values()]
+    own = [_option("out", Out, None), _option("as_json", Json, default=False)]
+    options = [*_options(method), *own, *client_options.values()]
     return _described(command, method, options)
+
+
+def _put(found: Any, out: Path | None, *, as_json: bool, column: str = "") -> None:
+    """Write or print what a method returned: a frame, a list of names, or the quota."""
+    if as_json:
+        is_usage = isinstance(found, Usage)
+        put_json({**asdict(found), "reset": written_time(found.reset)} if is_usage else found)
+    if as_json and out is None:
+        return
+    if isinstance(found, list):
+        put_names(found, column, out)
+    else:
+        put(_as_frame(found), out)
 
 
 def _tell(metadata: Metadata) -> None:
@@ -165,9 +178,12 @@ def _planning(method: FunctionType) -> Callable[..., None]:
     """Return the command that says what a method of the client would send and cost."""
     client_options = inspect.signature(_client, eval_str=True).parameters
 
-    def command(**said: Any) -> None:
+    def command(*, as_json: bool, **said: Any) -> None:
         with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
             plan = client.plan(getattr(client.query, method.__name__)(**said))
+        if as_json:
+            put_json(_plan_as_json(plan))
+            return
         if plan.cached:
             typer.echo(f"from the cache: {spans(plan.cached)}")
         for one in plan.requests:
@@ -178,9 +194,25 @@ def _planning(method: FunctionType) -> Callable[..., None]:
     return _described(
         command,
         method,
-        [*_options(method), *client_options.values()],
+        [*_options(method), _option("as_json", Json, default=False), *client_options.values()],
         help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nNothing that weighs anything is sent.",
     )
+
+
+def _plan_as_json(plan: Plan) -> dict[str, Any]:
+    def window(start: int, end: int) -> dict[str, str]:
+        return {"start": written_time(start), "end": written_time(end)}
+
+    return {
+        "weight": plan.weight,
+        "weight_at_most": plan.weight_at_most,
+        "seconds": plan.seconds,
+        "cached": [window(*span) for span in plan.cached],
+        "requests": [
+            {**window(one.start, one.end), "points": one.points, "weight": weight(one)}
+            for one in plan.requests
+        ],
+    }
 
 
 def _described(

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import inspect
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tidytape.errors import IngestError, QueryError
+from tidytape.cli.examples import INGEST, example
+from tidytape.cli.output import JSON_OPTION
+from tidytape.cli.output import as_json as to_json
+from tidytape.errors import IngestError, QueryError, counted
 
 if TYPE_CHECKING:
     from tidytape.lake import Lake
@@ -35,6 +41,7 @@ _RUN = {
         False,
         typer.Option("--verbose", "-v", help="Tell of every file and market, however many; else in sum."),
     ),
+    "as_json": (bool, False, JSON_OPTION),
 }
 
 _FOLLOW = {
@@ -82,9 +89,9 @@ def _commands() -> dict[str, Any]:
     from tidytape.lake.ingest import LAYOUTS
 
     made = typer.Typer(rich_markup_mode=None)
-    made.command("auto")(_command(None))
-    for name, layout in LAYOUTS.items():
-        made.command(name)(_command(layout))
+    for name, layout in {"auto": None, **LAYOUTS}.items():
+        epilog = example(f"ingest {name}", INGEST[name])
+        made.command(name, epilog=epilog)(_command(layout))
     return dict(typer.main.get_group(made).commands)
 
 
@@ -146,9 +153,17 @@ def _option(said: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 def _run(layout: str | None, said: dict[str, Any]) -> None:
     """Ingest with what was said to a command; what was not is left to its default."""
     options = with_pairs(
-        {name: value for name, value in said.items() if name not in {"files", "lake", "verbose"}}
+        {name: value for name, value in said.items() if name not in {"files", "lake", "verbose", "as_json"}}
     )
-    _ingest(said["files"], said["lake"], verbose=said["verbose"], layout=layout, **options)
+    shown = _shown(verbose=said["verbose"], as_json=said["as_json"])
+    _ingest(said["files"], said["lake"], shown=shown, layout=layout, **options)
+
+
+def _shown(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]:
+    """Return how a report is printed."""
+    from tidytape.lake.ingest import summary
+
+    return to_json if as_json else str if verbose else summary
 
 
 def with_pairs(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,7 +191,7 @@ def _ingest(
     lake: str,
     *,
     layout: str | None,
-    verbose: bool,
+    shown: Callable[[IngestReport], str],
     skip_bad: bool,
     follow: bool = False,
     every: float = 1.0,
@@ -185,30 +200,29 @@ def _ingest(
     **options: Any,
 ) -> None:
     from tidytape.lake import Lake
-    from tidytape.lake.ingest import ingest, summary
+    from tidytape.lake.ingest import ingest
     from tidytape.lake.ingest.layouts import by_name
 
-    written = str if verbose else summary
     chosen, market = by_name(layout, options)
     if follow:
-        _follow(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, every=every, keep=keep)
+        followed = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
+        typer.echo(shown(_followed(files, Lake.create(lake), chosen, **followed)))
         return
     try:
         report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
     except IngestError as error:
         if error.report is not None:  # some of several files went in
-            typer.echo(written(error.report))
+            typer.echo(shown(error.report))
         raise
-    typer.echo(written(report))
+    typer.echo(shown(report))
 
 
-def _follow(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> None:
-    """Follow files until a signal ends it, and say what was done."""
-    from tidytape.lake.ingest import follow, summary
+def _followed(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:
+    """Follow files until a signal ends it, and return what was done."""
+    from tidytape.lake.ingest import follow
 
     with stopped_by_signals() as stop, shown_rows() as progress:
-        report = follow(files, lake, layout, stop=stop, progress=progress, **options)
-    typer.echo(summary(report))
+        return follow(files, lake, layout, stop=stop, progress=progress, **options)
 
 
 @contextmanager
@@ -225,13 +239,34 @@ def stopped_by_signals() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def shown_rows() -> Iterator[Callable[[IngestReport], object]]:
-    """Yield what shows the rows of a report on the standard error, if that is a terminal."""
+def shown_rows(pause: float = 10.0) -> Iterator[Callable[[IngestReport], object]]:
+    """Yield what shows new rows on the standard error: a bar on a terminal, elsewhere a line now and then."""
     from tqdm.auto import tqdm
 
-    with tqdm(unit=" rows", unit_scale=True, disable=None) as bar:
+    if not sys.stderr.isatty():
+        yield _Lines(pause)
+        return
+    with tqdm(unit=" rows", unit_scale=True) as bar:
 
         def progress(report: IngestReport) -> None:
-            bar.update(sum(count.new for file in report.files for count in file.counts) - bar.n)
+            bar.update(_new_rows(report) - bar.n)
 
         yield progress
+
+
+class _Lines:
+    """Prints the new rows of a report, no more often than once per pause. [s]"""
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self._last = time.monotonic()
+
+    def __call__(self, report: IngestReport) -> None:
+        if time.monotonic() - self._last >= self._pause:
+            self._last = time.monotonic()
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            typer.echo(f"{now}  {counted(_new_rows(report), 'new row')}", err=True)
+
+
+def _new_rows(report: IngestReport) -> int:
+    return sum(count.new for file in report.files for count in file.counts)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidytape.budget import Tier
+from tidytape.cli.output import Json, put_json
 from tidytape.errors import counted
+
+if TYPE_CHECKING:
+    from tidytape.service import Key
 
 __all__ = ["app"]
 
@@ -27,6 +31,7 @@ def new(
     expires: Annotated[
         str | None, typer.Option(help="When the key ends, e.g. 2027-01-01; never if left out.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Make a key. It is printed once, alone on the last line; the file keeps only its hash.
 
@@ -45,7 +50,7 @@ def new(
     typer.echo(
         f"key {key.id}, tier {key.tier}, stored as a hash in {keys}; it cannot be shown again:", err=True
     )
-    typer.echo(secret)
+    put_json({**_as_json(key), "key": secret}) if as_json else typer.echo(secret)
 
 
 def _included(tier: Tier) -> str:
@@ -65,12 +70,17 @@ def listed(
     tiers: Annotated[
         Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """List the keys by their ids, with tier, when they were made and when they end; never the keys themselves."""
     from tidytape.query.values import written_time
     from tidytape.service import KeyFile, tiers_of
 
-    for key in KeyFile(keys, tiers=tiers_of(tiers)).all():
+    every = KeyFile(keys, tiers=tiers_of(tiers)).all()
+    if as_json:
+        put_json([_as_json(key) for key in every])
+        return
+    for key in every:
         until = "never" if key.expires is None else written_time(key.expires)
         typer.echo(f"{key.id}  {key.tier:<12}  made {written_time(key.created)}  ends {until}")
 
@@ -84,9 +94,20 @@ def revoke(
     tiers: Annotated[
         Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Remove a key. A service that runs refuses it from then on; no restart is needed."""
     from tidytape.service import KeyFile, tiers_of
 
     gone = KeyFile(keys, tiers=tiers_of(tiers)).revoke(key_id)
     typer.echo(f"key {gone.id}, tier {gone.tier}, is revoked", err=True)
+    if as_json:
+        put_json(_as_json(gone))
+
+
+def _as_json(key: Key) -> dict[str, str | None]:
+    """Return what may be told of a key: neither the key nor its hash."""
+    from tidytape.query.values import written_time
+
+    expires = None if key.expires is None else written_time(key.expires)
+    return {"id": key.id, "tier": key.tier, "created": written_time(key.created), "expires": expires}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -27,15 +28,29 @@ from tidytape.cli import (
     serve,
     tape,
 )
+from tidytape.cli.examples import add_examples
 from tidytape.errors import BudgetError, IngestError, QueryError, TidytapeError
 
-__all__ = ["app", "main"]
+__all__ = ["EXIT_CODES", "app", "main"]
+
+EXIT_CODES = {
+    0: "done",
+    1: "something is wrong: a check found it, a part is missing, or the command failed",
+    2: "the command line cannot be right: nothing was done",
+    130: "interrupted by Ctrl-C; replay and ingest --follow end with 0 instead",
+}
+"""What each exit code means, the same for every command."""
+
+_EPILOG = "\n".join(
+    ["\b", "Exit codes:", *(f"  {code:<3}  {meaning}" for code, meaning in EXIT_CODES.items())]
+)
+_DEBUG = "--debug"
 
 app = typer.Typer(
     name="tidytape",
     help="Market data as tidy frames: fetch, store, serve, analyse and draw it.",
+    epilog=_EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -55,6 +70,7 @@ app.command("serve")(serve.serve)
 app.command("openapi")(openapi.openapi)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
+add_examples(app)
 
 _INTERRUPTED = 130
 
@@ -70,6 +86,10 @@ def _root(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(_DEBUG, help="Print the traceback of an error too; anywhere in the command line."),
     ] = False,
 ) -> None:
     pass
@@ -144,27 +164,36 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on standard error and an exit code.
+    """Run the command line; an error is one line on standard error and an exit code, see `EXIT_CODES`.
 
     The code is 2 where the request was wrong and 1 where carrying it out failed.
     """
     handler, showwarning = _Warnings(logging.WARNING), warnings.showwarning
     logging.getLogger("tidytape").addHandler(handler)
     warnings.showwarning = _show_warning
+    words = [word for word in sys.argv[1:] if word != _DEBUG]
+    is_debug = len(words) < len(sys.argv) - 1
     try:
-        app(prog_name="tidytape")
+        app(args=words, prog_name="tidytape")
     except QueryError as error:
-        typer.echo(f"error: {_told(error)}", err=True)
-        sys.exit(2)
+        _fail(error, _told(error), 2, is_debug=is_debug)
     except TidytapeError as error:
-        typer.echo(f"error: {_told(error)}", err=True)
-        sys.exit(1)
+        _fail(error, _told(error), 1, is_debug=is_debug)
     except OSError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(_INTERRUPTED)
+        _fail(error, str(error), 1, is_debug=is_debug)
+    except KeyboardInterrupt as error:
+        _fail(error, "interrupted", _INTERRUPTED, is_debug=is_debug)
+    except Exception as error:  # noqa: BLE001 - whatever it is, a user gets a line and not a traceback
+        reason = f"unexpected {type(error).__name__}: {error}; {_DEBUG} shows where"
+        _fail(error, reason, 1, is_debug=is_debug)
     finally:
         logging.getLogger("tidytape").removeHandler(handler)
         warnings.showwarning = showwarning
+
+
+def _fail(error: BaseException, reason: str, code: int, *, is_debug: bool) -> NoReturn:
+    """Say why on standard error, with the traceback if it was asked for, and end the process."""
+    if is_debug:
+        typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    typer.echo(reason if code == _INTERRUPTED else f"error: {reason}", err=True)
+    sys.exit(code)

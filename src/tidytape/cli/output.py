@@ -16,9 +16,20 @@ import typer
 
 from tidytape.errors import QueryError, counted
 
-__all__ = ["PICTURES", "TABLES", "Json", "as_json", "check_target", "put", "put_json", "put_names"]
+__all__ = [
+    "JSON_OPTION",
+    "PICTURES",
+    "TABLES",
+    "Json",
+    "as_json",
+    "check_target",
+    "put",
+    "put_json",
+    "put_names",
+]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else: times in ISO 8601, UTC.")]
+JSON_OPTION: Any = typer.Option("--json", help="Print JSON and nothing else: times in ISO 8601, UTC.")
+Json = Annotated[bool, JSON_OPTION]
 
 TABLES = (".parquet", ".csv", ".jsonl")
 """How the name of a file ends that a frame can be written to."""

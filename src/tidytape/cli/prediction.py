@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tidytape.cli.output import Json, put_json
+
 __all__ = ["polymarket_gamma"]
 
 
@@ -17,9 +19,11 @@ def polymarket_gamma(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave broken objects out instead of failing.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Prediction markets: what a venue says of them, as JSON, and the instruments of their outcomes."""
     from tidytape.lake import Lake
     from tidytape.lake.ingest.prediction import ingest_prediction_markets
 
-    typer.echo(str(ingest_prediction_markets(files, Lake.create(lake), exchange=exchange, skip_bad=skip_bad)))
+    report = ingest_prediction_markets(files, Lake.create(lake), exchange=exchange, skip_bad=skip_bad)
+    put_json(report) if as_json else typer.echo(str(report))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape.cli.ingest import shown_rows, stopped_by_signals, with_pairs
+from tidytape.cli.output import Json, put_json
 
 __all__ = ["replay"]
 
@@ -57,6 +58,7 @@ def replay(
     keep: Annotated[
         float, typer.Option(help="Seconds that older versions of the lake stay, for streams.")
     ] = 900.0,
+    as_json: Json = False,
 ) -> None:
     """Put recorded files into a lake as if their events happened now, at a multiple of real time."""
     from tidytape.lake import Lake
@@ -76,4 +78,4 @@ def replay(
             files, Lake.create(lake), chosen, market=market, speed=speed, every=every, keep=keep,
             skip_bad=skip_bad, stop=stop, progress=progress,
         )  # fmt: skip
-    typer.echo(summary(report))
+    put_json(report) if as_json else typer.echo(summary(report))

@@ -6,13 +6,19 @@ from typing import Annotated
 
 import typer
 
+from tidytape.cli.output import Json, put_json
+
 __all__ = ["rollup"]
 
 
-def rollup(lake: Annotated[str, typer.Option("--lake", help="The lake.")]) -> None:
+def rollup(lake: Annotated[str, typer.Option("--lake", help="The lake.")], as_json: Json = False) -> None:
     """Keep minutes of all events, so that queries cost what their answers do. Only what is new is made."""
     from tidytape.lake import Lake
     from tidytape.lake.rollup import rollup as keep
 
-    for done in keep(Lake(lake)):
-        typer.echo(str(done))
+    done = keep(Lake(lake))
+    if as_json:
+        put_json(done)
+        return
+    for of_table in done:
+        typer.echo(str(of_table))

@@ -93,12 +93,12 @@ def serve(
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start
+    opened = Lake(lake)
     lines = logging.StreamHandler(sys.stdout)
     lines.setFormatter(logging.Formatter("%(message)s"))
     access = logging.getLogger("tidytape.access")
     access.addHandler(lines)
     access.setLevel(logging.INFO)
-    opened = Lake(lake)
     shared = RedisBuckets(buckets, prefix=buckets_prefix) if buckets else None
     with suppress(LakeError):  # of a lake that cannot be read now /readyz tells
         for warning in out_of_history(opened, in_force, allowed, now=time.time()):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidytape.cli.output import Json, put_json
 from tidytape.errors import counted
+
+if TYPE_CHECKING:
+    from tidytape.client.tape import TapeEntry
 
 __all__ = ["app"]
 
@@ -17,28 +21,45 @@ Tape = Annotated[Path, typer.Argument(help="The tape.")]
 
 
 @app.command()
-def verify(tape: Tape) -> None:
+def verify(tape: Tape, as_json: Json = False) -> None:
     """Check every byte of a tape; what is not as it was recorded is named, and the exit code is 1."""
     from tidytape.client.tape import entries
     from tidytape.client.tape import verify as wrong_with
 
     wrong = wrong_with(tape)
-    for one in wrong:
-        typer.echo(one)
+    if as_json:
+        put_json({"is_sound": not wrong, "entries": len(entries(tape)), "wrong": wrong})
+    else:
+        for one in wrong:
+            typer.echo(one)
     if wrong:
         raise typer.Exit(1)
-    typer.echo(f"{counted(len(entries(tape)), 'entry', 'entries')}, as recorded", err=True)
+    if not as_json:
+        typer.echo(f"{counted(len(entries(tape)), 'entry', 'entries')}, as recorded", err=True)
 
 
 @app.command("ls")
-def listed(tape: Tape) -> None:
+def listed(tape: Tape, as_json: Json = False) -> None:
     """List what a tape has: one line per answer, in the order of recording."""
     from tidytape.client.tape import described_ask, opened
 
     contents = opened(tape)
-    for one in contents.answers:
+    if as_json:
+        put_json([_as_json(one) for one in contents.answers])
+    for one in () if as_json else contents.answers:
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
         asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
         typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}")
     if contents.broken:
         typer.echo(f"error: {tape}: {contents.broken}", err=True)
+
+
+def _as_json(entry: TapeEntry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": entry.at,
+        "ask": entry.ask,
+        "rows": entry.rows,
+        "hash": entry.hash,
+        "returned": entry.told.get("returned"),
+    }

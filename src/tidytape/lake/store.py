@@ -836,7 +836,11 @@ class Lake:
 
     def _require_lake(self) -> None:
         if not _delta.exists(self.uri(MARKETS.name), self.storage_options):
-            raise LakeError(f"no lake at {self.path}: {self._contents()}", path=self.path)
+            raise LakeError(
+                f"no lake at {self.path}: {self._contents()}; 'tidytape ingest' makes one of recorded files, 'tidytape "
+                "demo' a simulated one, and Lake.create(path) an empty one",
+                path=self.path,
+            )
 
     def _make(self, table: Table) -> None:
         if not _delta.exists(self.uri(table.name), self.storage_options):

@@ -253,6 +253,8 @@ class Followed:
         States that it gave.
     waits : int
         Bytes of the piece that could not be read without later lines.
+    known : int
+        How much of its beginning was in the lake when it was begun. [bytes]
     """
 
     job: Job
@@ -268,6 +270,7 @@ class Followed:
     ignored: Counter[str] = field(default_factory=Counter)
     bad: BadLines = field(default_factory=BadLines)
     end: int = 0
+    known: int = 0
 
     def report(self) -> FileReport:
         """Return what came of it."""
@@ -281,6 +284,7 @@ class Followed:
             bad_lines=self.bad.count,
             first_bad_lines=tuple(self.bad.first),
             ignored=tuple(sorted(self.ignored.items())),
+            known_bytes=self.known,
         )
 
 
@@ -406,7 +410,7 @@ class Follower:
             log.seek(start)
             log.read()
             self._remember(followed, log, start)
-        followed.end = start
+        followed.end = followed.known = start
         self._followed[id(log)] = followed
         return followed
 

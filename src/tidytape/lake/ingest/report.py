@@ -168,6 +168,8 @@ class FileReport(_Counts):
         ``us``, ``ns`` or a format.
     notes : tuple of Note
         What to know of rows that were kept.
+    known_bytes : int
+        Of a log that is followed or replayed: how much of its beginning an earlier run has put in. [bytes]
     """
 
     path: str
@@ -179,6 +181,7 @@ class FileReport(_Counts):
     ignored: tuple[tuple[str, int], ...] = ()
     time_unit: str | None = None
     notes: tuple[Note, ...] = ()
+    known_bytes: int = 0
 
     def count(self, table: Table) -> TableCount:
         """Return the counts of one table, zero where the file has nothing of it."""
@@ -187,7 +190,10 @@ class FileReport(_Counts):
     @property
     def without_notes(self) -> str:
         """What came of it but for its notes."""
-        text = f"{self.path}: {', '.join(map(str, self.counts)) or 'no events'}"
+        nothing = "nothing new" if self.known_bytes else "no events"
+        text = f"{self.path}: {', '.join(map(str, self.counts)) or nothing}"
+        if self.known_bytes:
+            text += f"; {counted(self.known_bytes, 'byte')} went in earlier"
         if self.already_ingested:
             text = f"{self.path}: already in the lake"
         if self.time_unit is not None:
@@ -345,6 +351,7 @@ def _together(report: IngestReport) -> FileReport:
         first_bad_lines=tuple(bad[:_EXAMPLES]),
         ignored=tuple(sorted(ignored.items())),
         time_unit=units.pop() if len(units) == 1 else None,
+        known_bytes=sum(file.known_bytes for file in files),
     )
 
 
