@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tidytape.schema import (
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 COLUMNS = REFERENCE / "columns.md"
 GLOSSARY = REFERENCE / "glossary.md"
+DEFINITIONS = REFERENCE.parent / "concepts" / "definitions.md"
 
 
 # --- the columns of every schema --------------------------------------------------------------------------------------
@@ -100,6 +102,65 @@ def test_the_page_of_errors_has_every_code_and_every_error() -> None:
     assert errors_page.OF_AN_END.keys() == set(StreamEnd)
     assert errors_page.OF_AN_ERROR.keys() == kinds
     assert errors_page.PAGE.read_text("utf-8") == errors_page.page(), "python tests/errors_page.py"
+
+
+# --- definitions ------------------------------------------------------------------------------------------------------
+
+OWN = "tidytape's own convention; see definitions"
+ENTRY = re.compile(r"(?ms)^\{func\}`~tidytape\.([\w.]+)`\n: .*?^  \*Source\*: (.*?)\.\n(?=\n|\Z)")
+
+
+def quantities() -> dict[str, Any]:
+    """Return every public function of the analytics and of `aggregate`, by name."""
+    rooms = [module.name for module in pkgutil.iter_modules(tidytape.analytics.__path__, "analytics.")]
+    exported = {
+        f"{room}.{name}": getattr(importlib.import_module(f"tidytape.{room}"), name)
+        for room in (*rooms, "aggregate")
+        if "._" not in room
+        for name in importlib.import_module(f"tidytape.{room}").__all__
+    }
+    return {name: value for name, value in exported.items() if inspect.isfunction(value)}
+
+
+def source(function: Any) -> str:
+    """Return what the section ``References`` of a function's docstring says, on one line; "own" is our own formula."""
+    lines = inspect.cleandoc(function.__doc__ or "").splitlines()
+    if "References" not in lines:
+        return ""
+    section = "\n".join(lines[lines.index("References") + 2 :]).partition("\n\n")[0]
+    cited = [" ".join(one.split()).rstrip(".") for one in re.split(r"(?m)^\.\. \[\d+\] ", section) if one]
+    text = "; ".join(cited).replace("``", "`")
+    return f"own{text.removeprefix(OWN)}" if text.startswith(OWN) else text.replace(OWN, "our own")
+
+
+def definitions_page() -> str:
+    """Return the page of definitions with the sources that the docstrings name."""
+    known = quantities()
+
+    def fresh(entry: re.Match[str]) -> str:
+        if " ".join(entry[2].split()) == source(known[entry[1]]):
+            return entry[0]
+        text = f"  *Source*: {source(known[entry[1]])}."
+        head = entry[0][: entry.start(2) - entry.start() - len("  *Source*: ")]
+        return head + textwrap.fill(text, 118, subsequent_indent="  ") + "\n"
+
+    return ENTRY.sub(fresh, DEFINITIONS.read_text("utf-8"))
+
+
+def test_every_public_quantity_names_a_source_or_says_that_it_is_our_own() -> None:
+    without = [
+        name
+        for name, function in quantities().items()
+        if OWN not in (function.__doc__ or "").replace("\n    ", " ")
+        and ".. [1] " not in (function.__doc__ or "")
+    ]
+    assert without == []
+
+
+def test_the_page_of_definitions_has_every_quantity_once_with_its_source() -> None:
+    names = [entry[1] for entry in ENTRY.finditer(DEFINITIONS.read_text("utf-8"))]
+    assert sorted(names) == sorted(quantities())
+    assert DEFINITIONS.read_text("utf-8") == definitions_page(), "python tests/test_reference_pages.py"
 
 
 # --- the glossary -----------------------------------------------------------------------------------------------------
@@ -191,3 +252,4 @@ def test_public_names_say_the_nouns_of_the_glossary() -> None:
 
 if __name__ == "__main__":
     COLUMNS.write_text(columns_page(), "utf-8")
+    DEFINITIONS.write_text(definitions_page(), "utf-8")

@@ -88,6 +88,10 @@ def book_runs(events: Rows, /) -> Rows:
     - Nothing is known before the first snapshot. A book that crosses is kept as it is.
     - ``until`` equals ``since`` where two events bear the same time: such a run is seen by ids alone.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -138,6 +142,10 @@ def book_at(
         If a column is absent.
     QueryError
         If ``by`` is neither, or an argument that should be a frame is not.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -301,6 +309,10 @@ def book_heatmap(
     An event at the very end of an interval belongs to the next. An interval that ends before the first snapshot has no
     rows. The interval of an instrument's last event is in progress, and is returned as it stands, however old.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -384,6 +396,10 @@ def book_of(
         If a column is absent.
     QueryError
         If the interval is unknown, or another argument is not as listed.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

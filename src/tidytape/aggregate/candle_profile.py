@@ -96,6 +96,10 @@ def candle_profile(
     without the finite prices that the rule needs, or with a low above its high, is counted in a row whose price is
     null, so that a value area of such a profile is null, too. The query of a candle with more than 2**20 rows fails.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl

@@ -90,6 +90,10 @@ def to_usd(
     QueryError
         If another quote comes without rates, open interest without prices, or the type has no price to convert by.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -231,6 +235,10 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         If a column is absent.
     QueryError
         If points of the type cannot be grouped, or weights are missing or have no use.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -70,6 +70,10 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     --------
     candles_of : Candles made of these.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -150,6 +154,10 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
     QueryError
         If the interval or ``amount`` is unknown.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -215,6 +223,10 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     QueryError
         If the block size is no positive number.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -276,6 +288,10 @@ def profile_of(
         If a column is absent.
     QueryError
         If the interval or ``amount`` is unknown, or the block size is no positive number.
+
+    References
+    ----------
+    .. [1] Chicago Board of Trade, "A Six-Part Study Guide to Market Profile", 1996: volume by price.
 
     Examples
     --------

@@ -14,7 +14,7 @@ side, or one of the two expiries around a tenor lacks the point, nothing is know
 
 References
 ----------
-.. [1] Reiswich, Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+    .. [1] Reiswich, Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
 """
 
 from __future__ import annotations
@@ -319,6 +319,10 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
         If a column is absent.
     QueryError
         If the interval is unknown.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

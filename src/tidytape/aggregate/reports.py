@@ -234,6 +234,10 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     QueryError
         If the interval is unknown.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -285,6 +289,10 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
         If a column is absent.
     QueryError
         If the interval is unknown.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -360,6 +368,10 @@ def funding(
         If a column is absent.
     QueryError
         If an interval is unknown or no positive duration.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -117,6 +117,10 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
         If the interval is unknown or no whole multiple of that of the points, the points of the type cannot be joined,
         or a time has no zone.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -223,6 +227,10 @@ def gapfill(
     QueryError
         If the interval is unknown, the column ``interval`` of candles in memory says another one, the window ends
         before it starts, or a time has no zone.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -78,6 +78,10 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     QueryError
         If the interval is unknown, or the universe is empty or a single string.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl

@@ -218,6 +218,10 @@ def tpo_of(
     MissingColumnError, QueryError
         As `tpo` does.
 
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2 and appendix 1.
+
     Examples
     --------
     >>> import polars as pl
@@ -270,6 +274,10 @@ def tpo_touches(
     --------
     tpo : The profile, one row per session and price row.
 
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2 and appendix 1.
+
     Examples
     --------
     >>> import polars as pl
@@ -320,6 +328,10 @@ def tpo_touches_of(
     ------
     MissingColumnError, QueryError
         As `tpo` does.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2 and appendix 1.
 
     Examples
     --------

@@ -54,6 +54,10 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     QueryError
         If the interval is unknown, or times have no zone.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -145,6 +149,10 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     QueryError
         If the interval is unknown, times have no zone, or the block size is no positive number.
 
+    References
+    ----------
+    .. [1] Chicago Board of Trade, "A Six-Part Study Guide to Market Profile", 1996: volume by price.
+
     Examples
     --------
     >>> import polars as pl
@@ -221,6 +229,10 @@ def raw_trades(trades: Rows, /) -> Rows:
     MissingColumnError
         If a column is absent.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -271,6 +283,10 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
         If a column is absent.
     QueryError
         If the interval is unknown.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -338,6 +354,10 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
         If a column is absent.
     QueryError
         If the interval is unknown or the block size is no positive number.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -234,6 +234,10 @@ def recommended_block_size(
     QueryError
         If a number is not positive and finite.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> recommended_block_size("61837.63")

@@ -94,6 +94,10 @@ def oi_weighted(
     QueryError
         If rates or open interest are no numbers, the frames are of two engines, or ``carry`` is no positive duration.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -222,6 +226,11 @@ def volume_weighted(
         volumes are no numbers, or the unit is not one of those listed, or ``amount_unit`` of an eager frame says that
         volumes count something else than ``unit``; of a lazy frame such volumes are unknown.
 
+    References
+    ----------
+    .. [1] S. A. Berkowitz, D. E. Logue and E. A. Noser, "The total cost of transactions on the NYSE", Journal of
+       Finance 43 (1), 1988: the average over trades, here over markets.
+
     Examples
     --------
     >>> import polars as pl
@@ -318,6 +327,10 @@ def dispersion(
         If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``value``
         does not hold numbers.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -404,6 +417,10 @@ def premium(
     -----
     NoMatchWarning
         If no row is of the market that is the reference. Only frames in memory are looked at.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

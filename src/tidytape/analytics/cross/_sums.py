@@ -85,6 +85,10 @@ def total(
         If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if amounts
         are no numbers, or ``carry`` is no positive duration.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -150,6 +154,10 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     QueryError
         If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``amount``
         does not hold numbers.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -221,6 +229,10 @@ def dominance(
         If a column is absent.
     QueryError
         If the universe is empty or a single string, market caps are no numbers, or ``carry`` is no positive duration.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -297,6 +309,10 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     QueryError
         If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if prices or
         volumes are no numbers, or a time has no zone.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

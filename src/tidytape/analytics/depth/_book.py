@@ -85,6 +85,10 @@ def depth_within(
     A book of one venue is crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out.
     One that unites venues may well be crossed, and its mid then lies between what one bids and what another one asks.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -183,8 +187,8 @@ def imbalance(
 
     References
     ----------
-    .. [1] Á. Cartea, S. Jaimungal and J. Penalva, "Algorithmic and High-Frequency Trading", 2015, chapter 12, there of
-       the volumes at the best prices.
+    .. [1] Á. Cartea, S. Jaimungal and J. Penalva, "Algorithmic and High-Frequency Trading", 2015, chapter 12, there
+       of the volumes at the best prices.
 
     Examples
     --------
@@ -278,6 +282,11 @@ def slippage(
 
     What lacks less than 1e-12 of a size to be all of it is all of it. Average prices are right to some last bits of
     theirs, and slippage, a difference of prices, to 1e-11 of its unit: a smaller one is the noise of floats.
+
+    References
+    ----------
+    .. [1] T. Foucault, M. Pagano and A. Röell, "Market Liquidity", 2013, section 2.2: the cost of a trade against
+       the mid.
 
     Examples
     --------

@@ -94,6 +94,10 @@ def regrid(
     The mean of a book counts a price as empty at times that did not reach so far out. Where that happens, ask for more
     depth than you look at.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -224,6 +228,10 @@ def walls(
     -----
     Sizes of one price, side and time are added. A size that is null or not finite is not known to be large, so a wall
     ends there. That a wall lasted is known at its last snapshot, not at its first.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -149,6 +149,10 @@ def matrix(
     Each row's cell is computed from its time and price, so the cost is that of some passes over the rows, and no table
     of prices is ever built.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -201,6 +205,10 @@ def liquidation_matrix(
     Notes
     -----
     As for `matrix`. Feeds of liquidations are sampled, so volumes are lower bounds.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -97,6 +97,12 @@ def cvd(
     session, or of the series. So it is where a candle of the frame, by its column ``interval``, begins in one session
     and ends in another: of both from there on, for nobody knows how much of it is whose. No row depends on a later one.
 
+    References
+    ----------
+    .. [1] T. Chordia, R. Roll and A. Subrahmanyam, "Order imbalance, liquidity, and market returns", Journal of
+       Financial Economics 65 (1), 2002, for what is summed. The anchors are tidytape's own convention; see
+       definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime

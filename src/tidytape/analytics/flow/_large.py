@@ -97,6 +97,10 @@ def large_trade_share(
     An order that is filled in parts is several trades, so shares are lower than those of orders. A quantile is that of
     the row's own trades, so no row depends on a later one.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -241,6 +245,10 @@ def liquidation_cascades(
     less than ``smallest`` or without a time are left out.
 
     The last cascade may go on: its end is known once ``gap`` has passed after it.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -81,6 +81,11 @@ def delta(
     ``interval``, the results of that bucket are null, and no others. A row without a time lies in no bucket and is left
     out. Sums do not depend on the order of the rows.
 
+    References
+    ----------
+    .. [1] T. Chordia, R. Roll and A. Subrahmanyam, "Order imbalance, liquidity, and market returns", Journal of
+       Financial Economics 65 (1), 2002: buys less sells.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -130,6 +135,11 @@ def imbalance(
     Notes
     -----
     What is null in `delta` is null here.
+
+    References
+    ----------
+    .. [1] D. Easley, M. M. López de Prado and M. O'Hara, "Flow toxicity and liquidity in a high-frequency world",
+       Review of Financial Studies 25 (5), 2012, there without the sign.
 
     Examples
     --------
@@ -201,6 +211,10 @@ def liquidation_imbalance(
 
     Where an amount is null, not finite or below zero, or a side is neither BUY nor SELL, the results of that time are
     null. A row without a time is left out.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def normalized(
 
     References
     ----------
-    .. [1] A rate per interval is proportional to its length: funding is paid on the notional, not on what was paid.
+    tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -138,6 +138,10 @@ def annualized(
         If ``rate`` is absent.
     QueryError
         If the interval of the rate is not said, or said twice, or a number is not positive.
+
+    References
+    ----------
+    .. [1] J. C. Hull, "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 4, on compounding.
 
     Examples
     --------
@@ -230,6 +234,11 @@ def basis(
     QueryError
         If prices are no numbers, or a time has no zone, or a duration is none.
 
+    References
+    ----------
+    .. [1] J. C. Hull, "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 3, on basis risk,
+       where the basis is spot less future.
+
     Examples
     --------
     >>> import polars as pl
@@ -293,6 +302,11 @@ def cash_and_carry(
         If a column is absent.
     QueryError
         If prices or an argument are no numbers, costs are below 0, a time has no zone, or a duration is none.
+
+    References
+    ----------
+    .. [1] J. C. Hull, "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 5, on forward prices
+       and arbitrage.
 
     Examples
     --------

@@ -94,6 +94,10 @@ def accrued(
         If a duration or a number is none, the interval of the rates is not said, or said twice, or that of the rows is
         said twice or longer than ``settled_every``.
 
+    References
+    ----------
+    .. [1] BitMEX, "Perpetual Contracts Guide", "Funding": position value times funding rate, at each settlement.
+
     Examples
     --------
     A long of 1,000 USD over three settlements of an 8-hour rate.
@@ -206,6 +210,10 @@ def predicted_error(
     QueryError
         If a duration is none, or the length of the rows' intervals is not said, said twice, or longer than
         ``settled_every``.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

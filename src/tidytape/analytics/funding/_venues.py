@@ -54,6 +54,10 @@ def spread(
     QueryError
         If ``rate`` does not hold numbers.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl
@@ -133,6 +137,10 @@ def carry(
     QueryError
         If a cost is not a finite number, or the mapping is empty; if a duration is not valid; or if the funding
         interval is stated nowhere, or twice. An exchange in the mapping that the frame lacks is no error.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

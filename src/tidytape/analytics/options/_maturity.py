@@ -73,7 +73,8 @@ def constant_maturity(
 
     References
     ----------
-    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+    .. [1] Cboe, "Volatility Index Methodology: Cboe Volatility Index", 2023: the variances of two expiries,
+       weighted by time to 30 days.
 
     Examples
     --------

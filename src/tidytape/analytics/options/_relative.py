@@ -76,7 +76,7 @@ def z_score(
 
     References
     ----------
-    .. [1] The standard score; see e.g. E. Kreyszig, "Advanced Engineering Mathematics", 1979, eq. 5 of section 22.5.
+    .. [1] E. Kreyszig, "Advanced Engineering Mathematics", 4th edition, 1979, p. 880, eq. 5: the standard score.
 
     Examples
     --------
@@ -156,8 +156,8 @@ def percentile(
 
     References
     ----------
-    .. [1] R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50 (1996):
-       the empirical distribution, read at its steps' middle.
+    .. [1] R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50
+       (1996): the empirical distribution, read at its steps' middle.
 
     Examples
     --------

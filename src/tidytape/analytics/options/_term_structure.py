@@ -83,7 +83,8 @@ def term_structure(
 
     References
     ----------
-    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, for the skew,
+       which there is a risk reversal and has the other sign.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def slope(
 
     References
     ----------
-    .. [1] J. Gatheral, "The Volatility Surface", Wiley 2006, chapter 3: term structure and skew.
+    .. [1] J. Gatheral, "The Volatility Surface", Wiley 2006, chapter 3.
 
     Examples
     --------
@@ -303,7 +304,8 @@ def tenor_structure(
 
     References
     ----------
-    .. [1] The lengths are those of the service's tenors, 30 days to a month and 365 to a year.
+    tidytape's own convention; see definitions. A month has 30 days and a year 365, as the service counts its
+    tenors.
 
     Examples
     --------

@@ -55,6 +55,10 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
 
     The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
 
+    References
+    ----------
+    .. [1] backtesting.py, "API reference", class ``Backtest``: the columns and the index of ``data``.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -107,6 +111,10 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
     filled at ``frame["Open"]``, or what is bought is bought at a price that was not known yet to be had.
 
     The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
+
+    References
+    ----------
+    .. [1] vectorbt, "API", ``Portfolio.from_signals``: a column per series.
 
     Examples
     --------

@@ -102,6 +102,10 @@ def known_at(
     The point of an interval in progress is served as it stands, and is known at the interval's end like any other; what
     it then says may differ.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -142,6 +146,10 @@ def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
         If there is neither ``known_at`` nor what it is made of.
     QueryError
         If ``at`` is no time, a column of times holds none, or the frame is one of trades without ``known_at``.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -220,6 +228,10 @@ def asof_join(
     Facts and decisions are put below each other, and the number of the last fact is carried forward, so that one
     definition serves engines with and without such a join of their own. Facts with all of the key alike have no order,
     so that none of them is taken, lest the answer be that of the order of the rows: say one with ``order``.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------

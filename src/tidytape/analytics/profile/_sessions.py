@@ -102,7 +102,7 @@ def composite(
 
     References
     ----------
-    .. [1] J. F. Dalton, R. B. Dalton and E. T. Jones, "Markets in Profile", 2007, chapter 7.
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4, on long-term profiles.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def naked_pocs(
 
     References
     ----------
-    .. [1] J. F. Dalton, R. B. Dalton and E. T. Jones, "Markets in Profile", 2007, chapter 7.
+    tidytape's own convention; see definitions.
 
     Examples
     --------

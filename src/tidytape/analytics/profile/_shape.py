@@ -92,7 +92,8 @@ def shape(
 
     References
     ----------
-    .. [1] J. F. Dalton, R. B. Dalton and E. T. Jones, "Markets in Profile", 2007, chapter 7.
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4, on short covering and
+       long liquidation. Features and thresholds are tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -256,7 +257,8 @@ def nodes(
 
     References
     ----------
-    .. [1] J. F. Dalton, R. B. Dalton and E. T. Jones, "Markets in Profile", 2007, chapter 7.
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4, on high- and low-volume
+       areas. The rule of ``k`` rows is tidytape's own convention; see definitions.
 
     Examples
     --------

@@ -142,6 +142,11 @@ def summary(
 
     ``is_naked`` and ``touched_at`` depend on later sessions, and nothing else does.
 
+    References
+    ----------
+    The sources of its parts: `value_area`, `initial_balance`, `single_prints`, `tails`, `poor_extremes`, `shape`,
+    `day_type` and `naked_pocs`. One row per session is tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> import polars as pl

@@ -125,6 +125,7 @@ def value_area(
     ----------
     .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, appendix 1: the rule of the
        Chicago Board of Trade (CBOT), two rows at a time.
+    .. [2] Chicago Board of Trade, "A Six-Part Study Guide to Market Profile", 1996, part I.
 
     Examples
     --------
@@ -308,7 +309,7 @@ def developing(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4: value as it develops.
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4, on monitoring the POC.
 
     Examples
     --------

@@ -226,6 +226,10 @@ def examples(
     -----
     The order of rows with the same time does not depend on the order of the frame, unless all their numbers are equal.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime

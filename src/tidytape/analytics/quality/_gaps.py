@@ -69,6 +69,10 @@ def gaps(
     of which no row is in the frame at all is not known to be missing. Rows with an unknown interval, or without a time,
     are left out; `audit` counts them.
 
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
     Examples
     --------
     >>> from datetime import UTC, datetime
@@ -155,6 +159,10 @@ def completeness(
     Notes
     -----
     As of `gaps`. An interval with two rows is present once.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
 
     Examples
     --------
