@@ -86,6 +86,15 @@ def test_info_tells_gaps(run, lake, tmp_path):
     assert run("lake", "info", "--lake", lake, "--shortest-gap", "soon")[0] == 2
 
 
+def test_info_draws(run, lake, tmp_path):
+    code, said, told = run("lake", "info", "--lake", lake, "--out", tmp_path / "held.png")
+    assert (code, said, told) == (0, "", f"5 rows drawn -> {tmp_path / 'held.png'}\n")
+    assert (tmp_path / "held.png").read_bytes().startswith(b"\x89PNG")
+    code, _, told = run("lake", "info", "--tables", "--lake", lake, "--out", tmp_path / "held.png")
+    assert code == 2
+    assert told.startswith("error: --out: got ")
+
+
 def test_info_of_tables(run, lake):
     code, said, _ = run("lake", "info", "--tables", "--lake", lake, "--json")
     table = json.loads(said)[0]

@@ -21,7 +21,15 @@ from tidytape.client.endpoints import Endpoints, Queries
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Options
 from tidytape.errors import QueryError
-from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, TPO_SESSIONS, Schema, schema_of
+from tidytape.schema import (
+    BLOCK_SIZES,
+    HOLDINGS,
+    MARKETS,
+    PREDICTION_MARKETS,
+    TPO_SESSIONS,
+    Schema,
+    schema_of,
+)
 
 ASKED: dict[str, dict[str, Any]] = {name: asked for name, (_, asked) in SERIES.items()} | LISTS
 FRAMES: dict[str, Schema] = {name: schema_of(kind) for name, (kind, _) in SERIES.items()} | {
@@ -29,10 +37,11 @@ FRAMES: dict[str, Schema] = {name: schema_of(kind) for name, (kind, _) in SERIES
     "markets": MARKETS,
     "prediction_markets": PREDICTION_MARKETS,
     "block_sizes": BLOCK_SIZES,
+    "describe": HOLDINGS,
 }
 NESTED = "prediction_markets"
 # what is done with anything that is asked, and what has tests of its own
-WHOLE = {"plan", "fetch", "points", "to_parquet", "record", "stream", "live"}
+WHOLE = {"plan", "fetch", "points", "to_parquet", "record", "stream", "live", "events"}
 METHODS = [
     name
     for name, _ in inspect.getmembers(Endpoints, inspect.isfunction)

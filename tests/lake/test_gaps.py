@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import polars as pl
@@ -47,16 +48,22 @@ def only(frame: pl.DataFrame) -> dict[str, Any]:
 @pytest.mark.parametrize("minutes", [10, 90, 400])
 def test_gaps_are_those_of_a_plain_loop(lake: Lake, seed: int, minutes: int) -> None:
     dice = random.Random(seed)
-    times = sorted({BEGIN + dice.randrange(3 * DAY) for _ in range(300)})
+    times = sorted(
+        {BEGIN + dice.randrange(3 * DAY) // HOUR * HOUR + dice.randrange(HOUR // 4) for _ in range(300)}
+    )
     lake.append("trades", trades(times[::2]), source="a")
     lake.append("trades", trades(times[1::2]), source="b")
     quiet = timedelta(minutes=minutes)
     row = only(hygiene.gaps(lake, "trades", quiet=quiet))
-    expected = apart(times, minutes * MINUTE)
+    starts = sorted({time // MINUTE: time for time in times[::-1]}.values())
+    ends = sorted({time // MINUTE: time for time in times}.values())
+    usual = median(start - end for end, start in zip(ends, starts[1:], strict=False))
+    assert row["quiet"] == max(minutes * MINUTE, int(usual * 20))
+    expected = apart(times, row["quiet"])
     assert spans(row) == expected
     assert row["gaps"] == len(expected)
     assert row["longest_gap"] == max((end - start for start, end in expected), default=None)
-    assert (row["rows"], row["first"], row["last"]) == (300, times[0], times[-1])
+    assert (row["rows"], row["first"], row["last"]) == (len(times), times[0], times[-1])
     assert row["gaps_from"] == "events"
 
 
@@ -137,7 +144,8 @@ def test_liquidations_have_no_gaps(lake: Lake) -> None:
 
 def test_markets_do_not_mix(lake: Lake) -> None:
     lake.append("trades", trades([BEGIN, BEGIN + MINUTE], "A"), source="a")
-    lake.append("trades", trades([BEGIN + DAY, BEGIN + DAY + 2 * HOUR], "B"), source="b")
+    times = [BEGIN + DAY + minute * MINUTE for minute in (0, 1, 2, 122)]
+    lake.append("trades", trades(times, "B"), source="b")
     frame = hygiene.gaps(lake, "trades", quiet=timedelta(hours=1))
     assert frame.select("raw_symbol", "gaps").rows() == [("A", 0), ("B", 1)]
 

@@ -63,7 +63,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "keys new": "--keys keys.json --tier enterprise --expires 2099-01-01",
         "keys list": "--keys keys.json --json",
         "keys revoke": "--keys keys.json 1f2e3d4c",
-        "lake info": "--lake lake --shortest-gap 15m",
+        "lake info": "--lake lake --shortest-gap 15m --out coverage.png",
         "lake check": "--lake lake --table trades",
         "lake compact": "--lake lake",
         "lake vacuum": "--lake lake --dry-run",

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidytape.cli.output import Json, check_target, put, put_json
-from tidytape.errors import QueryError
+from tidytape.cli.output import PICTURES, TABLES, Json, check_target, put, put_json
+from tidytape.errors import QueryError, counted
 
 __all__ = ["app"]
 
@@ -31,8 +31,8 @@ def info(
     shortest_gap: Annotated[
         str | None,
         typer.Option(
-            help="From what length on a stretch without an event is a gap, e.g. 30m, 3h or 2d. If left out an hour, or "
-            "longer for a market whose events are rare."
+            help="From what length on a stretch without an event is a gap, e.g. 15m, 3h or 2d; an hour if left out. It "
+            "is longer for a market whose events are rare."
         ),
     ] = None,
     events: Annotated[
@@ -45,7 +45,9 @@ def info(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal."),
+        typer.Option(
+            help="File: .png, .svg or .pdf draws what is held, .parquet, .csv or .jsonl has the frame."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +62,7 @@ def info(
     from tidytape.query.values import milliseconds
     from tidytape.service.holdings import described
 
-    check_target(out)
+    check_target(out, suffixes=TABLES if by_table or instruments else (*TABLES, *PICTURES))
     if by_table and instruments:
         raise QueryError("by_table", got="--instruments too", expected="one of the two")
     if by_table or instruments:
@@ -70,7 +72,14 @@ def info(
         if shortest_gap is not None:
             quiet = timedelta(milliseconds=milliseconds(shortest_gap, "shortest_gap"))
         found = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
-    if out is not None:
+    if out is not None and out.suffix in PICTURES:
+        from tidytape import plot
+
+        figure = plot.coverage(found).ax.get_figure(root=True)
+        assert figure is not None  # an axes lies in one
+        figure.savefig(out, bbox_inches="tight", dpi=150)
+        typer.echo(f"{counted(found.height, 'row')} drawn -> {out}", err=True)
+    elif out is not None:
         put(found, out)
     if as_json:
         put_json(found)

@@ -301,7 +301,8 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
 
         Returns
         -------
-        frame, one row per market and data type, key (exchange, raw_symbol, coin, type)
+        frame, one row per market and data type; of an option summary per symbol, of token supply per token, key
+        (exchange, raw_symbol, coin, type)
             In the order of exchange, symbol and type. Schema HOLDINGS:
 
             - ``exchange`` : string, Exchange; null for token supply.

@@ -37,7 +37,7 @@ def described(
     lake : Lake
         Which one.
     quiet : timedelta, optional
-        The shortest gap; see `tidytape.lake.hygiene.gaps`.
+        The shortest gap of a market whose events are not rare; see `tidytape.lake.hygiene.gaps`.
     most_rows : int, optional
         Most rows of a table to read for its gaps; None reads the events, however many there are. [rows]
 

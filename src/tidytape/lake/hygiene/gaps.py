@@ -55,7 +55,7 @@ def gaps(
 ) -> pl.DataFrame:
     """Return what a table of events holds of each market, and the gaps in it.
 
-    A gap is a stretch between two neighbouring events that is at least ``quiet`` long. It is read from the most exact
+    A gap is a stretch between two neighbouring events that is long, see ``quiet``. It is read from the most exact
     source that has at most ``most_rows`` rows: the events themselves, the minutes that a rollup stored, or the log,
     which knows the first and the last event of each file. A gap inside a file is not seen in the log.
 
@@ -66,7 +66,7 @@ def gaps(
     table : str
         Name of a table of events, e.g. ``"trades"``.
     quiet : timedelta, optional
-        The shortest gap. If left out it is an hour, or longer for a market whose events are rare: 20 times the median
+        The shortest gap; an hour if left out. It is longer for a market whose events are rare: 20 times the median
         distance between neighbouring minutes with trades, book updates or candles, 1.5 times that of reports, which
         come by the clock. Read from files, it is the mean distance.
     most_rows : int, optional
@@ -97,21 +97,21 @@ def gaps(
     --------
     >>> import polars as pl, tempfile
     >>> lake = Lake.create(tempfile.mkdtemp())
-    >>> hours = [0, 1, 2, 7]
+    >>> minutes = [0, 1, 2, 302]
     >>> trades = pl.DataFrame({
     ...     "exchange": "X", "raw_symbol": "BTCUSDT", "id": list("abcd"),
-    ...     "timestamp": [hour * 3_600 * 10**9 for hour in hours], "sequence": hours, "side": "BUY", "price": 10.0,
+    ...     "timestamp": [minute * 60 * 10**9 for minute in minutes], "sequence": minutes, "side": "BUY", "price": 10.0,
     ...     "amount": 1.0, "quote_amount": 10.0,
     ... })
     >>> _ = lake.append("trades", trades, source="by hand")
     >>> from datetime import timedelta
     >>> gaps(lake, "trades", quiet=timedelta(hours=2)).select("rows", "gaps_from", "gaps", "gap_starts").row(0)
-    (4, 'events', 1, [7200000000000])
+    (4, 'events', 1, [120000000000])
     """
     if table not in TABLES or not TABLES[table].key or "timestamp" not in TABLES[table].names:
         known = [name for name, one in TABLES.items() if "timestamp" in one.names]
         raise QueryError("table", got=table, expected="one of " + ", ".join(known))
-    shortest = None if quiet is None else _nanoseconds(quiet)
+    shortest = _LEAST if quiet is None else _nanoseconds(quiet)
     kind = TABLES[table]
     market = list(kind.partitions or kind.key[:1])
     if not lake.has_table(table):
@@ -231,7 +231,7 @@ def _untrue(
 
 
 def _with_gaps(
-    held: pl.DataFrame, spans: pl.DataFrame, market: list[str], table: Table, shortest: int | None
+    held: pl.DataFrame, spans: pl.DataFrame, market: list[str], table: Table, shortest: int
 ) -> pl.DataFrame:
     times = _OF_STATES if table.tells_states and "interval" not in table.names else _OF_EVENTS
     first, last, length = pl.col("first"), pl.col("last"), pl.col("__length")
@@ -242,9 +242,7 @@ def _with_gaps(
         spans.sort(*market, "first", "last")
         .with_columns(__before=last.cum_max().shift(1).over(market))
         .with_columns(__length=first - pl.col("__before"))
-        .with_columns(
-            quiet=pl.max_horizontal(pl.lit(_LEAST), usual) if shortest is None else pl.lit(shortest, pl.Int64)
-        )
+        .with_columns(quiet=pl.max_horizontal(pl.lit(shortest, pl.Int64), usual))
     )
     is_gap = length >= pl.col("quiet")
     listed = is_gap & (length.rank("ordinal", descending=True) <= _MOST_GAPS)
