@@ -81,11 +81,11 @@ def _chain(client: tidytape.Client[pl.DataFrame]) -> pl.DataFrame:
 
 def smile(client: tidytape.Client[pl.DataFrame], place: Place) -> object:
     chain = _chain(client)
-    return plot.smile(chain, curves=options.smile(options.svi(chain)), ax=place.add_subplot())
+    return plot.smile(chain, curves=options.svi(chain), x="deviation", ax=place.add_subplot())
 
 
 def surface(client: tidytape.Client[pl.DataFrame], place: Place) -> object:
-    return plot.surface(_chain(client), ax=place.add_subplot())
+    return plot.surface(options.svi(_chain(client)), ax=place.add_subplot())
 
 
 def term_structure(client: tidytape.Client[pl.DataFrame], place: Place) -> object:
@@ -101,7 +101,7 @@ GALLERY: dict[str, tuple[Draw, float]] = {
         (market_profile, 5.0),
         (footprint, 5.0),
         (order_flow, 5.0),
-        (open_interest, 5.0),
+        (open_interest, 6.2),
         (funding, 5.0),
         (premium, 5.0),
         (book_heatmap, 5.0),
@@ -125,7 +125,7 @@ def main(names: list[str]) -> None:
         for name, (draw, height) in (GALLERY | {"tidytape": (first, 9.6)}).items():
             if names and name not in names:
                 continue
-            figure = Figure(figsize=(16 if name == "tidytape" else 8, height), layout="constrained")
+            figure = Figure(figsize=(16 if name == "tidytape" else 9, height), layout="constrained")
             FigureCanvasAgg(figure)
             draw(client, figure)
             dpi = 90 if name == "tidytape" else 100

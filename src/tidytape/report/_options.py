@@ -28,7 +28,7 @@ def chains(answers: Answers, timezone: str) -> Section | None:
     at = max(chain["timestamp"])
 
     def smile(figure: Figure) -> None:
-        plot.smile(chain, curves=options.smile(fits), ax=figure.add_subplot())
+        plot.smile(chain, curves=fits, x="deviation", ax=figure.add_subplot())
 
     def structure(figure: Figure) -> None:
         plot.term_structure(options.term_structure(points), ax=figure.add_subplot(), timezone=timezone)
