@@ -42,6 +42,8 @@ nb_execution_in_temp = True  # what a cell writes stays out of docs/
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"tidytape {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {"navigation_with_keys": False, "show_prev_next": False}
 
 # The help of the commands of `tidytape ingest`: a comment on a line of its own stands for it in the page's source.
