@@ -54,7 +54,12 @@ def open_interest(client: tidytape.Client[pl.DataFrame], place: Place) -> object
 
 
 def funding(client: tidytape.Client[pl.DataFrame], place: Place) -> object:
-    asked = {"exchange": ["DEMO_PERP", "DEMO_LINEAR", "DEMO_INVERSE"], "coin": "BTC", "interval": "1h", **DAYS}
+    asked = {
+        "exchange": ["DEMO_PERP", "DEMO_LINEAR", "DEMO_INVERSE"],
+        "coin": "BTC",
+        "interval": "1h",
+        **DAYS,
+    }
     rates, interest = client.funding(**asked), client.open_interest(**asked)
     return plot.funding(rates, open_interest=interest, ax=place.add_subplot())
 
