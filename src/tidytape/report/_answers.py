@@ -160,6 +160,14 @@ class Answers:
         self.used.update(numbers)
         return pl.concat(frames, how="diagonal_relaxed").unique(maintain_order=True), numbers
 
+    def held(self) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
+        """Return what the client held, the first answer of ``describe``, and its entry; None where it was not asked."""
+        for entry in self.contents.answers:
+            if entry.ask.get("ask") == "holdings" and entry.rows:
+                self.used.add(entry.number)
+                return frame_of(entry), (entry.number,)
+        return None
+
     def described(self, entry: TapeEntry) -> str:
         """Return what an entry asked for, on one line."""
         return described_ask(entry.ask, entry.told.get("returned", {}).get("method"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
+from matplotlib.figure import Figure
 
+from tidytape import plot
 from tidytape.analytics import quality
 from tidytape.report._answers import MARKET, Answers
-from tidytape.report._section import Section
+from tidytape.report._section import Picture, Section, Table
 from tidytape.report._table import Shown, table
 
 __all__ = ["qualities"]
@@ -30,12 +32,36 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
     findings = pl.concat(
         [one.select(*columns, "finding", "severity", "count", "first", "last") for one in audits]
     )
+    parts: list[Picture | Table] = []
+    entries = tuple(entry for points in checked.values() for entry in points.entries)
+    candles = checked.get("TRADE_SIDE_AGNOSTIC_AGG")
+    if candles is not None:
+        first, last = candles.window
+        hours = quality.completeness(candles.frame, every="1h", start=first, end=last + candles.length)
+        rows = candles.frame.select(MARKET).n_unique()
+
+        def calendar(figure: Figure) -> None:
+            plot.completeness(hours, ax=figure.add_subplot(), timezone=timezone)
+
+        text = f"Which share of the candles of {candles.interval} each market has, by the hour."
+        parts.append(Picture(calendar, text, 1.6 + 0.2 * rows))
+    held = answers.held()
+    if held is not None:
+        entries += held[1]
+        tables_held = held[0].select(*MARKET, "tables").n_unique()
+
+        def coverage(figure: Figure) -> None:
+            plot.coverage(held[0], ax=figure.add_subplot(), timezone=timezone)
+
+        text = "What is held of each market, from when to when, with its gaps."
+        parts.append(Picture(coverage, text, 1.6 + 0.17 * tables_held))
     return Section(
         reading="A gap in open interest, funding or books is a recording that stopped. One in candles may also be a "
         "market in which nobody traded.",
         rule="A gap is a run of intervals without a row between the first and the last row of its series. Findings are "
         "those of quality.audit with its usual thresholds.",
         parts=[
+            *parts,
             table(
                 missing.sort("missing", *columns, descending=[True, False, False, False]),
                 {
@@ -63,7 +89,7 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
                 "One row per finding and series." if findings.height else "The audit found nothing.",
             ),
         ],
-        entries=tuple(entry for points in checked.values() for entry in points.entries),
+        entries=entries,
     )
 
 

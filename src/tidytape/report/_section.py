@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 __all__ = ["Picture", "Section", "Table"]
 
-_DPI = 140
+_DPI = 120
 _WIDTH = 9.0  # of a page [in]
 
 
