@@ -423,13 +423,22 @@ class MissingColumnError(TidytapeError, KeyError):
     hint : str or None
         Which call returns a frame that has them.
 
+    ``has_nearest`` of the constructor says whether the message suggests the name of a column that is nearest.
+
     Examples
     --------
     >>> str(MissingColumnError(["volume"], available=["price", "volumes"]))
     "missing column 'volume'; the frame has 'price', 'volumes'; did you mean 'volumes'?"
     """
 
-    def __init__(self, missing: Iterable[str], *, available: Iterable[str], hint: str | None = None) -> None:
+    def __init__(
+        self,
+        missing: Iterable[str],
+        *,
+        available: Iterable[str],
+        hint: str | None = None,
+        has_nearest: bool = True,
+    ) -> None:
         self.missing = tuple(missing)
         self.available = tuple(available)
         self.hint = hint
@@ -439,7 +448,7 @@ class MissingColumnError(TidytapeError, KeyError):
             f"missing column{plural} {names}; the frame has {', '.join(map(repr, self.available)) or 'none'}"
         )
         first = next(iter(self.missing), None)
-        close = did_you_mean(first, self.available) if isinstance(first, str) else None
+        close = did_you_mean(first, self.available) if has_nearest and isinstance(first, str) else None
         super().__init__("; ".join(filter(None, [message, close, hint])))
 
 

@@ -352,17 +352,29 @@ def _name_error(parameter: str, got: str) -> QueryError:
     return QueryError(parameter, got=got, expected=expected, hint=hint)
 
 
-def require(names: Iterable[Any], available: Sequence[str], *, also: Iterable[str] = ()) -> None:
+def require(
+    names: Iterable[Any], available: Sequence[str], *, also: Iterable[str] = (), native: Any = None
+) -> None:
     """Raise MissingColumnError unless ``available`` has all these columns.
 
-    The error suggests functions that return a frame with these columns and with ``also``, which are not checked.
+    The error suggests functions that return a frame with these columns and with ``also``, which are not checked. If
+    ``native`` is a pandas frame that has one of them as its index, it suggests to make the index a column.
     """
     names = list(names)
     # A name that is not a string cannot be a column, and may not be hashable.
     if strange := [name for name in names if not isinstance(name, str)]:
         raise MissingColumnError(strange, available=available)
     if absent := [name for name in dict.fromkeys(names) if name not in available]:
+        if of_index := [name for name in absent if name in _index_names(native)]:
+            hint = f"{of_index[0]!r} is in the index: frame.reset_index() makes it a column"
+            raise MissingColumnError(of_index, available=available, hint=hint, has_nearest=False)
         raise missing(absent, needed=[*names, *also], available=available)
+
+
+def _index_names(native: Any) -> Sequence[Any]:
+    """Return the names of the levels of a pandas frame's index."""
+    is_pandas = nw.dependencies.is_pandas_dataframe(native)
+    return tuple(native.index.names) if is_pandas else ()
 
 
 def are_apart(names: Sequence[Any], taken: Iterable[Any]) -> bool:

@@ -179,7 +179,7 @@ class Table(Generic[IntoFrameT]):
             frame = frame if door is None or door.frame is native else nw.from_native(door.frame)
         needed, times, numbers = tuple(needed), tuple(times), tuple(numbers)
         schema = frame.collect_schema()
-        require((*needed, *times, *numbers), schema.names(), also=also)
+        require((*needed, *times, *numbers), schema.names(), also=also, native=native)
         times = (*times, *(name for name in optional_times if name in schema))
         if door is not None and (counts := door.with_counts(times)) is not door:
             door, frame = counts, nw.from_native(counts.frame)

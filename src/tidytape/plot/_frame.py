@@ -20,7 +20,7 @@ def opened(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.Data
         expected = "a frame of polars or pandas"
         raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
     eager = found.collect() if isinstance(found, nw.LazyFrame) else found
-    require(needed, eager.columns)
+    require(needed, eager.columns, native=frame)
     return eager
 
 

@@ -210,4 +210,7 @@ def _by_time(
             "candles", got="a time twice, or none", expected="each time once in a series", hint=hint
         )
     times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
-    return candles.with_columns(times).to_pandas().set_index(key)
+    # As text from any engine: a level of categories takes no other names, so no column could be added.
+    words = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
+    texts = [nw.col(name).cast(nw.String) for name in words]
+    return candles.with_columns(times, *texts).to_pandas().set_index(key)
