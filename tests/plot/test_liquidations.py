@@ -130,6 +130,12 @@ def test_the_price_is_drawn_over_a_heatmap(ax, hours):
     assert fixed.ax.get_ylim() == (101, 103)  # levels from 101 to 102, with their height
 
 
+def test_candles_do_not_change_the_unit_of_a_heatmap(ax, hours):
+    candles = hours((0, 100.0, 104.0, 99.0, 100.0, 1.0)).with_columns(amount_unit=pl.lit("COIN"))
+    plot.liquidation_heatmap(heat(*LEVELS, amount_unit="USD"), candles=candles, ax=ax)
+    assert ax.child_axes[0].get_ylabel() == "Liquidations [USD per 1 USDT]"
+
+
 @pytest.mark.parametrize("rows", [(), ((0, 100.0, None),), ((0, 100.0, 0.0),)])
 def test_an_empty_heatmap_says_no_data(ax, native, rows):
     drawn = plot.liquidation_heatmap(native(heat(*rows)), ax=ax)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from decimal import Decimal
 
@@ -258,7 +258,8 @@ def liquidation_heatmap(
     ax = ax or style.new_axes(12, 6)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    whose = instrument if closes is None else closes.instrument
+    # The candles say what prices are in, which a heatmap of all markets of a coin does not.
+    whose = instrument if closes is None else replace(closes.instrument, amount_unit=instrument.amount_unit)
     style.price_axis(ax.yaxis, whose.price_unit)
     style.title(ax, instrument.title)
     if cells is None:
