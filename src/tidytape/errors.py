@@ -423,8 +423,6 @@ class MissingColumnError(TidytapeError, KeyError):
     hint : str or None
         Which call returns a frame that has them.
 
-    ``has_nearest`` of the constructor says whether the message suggests the name of a column that is nearest.
-
     Examples
     --------
     >>> str(MissingColumnError(["volume"], available=["price", "volumes"]))
@@ -437,7 +435,7 @@ class MissingColumnError(TidytapeError, KeyError):
         *,
         available: Iterable[str],
         hint: str | None = None,
-        has_nearest: bool = True,
+        has_nearest: bool = True,  # whether the message suggests the column with the nearest name
     ) -> None:
         self.missing = tuple(missing)
         self.available = tuple(available)

@@ -335,6 +335,32 @@ def test_a_token_that_expired_is_an_error_with_what_was_delivered(kind: str, exp
 
 
 @both
+def test_a_refused_token_of_another_process_says_what_it_had_delivered(kind: str) -> None:
+    body = {
+        "error": "TOKEN_EXPIRED",
+        "message": "token: gone",
+        "over": {TYPE: {"s": 60}, "TRADE": {"s": 1}, "X": 5},
+    }
+    expired = httpx.Response(410, json=body)
+    with pytest.raises(StreamGapError) as caught:
+        follow(kind, Streaming(expired), start=None, token="old")
+    assert caught.value.over == {TYPE: at(60)}
+    anew = answer(line("u0", final=[(120, 1.7)], over=120), ENDED)
+    service = Streaming(httpx.Response(410, json=body), anew)
+    (first, *_) = follow(kind, service, on_gap="restart", start=None, token="old")
+    assert first.gap == (None, at(120))
+    assert service.requests[-1].url.params["from"] == "120"
+
+
+@pytest.mark.parametrize("over", [None, 5, [], {TYPE: None}, {TYPE: 5}, {TYPE: {"s": "x"}}], ids=str)
+def test_a_refusal_that_says_it_in_another_way_says_nothing(over: Any) -> None:
+    refused = httpx.Response(410, json={"error": "TOKEN_EXPIRED", "message": "no", "over": over})
+    with pytest.raises(StreamGapError, match="is not known here") as caught:
+        follow("sync", Streaming(refused), start=None, token="old")
+    assert caught.value.over == {}
+
+
+@both
 @expiries
 def test_a_stream_that_starts_anew_says_so(kind: str, expired: Any) -> None:
     anew = [line("u0", final=[(120, 1.7)], over=120), line("u1", update=[(180, 1.8)]), ENDED]

@@ -303,6 +303,7 @@ def test_a_key_holds_as_many_streams_as_its_tier_may(run: Run) -> None:
 
 def test_a_token_whose_files_were_vacuumed_is_refused_by_name(run: Run) -> None:
     async def work(lake: Lake) -> None:
+        add(lake, 50, 200)
         streams = streams_of(lake)
         reader = await Driven(streams, query(CANDLE)).open()
         await reader.caught_up()
@@ -316,6 +317,8 @@ def test_a_token_whose_files_were_vacuumed_is_refused_by_name(run: Run) -> None:
         with pytest.raises(RefusedError, match="removed") as refused:
             await Driven(streams_of(Lake(lake.path)), late).open()
         assert refused.value.code == "TOKEN_EXPIRED"
+        assert refused.value.over == reader.held.over != {}
+        assert "the last interval that was over: TRADE_SIDE_AGNOSTIC_AGG from " in refused.value.message
 
     run(work)
 

@@ -257,6 +257,10 @@ class Following:
                 break
             body += part
         answer = self._settings.secret.hidden_answer(Answer(head.status, head.headers, bytes(body)))
+        for name, start in wire.over_of_refusal(answer.content, self.query.type).items():
+            self._over.setdefault(
+                name, start
+            )  # what the token knows and this stream, which may be new, does not
         raise refused(answer, self._request, 0)
 
     def _failed(self, failure: Failure) -> ServiceError:

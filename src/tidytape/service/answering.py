@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -47,11 +48,20 @@ class RefusedError(Exception):
     message : str
     retry_after : int or None
         How long to wait before the next try. [s]
+    over : mapping of str to int
+        Of a stream that cannot go on: by data type the start of the last interval that was over. [ns since the epoch]
     """
 
-    def __init__(self, code: str, message: str, *, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retry_after: int | None = None,
+        over: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         super().__init__(message)
-        self.code, self.message, self.retry_after = code, message, retry_after
+        self.code, self.message, self.retry_after, self.over = code, message, retry_after, over
 
 
 def refused(error: Exception) -> RefusedError | None:

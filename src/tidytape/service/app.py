@@ -149,7 +149,7 @@ def _rpc() -> ModuleType:
 async def _refusal(request: Request, error: Exception) -> Response:
     refusal = refused(error)
     assert refusal is not None
-    return error_response(refusal.code, refusal.message, retry_after=refusal.retry_after)
+    return error_response(refusal.code, refusal.message, retry_after=refusal.retry_after, over=refusal.over)
 
 
 async def _no_such_route(request: Request, error: Any) -> Response:

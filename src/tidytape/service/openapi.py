@@ -438,6 +438,12 @@ _ERROR = _object(
             "minimum": 1,
             "description": "Time after which to try again. [s]",
         },
+        "over": {
+            "type": "object",
+            "additionalProperties": ref("Timestamp"),
+            "description": "Of `TOKEN_EXPIRED`: by data type the start of the last interval that was over. Everything "
+            "up to its end had been delivered.",
+        },
     },
     required=["error", "message"],
 )

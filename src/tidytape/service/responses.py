@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from tidytape._version import __version__
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
+from tidytape.wire._values import written_time
 
 __all__ = ["error_response", "etag", "get", "is_known"]
 
@@ -27,8 +29,16 @@ def get(path: str, endpoint: Callable[..., Any], *, head: bool = False) -> Route
     return route
 
 
-def error_response(code: str, message: str, *, retry_after: int | None = None) -> Response:
+def error_response(
+    code: str,
+    message: str,
+    *,
+    retry_after: int | None = None,
+    over: Mapping[str, int] = MappingProxyType({}),
+) -> Response:
     """Return the response for an error code.
+
+    ``over`` is by data type the start of the last interval of a stream that was over. [ns since the epoch]
 
     Examples
     --------
@@ -41,6 +51,8 @@ def error_response(code: str, message: str, *, retry_after: int | None = None) -
     if retry_after is not None:
         body["retry_after"] = retry_after
         headers["Retry-After"] = str(retry_after)
+    if over:
+        body["over"] = {name: written_time(start) for name, start in over.items()}
     # A message may quote what was sent; lone surrogates cannot be written as UTF-8.
     body["message"] = message.encode("utf-8", "replace").decode()
     return Response(orjson.dumps(body), ERROR_STATUS[code], headers, media_type="application/json")

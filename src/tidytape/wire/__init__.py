@@ -18,6 +18,7 @@ by name.
 `fitted`                  a column of one answer as the dtype it has in another
 `finality`                whether the interval of each row can still change
 `encode_batch`            what a stream sends at once as a line of JSON; `decode_batch` reads one; `Batch`
+`over_of_refusal`         up to when a stream had delivered whose token was refused
 `Note`                    what an answer says of a market whose points do not fill the window
 `notes_in_json`           the notes of a JSON body; `notes_in_arrow`, `read_notes`, `write_notes`
 ========================  ==============================================================
@@ -40,7 +41,7 @@ from tidytape.wire.encode import PointTexts, encode, encode_all, encode_series, 
 from tidytape.wire.holdings import decode_holdings, encode_holdings
 from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
 from tidytape.wire.notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
-from tidytape.wire.stream import LINES_MIME, Batch, decode_batch, encode_batch
+from tidytape.wire.stream import LINES_MIME, Batch, decode_batch, encode_batch, over_of_refusal
 from tidytape.wire.tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality, fitted
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "from_arrow",
     "notes_in_arrow",
     "notes_in_json",
+    "over_of_refusal",
     "point_texts",
     "read_notes",
     "to_arrow",

@@ -20,7 +20,7 @@ from tidytape.wire._values import read_value, written_time
 from tidytape.wire.decode import decode
 from tidytape.wire.encode import encode_all
 
-__all__ = ["LINES_MIME", "Batch", "decode_batch", "encode_batch", "with_token"]
+__all__ = ["LINES_MIME", "Batch", "decode_batch", "encode_batch", "over_of_refusal", "with_token"]
 
 LINES_MIME = "application/x-ndjson"
 """The media type of a stream in JSON, one batch a line."""
@@ -160,6 +160,24 @@ def decode_batch(
         token,
         None if end is None else (str(reason.get("code")), str(reason.get("message", ""))),
     )
+
+
+def over_of_refusal(body: bytes, data_types: Collection[str]) -> dict[str, int]:
+    """Return by data type the start of the last interval that was over, as the refusal of a token says. [ns]
+
+    Empty if it does not say so, or not as our service does.
+
+    Examples
+    --------
+    >>> over_of_refusal(b'{"error":"TOKEN_EXPIRED","over":{"TRADE_AGG":{"s":60}}}', ["TRADE_AGG"])
+    {'TRADE_AGG': 60000000000}
+    """
+    try:
+        over = orjson.loads(body)["over"]
+        starts = {name: read_value(over[name], "timestamp") for name in data_types if name in over}
+    except (ValueError, TypeError, KeyError, Fault):
+        return {}
+    return {name: start for name, start in starts.items() if start is not None}
 
 
 def _body(series: Any, data_type: str) -> bytes:

@@ -217,9 +217,7 @@ class Streams:
                 await feed.run(self._now)
             )  # another replica has looked at the lake later than this one
         if not _is_at_least(feed.versions(moment), position.at):
-            raise RefusedError(
-                "TOKEN_EXPIRED", "token: the lake is older than it, put back to an earlier state"
-            )
+            raise _expired("the lake is older than it, put back to an earlier state", position)
         await feed.run(self._require_readable, feed, position, live=False)
         return position
 
@@ -233,8 +231,7 @@ class Streams:
                     require_files(feed.query, feed.moment_at(versions), moment)
         except LakeError as error:
             _log.info("a token has expired: %s", error.message)
-            message = "token: what the stream would go on from was removed from the lake"
-            raise RefusedError("TOKEN_EXPIRED", message) from None
+            raise _expired("what the stream would go on from was removed from the lake", position) from None
 
     def _weight(self, query: StreamQuery, feed: Feed, position: Position) -> int:
         """Return the weight of the intervals that are over and not sent yet."""
@@ -281,6 +278,13 @@ class Streams:
             feed.failure = error
             self._feeds = {name: one for name, one in self._feeds.items() if one is not feed}
             feed.wake()
+
+
+def _expired(why: str, position: Position) -> RefusedError:
+    """Return the refusal of a token, which says up to when points were delivered."""
+    over = ", ".join(f"{name} from {written_time(start // SECOND)}" for name, start in position.over.items())
+    known = f"the last interval that was over: {over}" if over else "no interval was over yet"
+    return RefusedError("TOKEN_EXPIRED", f"token: {why}; {known}", over=position.over)
 
 
 def _is_at_least(versions: Mapping[str, int], other: Mapping[str, int]) -> bool:
