@@ -172,7 +172,6 @@ OLD_NAMES = frozenset(
         "client.budget.quota_of",
         "client.settings.Settings.quota",
         "client.answers.new_rows(held)",
-        "demo.market.trades(venues)",
         "lake.Batch.instruments",
         "lake.Lake.instruments",
         "lake.batch.Batch.instruments",

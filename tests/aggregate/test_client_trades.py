@@ -95,7 +95,7 @@ def test_a_size_that_makes_too_many_rows_is_refused_at_once(trades):
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 def test_trades_of_a_client_make_what_the_service_makes_of_them(backend):
     client = tidytape.Client.demo(backend=backend)
-    asked = {"exchange": "DEMO_SPOT", "raw_symbol": "BTCUSDT", "start": "2024-08-08", "end": "2024-08-09"}
+    asked = {"exchange": "DEMO_SPOT", "raw_symbol": "BTCUSDT", "start": "2024-08-07", "end": "2024-08-08"}
     cut = {"interval": "1d", "block_size": 50}
     trades = client.trades(**asked)
 

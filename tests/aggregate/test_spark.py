@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 
 from tidytape import aggregate
+from tidytape.demo.lake import tables
 from tidytape.demo.market import START_NS
-from tidytape.demo.market import trades as simulated
 from tidytape.lake import Lake
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,11 @@ Points = Callable[[Any], Any]
 @pytest.fixture(scope="module")
 def trades() -> pl.DataFrame:
     """Half an hour of two markets around midnight, and trades on the last nanosecond of a minute and the first."""
-    tape = simulated(start_ns=MIDNIGHT - 20 * MINUTE, minutes=30)
+    tape = pl.concat(rows for _, table, rows in tables(days=2) if table == "trades").filter(
+        pl.col("timestamp").is_between(MIDNIGHT - 20 * MINUTE, MIDNIGHT + 10 * MINUTE, closed="left"),
+        pl.col("exchange").is_in(["DEMO_SPOT", "DEMO_PERP"]),
+        pl.col("raw_symbol").is_in(["BTCUSDT", "BTC-PERP"]),
+    )
     edges = pl.Series([MIDNIGHT + offset for offset in (-1, 0, MINUTE - 1, MINUTE)] * 2)
     at_the_edges = tape.head(8).with_columns(
         timestamp=edges,

@@ -239,7 +239,7 @@ def test_demo_heatmaps_are_the_loop_s():
     assert_array_equal(found.bids, np.array(bids, np.float32))
     assert_array_equal(found.asks, np.array(asks, np.float32))
     assert (found.times.astype(int).tolist(), found.prices.tolist()) == (times, prices)
-    liquidated = depth.liquidation_matrix(client.liquidation_heatmap(coin="BTC", **day))
+    liquidated = depth.liquidation_matrix(client.liquidation_heatmap(exchange="DEMO_PERP", coin="BTC", **day))
     assert liquidated.liquidations.size
 
 

@@ -521,7 +521,12 @@ def test_recorded_trades_add_up(recorded: Path) -> None:
     assert share["large_volume"].item() == pytest.approx(large["amount"].sum(), rel=1e-12)
 
 
-DAY = {"exchange": "DEMO_PERP", "raw_symbol": "BTC-PERP", "start": "2024-08-08", "end": "2024-08-08T06:00"}
+DAY = {
+    "exchange": "DEMO_PERP",
+    "raw_symbol": "BTC-PERP",
+    "start": "2024-08-08T12:00",
+    "end": "2024-08-08T18:00",
+}
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,8 @@ def found(frame: Any, **arguments: Any) -> list[tuple]:
 
 
 HOURLY = {"interval": "1h", **DAY}
+CALM = {"start": "2024-08-08", "end": "2024-08-08T10:00"}  # before the price falls
+BETWEEN_EXPIRIES = {"start": "2024-08-07T08:00", "end": "2024-08-08T08:00"}
 OPTIONS = {"exchange": "DEMO_OPTIONS", "coin": "BTC"}
 
 
@@ -66,18 +68,18 @@ OPTIONS = {"exchange": "DEMO_OPTIONS", "coin": "BTC"}
     ("method", "asked"),
     [
         ("candles", {**PERP, **DAY, "interval": "5m"}),
-        ("candles", {**PERP, **DAY, "interval": "1m", "gapfill": True}),
+        ("candles", {**PERP, **CALM, "interval": "1m", "gapfill": True}),
         ("candles", {**PERP, **DAY, "interval": "5m", "by_side": True}),
         ("trades", {**PERP, "start": "2024-08-08", "end": "2024-08-08T03:00"}),
-        ("open_interest", {**PERP, **DAY, "interval": "1m"}),
+        ("open_interest", {**PERP, **CALM, "interval": "1m"}),
         ("funding", {**PERP, **DAY, "interval": "1m"}),
         ("liquidations", {**PERP, **DAY, "interval": "1m"}),
         ("volume_profile", {**PERP, **HOURLY, "block_size": 100}),
         ("tpo", {**PERP, **HOURLY, "session": "daily", "block_minutes": 30, "block_size": 100}),
         ("book_heatmap", {**PERP, **HOURLY, "block_size": 100}),
-        ("liquidation_heatmap", {"coin": "BTC", **HOURLY}),
+        ("liquidation_heatmap", {"exchange": "DEMO_PERP", "coin": "BTC", **HOURLY}),
         ("implied_volatility", {**OPTIONS, **HOURLY}),
-        ("option_open_interest", {**OPTIONS, **HOURLY}),
+        ("option_open_interest", {**OPTIONS, "interval": "1h", **BETWEEN_EXPIRIES}),
         ("cme_open_interest", {"exchange": "DEMO_CME", "coin": "BTC", **HOURLY}),
         ("token_supply", {"token_name": "Bitcoin", **HOURLY}),
     ],
@@ -158,12 +160,13 @@ def test_a_short_standstill_and_a_short_lag_are_nothing(candles: pl.DataFrame) -
 
 
 def test_thresholds_decide(candles: pl.DataFrame) -> None:
-    jump = with_value(candles, 100, close=pl.col("close") * 1.02, high=pl.col("high") * 1.02)
+    calm = candles.filter(pl.col("timestamp") < START + timedelta(hours=10))  # before the price falls
+    jump = with_value(calm, 100, close=pl.col("close") * 1.01, high=pl.col("high") * 1.01)
     assert found(jump) == []
     assert found(jump, outlier=12) == [("DEMO_PERP", "outlier", 1, 100, 100)]
-    tripled = with_value(candles, list(range(100, 288)), volume=pl.col("volume") * 8)
+    tripled = with_value(candles, list(range(80, 288)), volume=pl.col("volume") * 8)
     assert found(tripled) == []
-    assert ("DEMO_PERP", "unit_jump", 1, 100, 100) in found(tripled, unit_jump=2.5)
+    assert ("DEMO_PERP", "unit_jump", 1, 80, 80) in found(tripled, unit_jump=2.5)
 
 
 def test_an_interval_that_is_none_is_found_and_an_alias_is_one(candles: pl.DataFrame) -> None:
@@ -208,10 +211,10 @@ def test_levels_are_named_by_their_prices(client: tidytape.Client) -> None:
 
 
 def test_open_interest_cannot_be_below_zero_and_rates_can(client: tidytape.Client) -> None:
-    interest = client.open_interest(**PERP, interval="5m", **DAY)
+    interest = client.open_interest(**PERP, interval="5m", **CALM)
     bad = with_value(interest, 9, low=-1.0)
     assert quality.audit(bad).select("finding", "count").rows() == [("negative_amount", 1)]
-    rates = client.funding(**PERP, interval="5m", **DAY)
+    rates = client.funding(**PERP, interval="5m", **CALM)
     below = rates.with_columns(-pl.col("rate_open", "rate_close"), rate_low=-pl.col("rate_high"))
     assert quality.audit(below.with_columns(rate_high=-pl.col("rate_low").abs() * 0)).is_empty()
     bad = with_value(rates, 9, predicted_high=pl.col("predicted_low") - 1)
@@ -255,7 +258,7 @@ def test_recorded_rates_are_outliers_where_the_market_ran_hot(recorded: Path) ->
 
 
 def test_a_trade_far_from_its_hour_is_an_outlier(client: tidytape.Client) -> None:
-    trades = client.trades(**PERP, start="2024-08-08", end="2024-08-08T03:00")
+    trades = client.trades(**PERP, **CALM)
     spoiled = with_value(trades, [100, 101, 102], price=pl.col("price") * 10)
     rows = quality.examples(spoiled, finding="outlier", rows=9)
     assert rows["id"].to_list() == trades["id"][100:103].to_list()

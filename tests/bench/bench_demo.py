@@ -28,7 +28,7 @@ _NS = 10**9
 def main(minutes: int = 1_000) -> dict[str, float]:
     """Print the times and their ratios to ours; return the ratios."""
     with tempfile.TemporaryDirectory() as lake:
-        fill(lake)
+        fill(lake, days=2)
         rollup(Lake(lake), progress=False)
         table = f"{lake}/candles_of_both_1m"
         opened = DeltaTable(table)

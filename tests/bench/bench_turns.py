@@ -129,7 +129,7 @@ def hang_up(server: Served, connections: int) -> None:
 
 def hang_ups(folder: Path) -> None:
     """Print what the next request takes after callers hung up, in quiet and under a load of small requests."""
-    fill(folder / "lake")
+    fill(folder / "lake", days=2)
     with served(folder) as server:
         idle = median([server.took(LIGHT_OF_DEMO, key=1) for _ in range(25)][5:])
         before = server.workers()

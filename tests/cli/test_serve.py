@@ -50,7 +50,7 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    fill(tmp_path / "lake")
+    fill(tmp_path / "lake", days=2)
     KeyFile(tmp_path / "keys.json").new("basic")
     _, secret = KeyFile(tmp_path / "keys.json").new("enterprise")
     program = Path(sys.executable).with_name("tidytape")

@@ -34,7 +34,7 @@ DAY: dict[str, Any] = {
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("client") / "lake"
-    fill(path)
+    fill(path, days=2)
     return path
 
 
@@ -217,7 +217,7 @@ def test_an_unknown_backend_is_refused() -> None:
 def test_the_demo_lake_is_removed_with_its_client() -> None:
     client = tidytape.Client.demo()
     folder = Path(client._of_process[0]._transport._held.folder)  # type: ignore[attr-defined]
-    assert client.exchanges(type="TRADE", coin="BTC") == ["DEMO_PERP", "DEMO_SPOT"]
+    assert client.exchanges(type="BLOCK_BOOK_SNAPSHOT_AGG", coin="BTC") == ["DEMO_PERP", "DEMO_SPOT"]
     assert folder.is_dir()
     client.close()
     assert not folder.exists()

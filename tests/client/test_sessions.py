@@ -33,7 +33,7 @@ STARTS = {
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sessions") / "lake"
-    fill(path)
+    fill(path, days=2)
     return path
 
 

@@ -97,7 +97,7 @@ def test_a_stream_that_is_forgotten_closes_its_socket() -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    fill(tmp_path / "lake")
+    fill(tmp_path / "lake", days=2)
     return tmp_path / "lake"
 
 

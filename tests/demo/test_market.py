@@ -1,28 +1,207 @@
+"""The hidden market and its trades: what they look like, and that a longer market begins with a shorter one."""
+
 from __future__ import annotations
 
-import time
+from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import islice, pairwise
 
 import numpy as np
 import polars as pl
 import pytest
 
-from simulated.fingerprint import fingerprint
-from tidytape.demo.exact import Bits, exp
-from tidytape.demo.market import START_NS, markets, trades
+from tidytape.demo.hidden import TAIL, Hidden, hidden_days
+from tidytape.demo.hours import MINUTES, SECONDS, activity, silent
+from tidytape.demo.lake import tables
+from tidytape.demo.market import COINS, MARKETS, OUTAGES, START_NS, Market, markets
+from tidytape.demo.noise import Reverting, generator
+from tidytape.demo.quotes import Quotes
 from tidytape.errors import QueryError
+from tidytape.times import DAY, MINUTE
 
-MINUTE_NS = 60_000_000_000
-VENUES = ("DEMO_SPOT", "DEMO_PERP")
+DAYS = 2
+NAMES = [market.name for market in MARKETS]
 
 
 @pytest.fixture(scope="module")
-def tape():
-    return trades()
+def tape() -> pl.DataFrame:
+    """Two days of trades of every market."""
+    return pl.concat(rows for _, table, rows in tables(days=DAYS) if table == "trades")
 
 
-def test_layout_is_that_of_the_lakes_trades(tape):
-    assert dict(tape.schema) == {
+@pytest.fixture(scope="module", params=[7, 1, 2])
+def days(request: pytest.FixtureRequest) -> list[Hidden]:
+    """Four hidden days of a seed."""
+    return list(islice(hidden_days(request.param), 4))
+
+
+def of(tape: pl.DataFrame, market: Market) -> pl.DataFrame:
+    return tape.filter(exchange=market.exchange, raw_symbol=market.raw_symbol)
+
+
+def returns(days: list[Hidden], coin: str, seconds: int = 60) -> np.ndarray:
+    """Logarithmic returns of the hidden price."""
+    price = np.concatenate([day.price[coin][TAIL:-1] for day in days])
+    return np.diff(np.log(price[::seconds]))
+
+
+def autocorrelation(values: np.ndarray, lag: int) -> float:
+    return float(np.corrcoef(values[lag:], values[:-lag])[0, 1])
+
+
+def kurtosis(values: np.ndarray) -> float:
+    return float(((values - values.mean()) ** 4).mean() / values.var() ** 2)
+
+
+# --- what a price looks like -----------------------------------------------------------------------------------------
+
+
+def test_one_day_begins_where_another_ends(days: list[Hidden]) -> None:
+    for before, day in pairwise(days):
+        for coin in COINS:
+            np.testing.assert_array_equal(before.price[coin][-TAIL - 1 :], day.price[coin][: TAIL + 1])
+            assert before.nerves[coin][-1] == pytest.approx(day.nerves[coin][0], abs=1.3)  # or a shock comes
+            assert before.trend[coin][-1] == pytest.approx(day.trend[coin][0])
+
+
+def test_prices_begin_where_the_table_says(days: list[Hidden]) -> None:
+    for name, coin in COINS.items():
+        assert days[0].price[name][TAIL] == pytest.approx(coin.price, rel=1e-12)
+
+
+def test_returns_have_fat_tails(days: list[Hidden]) -> None:
+    assert all(kurtosis(returns(days, coin)) > 5 for coin in ("BTC", "ETH", "SOL"))
+
+
+def test_volatility_comes_in_clusters_and_returns_do_not(days: list[Hidden]) -> None:
+    for coin in ("BTC", "ETH", "SOL"):
+        moves = returns(days, coin)
+        assert autocorrelation(np.abs(moves), 1) > 0.12
+        assert autocorrelation(np.abs(moves), 30) > 0.03
+        assert abs(autocorrelation(moves, 1)) < 0.15
+
+
+def test_coins_move_together_and_stocks_metals_and_currencies_less(days: list[Hidden]) -> None:
+    moves = {coin: returns(days, coin, 300) for coin in COINS}
+    for one, other in (("BTC", "ETH"), ("BTC", "SOL"), ("ETH", "SOL")):
+        assert 0.6 < np.corrcoef(moves[one], moves[other])[0, 1] < 0.93
+    assert all(abs(np.corrcoef(moves["BTC"], moves[coin])[0, 1]) < 0.55 for coin in ("ACME", "XAU", "EUR"))
+
+
+def test_volatility_is_that_of_such_things(days: list[Hidden]) -> None:
+    annual = {coin: returns(days, coin).std() * np.sqrt(365.25 * MINUTES) for coin in COINS}
+    assert 0.35 < annual["BTC"] < 0.85
+    assert annual["BTC"] < annual["ETH"] < annual["SOL"] < 1.5
+    assert 0.15 < annual["ACME"] < 0.7
+    assert 0.03 < annual["EUR"] < annual["XAU"] < 0.25
+
+
+def test_the_default_market_moves_as_bitcoin_does() -> None:
+    moves = returns(list(islice(hidden_days(7), 3)), "BTC")
+    assert 0.45 < moves.std() * np.sqrt(365.25 * MINUTES) < 0.70
+
+
+def test_premiums_of_perpetuals_return(days: list[Hidden]) -> None:
+    for market in MARKETS:
+        quotes = Quotes(market, days[0].seed)
+        premiums = np.concatenate([quotes.day(day).premiums for day in days])
+        assert abs(premiums).max() < 0.01
+        if market.swing:
+            assert -0.0004 < premiums.mean() < 0.0012
+            half = premiums.size // 2
+            assert abs(premiums[:half].mean() - premiums[half:].mean()) < 0.0015
+
+
+# --- a process that returns ------------------------------------------------------------------------------------------
+
+
+def test_a_returning_process_is_that_of_its_formula() -> None:
+    process = Reverting(3, "x", [50.0], [2.0])
+    values = np.concatenate([process.day(day, MINUTES)[:-1, 0] for day in range(40)])
+    assert values.mean() == pytest.approx(0, abs=0.4)
+    assert values.std() == pytest.approx(2, rel=0.1)
+    assert autocorrelation(values, 50) == pytest.approx(np.exp(-1), abs=0.08)
+
+
+def test_purposes_and_days_do_not_move_each_other() -> None:
+    first = generator(1, 0, "a").normal(size=1_000)
+    for other in (generator(2, 0, "a"), generator(1, 1, "a"), generator(1, 0, "b")):
+        assert abs(np.corrcoef(first, other.normal(size=1_000))[0, 1]) < 0.15
+    np.testing.assert_array_equal(first, generator(1, 0, "a").normal(size=1_000))
+
+
+# --- hours and outages ----------------------------------------------------------------------------------------------
+
+
+def open_hours(hours: str, date: str) -> list[tuple[str, str]]:
+    """First and last open minute of every stretch of a day."""
+    day = (datetime.fromisoformat(date).replace(tzinfo=UTC) - datetime(2024, 8, 7, tzinfo=UTC)).days
+    is_open = activity(hours, day).reshape(MINUTES, 60).all(axis=1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_open, [0]])))
+    return [(f"{a // 60:02}:{a % 60:02}", f"{b // 60:02}:{b % 60:02}") for a, b in edges.reshape(-1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("hours", "date", "expected"),
+    [
+        ("always", "2024-08-10", [("00:00", "24:00")]),
+        ("stocks", "2024-08-07", [("13:30", "20:00")]),
+        ("stocks", "2024-08-10", []),  # a Saturday
+        ("stocks", "2024-11-04", [("14:30", "21:00")]),  # New York is on winter time
+        ("fx", "2024-08-08", [("00:00", "24:00")]),
+        ("fx", "2024-08-09", [("00:00", "21:00")]),  # a Friday
+        ("fx", "2024-08-10", []),
+        ("fx", "2024-08-11", [("21:00", "24:00")]),
+        ("metals", "2024-08-08", [("00:00", "21:00"), ("22:00", "24:00")]),
+        ("metals", "2024-08-09", [("00:00", "21:00")]),
+        ("metals", "2024-08-11", [("22:00", "24:00")]),
+    ],
+)
+def test_hours(hours: str, date: str, expected: list[tuple[str, str]]) -> None:
+    assert open_hours(hours, date) == expected
+
+
+def test_coins_are_quiet_at_night_and_at_weekends() -> None:
+    weekday, saturday = activity("always", 0), activity("always", 3)
+    assert 2 * weekday[6 * 3600] < weekday[16 * 3600]
+    assert saturday.sum() < 0.7 * weekday.sum()
+
+
+def test_nothing_trades_where_a_market_is_closed_or_silent(tape: pl.DataFrame) -> None:
+    for market in MARKETS:
+        times = of(tape, market)["timestamp"].to_numpy() - START_NS
+        for day in range(DAYS):
+            minute = (times[(times // DAY) == day] - day * DAY) // MINUTE
+            seen = np.bincount(minute, minlength=MINUTES) > 0
+            is_open = activity(COINS[market.coin].hours, day).reshape(MINUTES, 60).any(axis=1)
+            assert not seen[silent(market.exchange, day, 7) | ~is_open].any()
+
+
+def test_outages_leave_gaps_in_all_that_an_exchange_reports() -> None:
+    for outage in OUTAGES:
+        first = START_NS + outage.day * DAY + outage.minute * MINUTE
+        for day, table, rows in tables(days=outage.day + 1):
+            if day != outage.day or "exchange" not in rows.columns:
+                continue
+            times = rows.filter(exchange=outage.exchange)["timestamp"]
+            assert not times.is_between(first, first + outage.minutes * MINUTE, closed="left").any()
+            if table in {"trades", "funding", "open_interest"} and times.len():
+                around = times.is_between(first - 3 * MINUTE, first + (outage.minutes + 3) * MINUTE)
+                assert around.any()
+
+
+def test_later_outages_are_rare_and_short() -> None:
+    silences = [silent("DEMO_SPOT", day, 7) for day in range(2, 202)]
+    lengths = [int(silence.sum()) for silence in silences if silence.any()]
+    assert 2 <= len(lengths) <= 40
+    assert all(2 <= length <= 60 for length in lengths)
+
+
+# --- trades ---------------------------------------------------------------------------------------------------------
+
+
+def test_layout_is_that_of_the_lakes_trades(tape: pl.DataFrame) -> None:
+    assert dict(tape.drop("received").schema) == {
         "exchange": pl.String,
         "raw_symbol": pl.String,
         "id": pl.String,
@@ -32,191 +211,126 @@ def test_layout_is_that_of_the_lakes_trades(tape):
         "price": pl.Float64,
         "amount": pl.Float64,
         "quote_amount": pl.Float64,
-        "received": pl.Int64,
     }
-    assert sum(tape.null_count().row(0)) == 0
+    assert sum(tape.drop("received").null_count().row(0)) == 0
 
 
-def test_same_arguments_give_the_same_market(tape):
-    assert tape.equals(trades())
-
-
-def test_every_machine_gives_the_same_market(tape):
-    # Written down once; integers and exactly rounded floats have no excuse to differ.
-    assert fingerprint(tape) == "c359b82c9c0bc36e87462194b1c6abc60ee8a7abd28ba5cef5132220fe4cfed4"
-    assert (
-        fingerprint(trades(seed=1, minutes=90, venues=["DEMO_SPOT"]))
-        == "e1495b4a99f3942e04509a2ccbbc1bc79b481bcef5ecdf8e5df779c10d84368a"
-    )
-
-
-def test_another_seed_gives_another_market():
-    assert not trades(minutes=10).equals(trades(seed=8, minutes=10))
-
-
-@pytest.mark.parametrize("venue", VENUES)
-def test_a_venue_does_not_depend_on_the_others(venue):
-    alone = trades(minutes=30, venues=[venue])
-    assert alone.equals(trades(minutes=30).filter(exchange=venue))
-
-
-def test_there_are_about_two_hundred_thousand(tape):
-    assert 180_000 < len(tape) < 220_000
-    assert set(tape["exchange"]) == set(VENUES)
-
-
-def test_two_days_take_less_than_a_second():
-    fastest = min(_seconds() for _ in range(3))
-    assert fastest < 1
-
-
-def _seconds():
-    began = time.perf_counter()
-    trades()
-    return time.perf_counter() - began
-
-
-def test_rows_are_in_order_and_inside_the_market(tape):
-    assert tape.equals(tape.sort("timestamp", "exchange", "sequence"))
-    assert tape["timestamp"].min() >= START_NS
-    assert tape["timestamp"].max() < START_NS + 2 * 24 * 60 * MINUTE_NS
-    assert (tape["timestamp"] % 1_000_000 == 0).all()
-    assert (tape["received"] > tape["timestamp"]).all()
-
-
-@pytest.mark.parametrize("venue", VENUES)
-def test_sequence_and_ids_count_up(tape, venue):
-    rows = tape.filter(exchange=venue)
+@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+def test_trades_are_in_order_with_ids_that_count_up(tape: pl.DataFrame, market: Market) -> None:
+    rows = of(tape, market)
+    assert rows.equals(rows.sort("timestamp", "sequence"))
+    assert (rows["timestamp"] % 1_000_000 == 0).all()
+    assert rows["timestamp"].is_between(START_NS, START_NS + DAYS * DAY, closed="left").all()
     assert rows["sequence"].to_list() == list(range(1, len(rows) + 1))
-    ids = rows["id"].cast(pl.Int64)
-    assert (ids.diff().drop_nulls() == 1).all()
-    assert (rows["received"].diff().drop_nulls() >= 0).all()
+    assert (rows["id"].cast(pl.Int64).diff().drop_nulls() == 1).all()
+    assert rows["id"].str.len_chars().n_unique() == 1  # so that they sort as text, too
+    assert (rows["received"] > rows["timestamp"]).all()
 
 
-@pytest.mark.parametrize("market", markets().to_dicts(), ids=VENUES)
-def test_prices_are_exactly_on_the_tick_grid(tape, market):
-    prices = tape.filter(exchange=market["exchange"])["price"].unique()
-    tick = Decimal(str(market["tick_size"]))
-    assert all(Decimal(repr(price)) % tick == 0 for price in prices)
-    assert Decimal(str(market["block_size"])) % tick == 0
+@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+def test_prices_and_amounts_are_decimals_on_their_grids(tape: pl.DataFrame, market: Market) -> None:
+    rows = of(tape, market)
+    tick = Decimal(market.tick).scaleb(-market.decimals)
+    assert all(Decimal(repr(price)) % tick == 0 for price in rows["price"].unique())
+    assert Decimal(repr(market.block_size)) % tick == 0
+    assert (rows["amount"] > 0).all()
+    for row in rows.sample(500, seed=1).iter_rows(named=True):
+        if market.contract:
+            assert row["quote_amount"] % market.contract == 0
+            assert row["amount"] == row["quote_amount"] / row["price"]
+        else:
+            exact = Decimal(repr(row["price"])) * Decimal(repr(row["amount"]))
+            assert row["quote_amount"] == float(exact)
 
 
-def test_amounts_are_positive_decimals_and_multiply_exactly(tape):
-    assert (tape["amount"] > 0).all()
-    for row in tape.sample(2000, seed=1).iter_rows(named=True):
-        exact = Decimal(repr(row["price"])) * Decimal(repr(row["amount"]))
-        assert row["quote_amount"] == float(exact)
+@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+def test_a_busy_market_is_never_silent_for_long(tape: pl.DataFrame, market: Market) -> None:
+    if COINS[market.coin].hours == "always":
+        assert of(tape, market)["timestamp"].diff().max() <= 26 * MINUTE  # type: ignore[operator]
+        minutes = of(tape, market)["timestamp"].unique() // MINUTE
+        assert minutes.n_unique() > 0.98 * DAYS * MINUTES
 
 
-def test_both_sides_trade_about_as_much(tape):
-    sides = tape.group_by("exchange", "side").agg(pl.len())
-    assert sides.height == 4
-    shares = sides.with_columns(share=pl.col("len") / pl.col("len").sum().over("exchange"))["share"]
-    assert shares.is_between(0.4, 0.6).all()
+@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+def test_both_sides_trade_about_as_much_and_sizes_have_a_long_tail(
+    tape: pl.DataFrame, market: Market
+) -> None:
+    rows = of(tape, market)
+    assert 0.4 < (rows["side"] == "BUY").mean() < 0.6
+    assert rows["amount"].mean() > 1.5 * rows["amount"].median()  # type: ignore[operator]
 
 
-def test_sizes_have_a_long_tail(tape):
-    assert (tape["amount"].mean() or 0) > 1.5 * (tape["amount"].median() or 0)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_price_stays_realistic(seed):
-    tape = trades(seed=seed)
-    low, high = tape["price"].min(), tape["price"].max()
-    assert 48_000 < low < high < 72_000
-    assert high / low > 1.01
-
-
-def minutes_of(tape, venue="DEMO_SPOT"):
+def by_minute(tape: pl.DataFrame, market: Market) -> pl.DataFrame:
     return (
-        tape.filter(exchange=venue)
-        .group_by(minute=pl.col("timestamp") // MINUTE_NS, maintain_order=True)
+        of(tape, market)
+        .group_by(minute=pl.col("timestamp") // MINUTE, maintain_order=True)
         .agg(
             trades=pl.len(),
+            price=pl.col("price").last(),
             move=(pl.col("price").last() / pl.col("price").first()).log(),
             lean=pl.when(side="BUY").then(1.0).otherwise(-1.0).mean(),
         )
     )
 
 
-def test_aggressors_follow_the_price(tape):
-    assert minutes_of(tape).select(pl.corr("move", "lean")).item() > 0.25
+COIN_MARKETS = [market for market in MARKETS if COINS[market.coin].hours == "always"]
 
 
-def test_volatility_comes_in_clusters_and_brings_trades(tape):
+@pytest.mark.parametrize("market", COIN_MARKETS, ids=lambda market: market.name)
+def test_aggressors_follow_the_price_and_each_other(tape: pl.DataFrame, market: Market) -> None:
+    minutes = by_minute(tape, market)
+    assert minutes.select(pl.corr("move", "lean")).item() > 0.25
+    signs = of(tape, market).select(pl.when(side="BUY").then(1.0).otherwise(-1.0)).to_series().to_numpy()
+    assert autocorrelation(signs, 1) > 0.3
+    assert autocorrelation(signs, 5) > 0.02
+
+
+@pytest.mark.parametrize("market", COIN_MARKETS, ids=lambda market: market.name)
+def test_trades_come_in_bursts_and_with_volatility(tape: pl.DataFrame, market: Market) -> None:
+    minutes = by_minute(tape, market)
     size = pl.col("move").abs()
-    found = minutes_of(tape).select(
-        again=pl.corr(size, size.shift(1)), busy=pl.corr(size, "trades"), tails=pl.col("move").kurtosis()
-    )
-    again, busy, tails = found.row(0)
-    assert again > 0.15
-    assert busy > 0.3
-    assert tails > 1
+    busy, again = minutes.select(pl.corr(size, "trades"), pl.corr("trades", pl.col("trades").shift(1))).row(0)
+    assert minutes["trades"].var() > 2 * minutes["trades"].mean()  # type: ignore[operator]  # a steady stream: equal
+    assert busy > 0.15
+    assert again > 0.1
 
 
-def test_trades_come_in_bursts(tape):
-    counts = minutes_of(tape)["trades"]
-    assert counts.var() > 3 * counts.mean()  # of a steady stream both are equal
+def test_markets_of_a_coin_share_a_price_up_to_a_small_premium(tape: pl.DataFrame) -> None:
+    spot = by_minute(tape, MARKETS[0]).select("minute", spot="price")
+    for market in MARKETS[1:]:
+        if market.coin == "BTC":
+            both = by_minute(tape, market).join(spot, on="minute")
+            premium = both["price"] / both["spot"] - 1
+            assert -0.0005 < premium.median() < 0.0015  # type: ignore[operator]
+            assert premium.abs().quantile(0.99) < 0.004  # type: ignore[operator]
 
 
-def test_venues_share_a_price_up_to_a_small_basis(tape):
-    last = (
-        tape.group_by("exchange", minute=pl.col("timestamp") // MINUTE_NS)
-        .agg(pl.col("price").last())
-        .pivot(on="exchange", index="minute", values="price")
-        .drop_nulls()
-    )
-    basis = last["DEMO_PERP"] / last["DEMO_SPOT"] - 1
-    assert 0.0001 < basis.mean() < 0.001
-    assert basis.abs().quantile(0.99) < 0.004
+# --- markets as a frame, and arguments -------------------------------------------------------------------------------
 
 
-def test_markets_are_named_apart_and_normalized_alike():
+def test_markets_are_named_apart() -> None:
     frame = markets()
-    assert frame.columns == [
-        "exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin", "category", "tick_size", "block_size",
-    ]  # fmt: skip
-    assert frame["raw_symbol"].to_list() == ["BTCUSDT", "BTC-PERP"]
-    assert frame["category"].to_list() == ["SPOT", "PERPETUAL"]
-    assert set(frame["normalized_symbol"]) == {"BTC-USDT"}
+    assert frame.height == len(MARKETS) == frame.select("exchange", "raw_symbol").n_unique()
+    assert set(frame["category"]) == {"SPOT", "PERPETUAL"}
+    assert frame.filter(raw_symbol="BTCUSD")["contract_size"].to_list() == [100.0]
+    assert frame.filter(exchange="DEMO_PERP", coin="BTC")["normalized_symbol"].to_list() == ["BTC-USDT"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parameter"),
-    [
-        ({"seed": -1}, "seed"),
-        ({"seed": True}, "seed"),
-        ({"start_ns": 1.5}, "start_ns"),
-        ({"minutes": 0}, "minutes"),
-        ({"venues": ["DEMO_SPAT"]}, "venues"),
-        ({"venues": []}, "venues"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments, parameter):
+@pytest.mark.parametrize("parameter", ["days", "seed"])
+@pytest.mark.parametrize("value", [-1, True, 1.5])
+def test_wrong_arguments_are_refused(parameter: str, value: object) -> None:
     with pytest.raises(QueryError) as caught:
-        trades(**arguments)
+        next(tables(**{parameter: value}))  # type: ignore[arg-type]
     assert caught.value.parameter == parameter
 
 
-def test_unknown_venue_has_a_hint():
-    with pytest.raises(QueryError, match="did you mean 'DEMO_SPOT'"):
-        trades(venues=["DEMO_SPAT"])
+def test_no_day_at_all_is_refused() -> None:
+    with pytest.raises(QueryError, match="at least 1"):
+        next(tables(days=0))
 
 
-@pytest.mark.parametrize("start_ns", [0, START_NS, START_NS + 12_345_678_901])
-def test_a_single_minute_anywhere(start_ns):
-    tape = trades(start_ns=start_ns, minutes=1)
-    assert len(tape) > 0
-    assert tape["timestamp"].is_between(start_ns, start_ns + MINUTE_NS, closed="left").all()
-
-
-def test_normal_draws_are_nearly_normal():
-    draws = Bits(1, 0).normal(200_000)
-    assert abs(draws.mean()) < 0.01
-    assert abs(draws.std() - 1) < 0.01
-    assert abs((np.abs(draws) < 1).mean() - 0.6827) < 0.01
-
-
-def test_powers_of_e_are_close():
-    x = np.linspace(-1, 1, 101)
-    np.testing.assert_allclose(exp(x), np.exp(x), rtol=6e-4)
+def test_a_day_has_its_seconds(days: list[Hidden]) -> None:
+    for coin in COINS:
+        assert days[0].price[coin].size == TAIL + SECONDS + 1
+        assert days[0].busy[coin].size == days[0].pull[coin].size == SECONDS
+        assert days[0].nerves[coin].size == MINUTES + 1

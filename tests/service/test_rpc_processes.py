@@ -60,7 +60,7 @@ print("done")
 
 @pytest.fixture
 def key(tmp_path: Path) -> str:
-    fill(tmp_path / "lake")
+    fill(tmp_path / "lake", days=2)
     return KeyFile(tmp_path / "keys.json").new("enterprise")[1]
 
 

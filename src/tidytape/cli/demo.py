@@ -88,7 +88,7 @@ def journey(out: str | Path, *, progress: bool = True) -> Journey:
         total=4, disable=not progress, bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {desc}"
     ) as bar:
         bar.set_description_str("simulate and store")
-        fill(lake)
+        fill(lake, days=2)
         bar.update()
 
         bar.set_description_str("serve and fetch")
@@ -110,9 +110,8 @@ def journey(out: str | Path, *, progress: bool = True) -> Journey:
 def _fetch(lake: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Fetch candles and a volume profile from a service over the lake, as any client would."""
     from tidytape.client import Client
-    from tidytape.demo import market
 
-    exchanges = market.markets()["exchange"].to_list()
+    exchanges = ["DEMO_PERP", "DEMO_SPOT"]
     with Client.local(lake) as client:
         candles = client.candles(exchange=exchanges, coin="BTC", interval="5m", start=_START, end=_END)
         profile = client.volume_profile(exchange=exchanges, coin="BTC", interval="1d", start=_START, end=_END)

@@ -334,7 +334,7 @@ class AsyncClient(
         ...         return recorded, await replayed.coins(exchange="DEMO_SPOT")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     asyncio.run(coins(folder))
-        (['BTC'], ['BTC'])
+        (['BTC', 'ETH', 'SOL'], ['BTC', 'ETH', 'SOL'])
         """
         replayer = Replayer(tape)
         arguments: dict[str, Any] = {**options, "cache": False, "offline": False}

@@ -109,8 +109,8 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         --------
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
-        ...     client.markets(category="perpetual").select("exchange", "raw_symbol").rows()
-        [('DEMO_PERP', 'BTC-PERP')]
+        ...     client.markets(coin="BTC", category="perpetual").select("exchange", "raw_symbol").rows()
+        [('DEMO_INVERSE', 'BTCUSD'), ('DEMO_LINEAR', 'BTCUSDT'), ('DEMO_PERP', 'BTC-PERP')]
         """
         return self._table("markets", MarketsQuery(**given(locals())))
 
@@ -265,7 +265,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
         ...     client.block_sizes(exchange="DEMO_SPOT").rows()
-        [('DEMO_SPOT', 'BTCUSDT', 2.0)]
+        [('DEMO_SPOT', 'BTCUSDT', 2.0), ('DEMO_SPOT', 'ETHUSDT', 0.1)]
         """
         return self._table("block-sizes", MetaQuery(**given(locals())))
 
@@ -457,7 +457,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
         ...     client.exchanges(type="TRADE_AGG", coin="BTC")
-        ['DEMO_PERP', 'DEMO_SPOT']
+        ['DEMO_INVERSE', 'DEMO_LINEAR', 'DEMO_PERP', 'DEMO_SPOT', 'DEMO_USD']
         """
         return self._names("exchanges", MetaQuery(**given(locals())))
 
@@ -567,7 +567,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
         ...     client.coins(type="TOKEN_SUPPLY_AGG")
-        ['BTC', 'ETH']
+        ['BTC', 'ETH', 'SOL', 'USDT']
         """
         return self._names("coins", MetaQuery(**given(locals())))
 
@@ -622,7 +622,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
         ...     client.symbols(type="TRADE_AGG", coin="BTC")
-        ['BTC-PERP', 'BTCUSDT']
+        ['BTC-PERP', 'BTC-USD', 'BTCUSD', 'BTCUSDT']
         """
         return self._names("symbols", _of_a_type(MetaQuery(**given(locals()))))
 

@@ -7,18 +7,16 @@ fetches from elsewhere does not load a server.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import hashlib
 import os
 import secrets
 import shutil
 import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +24,7 @@ import httpx
 
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
+from tidytape.client.demo_lake import copied
 from tidytape.client.local_stream import Blocking, is_stream, streamed
 from tidytape.client.settings import LOCAL
 from tidytape.client.steps import closed_error
@@ -40,34 +39,6 @@ __all__ = ["AppTransport", "AsyncAppTransport", "connection"]
 
 _UNPACKED = "identity"  # memory is no wire
 _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.ENTERPRISE)
-
-
-def _demo_lake() -> str:
-    """Return the path of a new lake of the demo: the data are simulated once in a process, and copied."""
-    folder = tempfile.mkdtemp(prefix="tidytape-demo-")
-    try:
-        shutil.copytree(_simulated(os.getpid()), folder, dirs_exist_ok=True)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return folder
-
-
-@cache
-def _simulated(process: int) -> str:
-    from tidytape.demo import fill
-    from tidytape.lake.rollup import rollup
-
-    folder = tempfile.mkdtemp(prefix="tidytape-demo-")
-    atexit.register(_remove, folder, process)
-    fill(folder)
-    rollup(Lake(folder), progress=False)
-    return folder
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # and not one that was forked from it
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class AppTransport(httpx.BaseTransport):
@@ -156,7 +127,7 @@ def connection(
 
     if fixed := options.keys() & {"base_url", "api_key", "transport"}:
         raise TypeError(f"a client in this process has its own {min(fixed)}")
-    path = _demo_lake() if lake is None else lake
+    path = copied(progress=options.get("progress")) if lake is None else lake
     held = Lake(path)
     key = secrets.token_urlsafe(32)
     keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])

@@ -1310,7 +1310,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
         ...     levels = client.liquidation_heatmap(
-        ...         coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09", block_size=500
+        ...         exchange="DEMO_PERP", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09",
+        ...         block_size=500,
         ...     )
         >>> levels["liquidations"].min() > 0
         True

@@ -259,22 +259,35 @@ class Client(
 
     @staticmethod
     def demo(*, backend: Backend = "polars", **options: Unpack[Options]) -> Client[Any]:
-        """Return a client of the service over a small simulated market, made on the spot and the same everywhere.
+        """Return a client of the service over a small market, which is simulated: none of its exchanges exists.
 
-        It has two days, from 2024-08-07 to 2024-08-09 00:00 UTC, of one coin, BTC:
+        It holds two days, from 2024-08-07 to 2024-08-09 00:00 UTC: the first two of the market that ``tidytape demo``
+        and `tidytape.demo.fill` make, so the numbers are the same.
 
-        ================ ====================== ========================================================
-        exchange         ``raw_symbol``         data
-        ================ ====================== ========================================================
-        ``DEMO_SPOT``    ``BTCUSDT``            candles, trades, market profiles, order book
-        ``DEMO_PERP``    ``BTC-PERP``           these, open interest, funding, liquidations
-        ``DEMO_CME``     ``BTCQ4``              open interest of regulated futures
-        ``DEMO_OPTIONS`` ``BTC_ATM``            implied volatility, and of the coin option open interest
-        ``DEMO_OPTIONS`` ``BTC_25``, ``BTC_10`` skew
-        ``DEMO_EVENTS``  ``1001``, ``1002``     candles and trades of a prediction market
-        ================ ====================== ========================================================
+        ================ =================================================== =======================================
+        exchange         ``raw_symbol``                                      data
+        ================ =================================================== =======================================
+        ``DEMO_SPOT``    ``BTCUSDT``, ``ETHUSDT``, ``SOLUSDT``               candles, trades, profiles; books but of SOL
+        ``DEMO_USD``     ``BTC-USD``, ``ETH-USD``                            candles, trades, profiles
+        ``DEMO_PERP``    ``BTC-PERP``, ``ETH-PERP``, ``SOL-PERP``            these, open interest, funding of 8 hours,
+                                                                             liquidations; books but of SOL
+        ``DEMO_LINEAR``  ``BTCUSDT``, ``ETHUSDT``                            the same, funding of 4 hours; no books
+        ``DEMO_INVERSE`` ``BTCUSD``, contracts of 100 USD                    the same, funding of 1 hour; no books
+        ``DEMO_OPTIONS`` ``BTC_ATM``, ``ETH_ATM``                            implied volatility, and of the coins option
+                                                                             open interest
+        ``DEMO_OPTIONS`` ``BTC_25``, ``BTC_10``, ``ETH_25``, ``ETH_10``      skew
+        ``DEMO_CME``     ``BTCQ4``                                           open interest of regulated futures
+        ``DEMO_EVENTS``  ``1001``, ``1002``                                  candles, trades of a prediction market
+        ``DEMO_STOCKS``  ``ACME``                                            candles, trades, profiles of sessions
+        ``DEMO_METALS``  ``XAUUSD``                                          candles, trades, profiles
+        ``DEMO_FX``      ``EURUSD``                                          candles, trades, profiles
+        ================ =================================================== =======================================
 
-        Token supply is that of ``token_name="Bitcoin"``. ``client.markets()`` lists the instruments.
+        Token supply is that of Bitcoin, Ethereum, Solana and Tether. ``DEMO_USD`` is silent for three minutes of the
+        first day, ``DEMO_LINEAR`` for 25 minutes of the second. ``client.markets()`` lists the markets.
+
+        The first call on a machine simulates the market, which takes some seconds, and keeps the lake in the folder of
+        the client's cache; each client has a copy of its own.
 
         Parameters
         ----------

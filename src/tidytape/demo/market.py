@@ -1,274 +1,311 @@
-"""A fictitious market: trades of two venues that do not exist, and that never happened.
+"""The markets of the demo as data: coins, exchanges that do not exist, their hours and their outages.
 
-Both venues trade one coin around one hidden price, a random walk whose volatility comes in clusters. Trades arrive in
-bursts, more of them when the market moves and at the busy hours of the day, and aggressors follow the price. It looks
-like a market and says nothing about one: no number in here was recorded anywhere.
-
-The same seed gives the same bits on every machine, see `tidytape.demo.exact`.
+No number in here was recorded anywhere; the market of the demo is simulated and says nothing about a real one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
-
-from tidytape.demo.exact import Bits, Floats, Integers, between, exp
-from tidytape.errors import QueryError, did_you_mean
-from tidytape.times import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["START_NS", "markets", "trades"]
+__all__ = [
+    "COINS",
+    "EVENTS",
+    "FUTURES",
+    "MARKETS",
+    "OPTIONS",
+    "OUTAGES",
+    "START_NS",
+    "Coin",
+    "Funding",
+    "Market",
+    "Outage",
+    "markets",
+]
 
 START_NS = 1_722_988_800_000_000_000
-"""Where the demo's two days begin: 2024-08-07T00:00Z. [ns since 1970, UTC]"""
+"""Where the demo begins: 2024-08-07T00:00Z, a Wednesday. [ns since 1970, UTC]"""
 
-_MINUTE_MS = 60_000
-
-_PRICE = 60_000.0  # at the start [quote per coin]
-_DAILY_VOLATILITY = 0.022  # of the log price, at its usual level
-_CLUSTERS = (
-    (240, 0.35),
-    (45, 0.30),
-    (7, 0.25),
-)  # [min] between two drawn levels of log volatility, and their spread
-
-# Activity at 0, 2, 4, ... 24 h UTC, relative to the usual: quiet nights, a busy overlap of Europe and America.
-_DAY = np.array([0.9, 0.8, 0.65, 0.6, 0.8, 1.0, 1.2, 1.7, 1.75, 1.3, 1.0, 0.95, 0.9])
+OPTIONS, EVENTS, FUTURES = "DEMO_OPTIONS", "DEMO_EVENTS", "DEMO_CME"
+"""The exchanges of options, of a prediction market and of regulated futures."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Venue:
+class Coin:
+    """What is traded, and how its hidden price moves.
+
+    Attributes
+    ----------
+    coin, name : str
+        Ticker and full name.
+    price : float
+        Where it begins. [USD]
+    volatility : float
+        Usual volatility between jumps, annualised. [1]
+    common : float
+        Correlation of its moves with the factor that moves all coins. [1]
+    jump : float
+        How far it moves when all coins jump, relative to BTC. [1]
+    hours : str
+        When it trades, see `tidytape.demo.hours`.
+    """
+
+    coin: str
+    name: str
+    price: float
+    volatility: float
+    common: float
+    jump: float
+    hours: str = "always"
+
+
+COINS = {
+    coin.coin: coin
+    for coin in (
+        Coin("BTC", "Bitcoin", 60_000.0, 0.40, 0.94, 1.0),
+        Coin("ETH", "Ethereum", 2_450.0, 0.51, 0.86, 1.15),
+        Coin("SOL", "Solana", 145.0, 0.68, 0.78, 1.35),
+        Coin("ACME", "Acme Corporation", 182.0, 0.22, 0.35, 0.15, "stocks"),
+        Coin("XAU", "Gold", 2_390.0, 0.13, 0.10, 0.0, "metals"),
+        Coin("EUR", "Euro", 1.0925, 0.065, 0.15, 0.0, "fx"),
+    )
+}
+"""What is traded, by ticker; the first one moves the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Funding:
+    """How a perpetual settles.
+
+    Attributes
+    ----------
+    hours : int
+        Between two settlements. [h]
+    clamp : float
+        How far the rate may leave the interest rate before the premium counts. [1 per 8 h]
+    interest : float
+        The interest rate. [1 per 8 h]
+    """
+
+    hours: int
+    clamp: float
+    interest: float = 0.0001
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """One market, and how busy it is.
+
+    Attributes
+    ----------
+    exchange, raw_symbol : str
+        Its name.
+    coin, quote_coin, category : str
+        What it trades.
+    tick, decimals : int
+        Price step, in 10 ** -decimals. [quote per coin]
+    lot, lot_decimals : int
+        Amount step, in 10 ** -lot_decimals. [coin, or contracts of an inverse market]
+    block_size : float
+        Height of a level of its profiles and books. [quote per coin]
+    orders : float
+        Market orders of a usual day, in clusters that follow the moves of the price.
+    steady : float
+        Seconds between the small orders of those who trade all the time. [s]
+    typical : float
+        Amount of a usual trade. [coin, or contracts of an inverse market]
+    half_spread : float
+        From the middle to the best price. [1]
+    lag : float
+        How late it follows the hidden price. [s]
+    premium : float
+        Usual distance from the hidden price. [1]
+    swing : float
+        How far the mood of all traders moves that distance; 0 for spot. [1]
+    open_interest : float
+        Open interest where it begins; 0 for spot. [coin]
+    book : float
+        Usual size of a level of its book; 0 where the demo has no book. [coin]
+    book_levels : int
+        Levels of each side.
+    funding : Funding, optional
+        Of a perpetual.
+    contract : float
+        Size of an inverse contract; 0 where amounts are coins. [quote]
+    """
+
     exchange: str
     raw_symbol: str
+    coin: str
+    quote_coin: str
     category: str
-    tick: int  # price step, in 10 ** -decimals
+    tick: int
     decimals: int
-    lot: int  # amount step, in 10 ** -lot_decimals
+    lot: int
     lot_decimals: int
-    typical_lots: float  # size of a usual trade [lots]
-    orders_per_minute: float
-    basis: float  # usual distance from the hidden price [1]
-    first_id: int
+    block_size: float
+    orders: float
+    steady: float
+    typical: float
+    half_spread: float
+    lag: float = 0.0
+    premium: float = 0.0
+    swing: float = 0.0
+    open_interest: float = 0.0
+    book: float = 0.0
+    book_levels: int = 0
+    funding: Funding | None = None
+    contract: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Exchange and symbol, as the name of a purpose."""
+        return f"{self.exchange} {self.raw_symbol}"
 
 
-_VENUES = (
-    _Venue("DEMO_SPOT", "BTCUSDT", "SPOT", 1, 1, 1, 5, 900.0, 11.0, 0.0, 3_700_000_001),
-    _Venue("DEMO_PERP", "BTC-PERP", "PERPETUAL", 5, 1, 1, 3, 24.0, 14.5, 0.0004, 810_000_001),
-)
-_BLOCK_SIZE = 10.0
+_8H, _4H, _1H = Funding(8, 0.0), Funding(4, 0.0002), Funding(1, 0.0001)
+
+MARKETS = (
+    Market(
+        "DEMO_SPOT", "BTCUSDT", "BTC", "USDT", "SPOT",
+        tick=1, decimals=1, lot=1, lot_decimals=5, block_size=10.0, orders=11_000, steady=10.0,
+        typical=0.01, half_spread=3e-06, lag=0.3, book=1.6, book_levels=60,
+    ),
+    Market(
+        "DEMO_SPOT", "ETHUSDT", "ETH", "USDT", "SPOT",
+        tick=1, decimals=2, lot=1, lot_decimals=4, block_size=0.5, orders=6_500, steady=12.0, typical=0.16,
+        half_spread=5e-06, lag=0.4, book=16.0, book_levels=60,
+    ),
+    Market(
+        "DEMO_SPOT", "SOLUSDT", "SOL", "USDT", "SPOT",
+        tick=1, decimals=2, lot=1, lot_decimals=3, block_size=0.05, orders=4_500, steady=15.0, typical=1.9,
+        half_spread=0.0001, lag=0.5,
+    ),
+    Market(
+        "DEMO_USD", "BTC-USD", "BTC", "USD", "SPOT",
+        tick=1, decimals=2, lot=1, lot_decimals=6, block_size=10.0, orders=6_000, steady=15.0,
+        typical=0.012, half_spread=8e-06, lag=0.7, premium=-8e-05,
+    ),
+    Market(
+        "DEMO_USD", "ETH-USD", "ETH", "USD", "SPOT",
+        tick=1, decimals=2, lot=1, lot_decimals=5, block_size=0.5, orders=3_500, steady=20.0, typical=0.2,
+        half_spread=1.2e-05, lag=0.8, premium=-8e-05,
+    ),
+    Market(
+        "DEMO_PERP", "BTC-PERP", "BTC", "USDT", "PERPETUAL",
+        tick=5, decimals=1, lot=1, lot_decimals=3, block_size=10.0, orders=13_000, steady=9.0,
+        typical=0.03, half_spread=5e-06, premium=0.00015, swing=1.0, open_interest=9_200.0, book=3.8,
+        book_levels=60, funding=_8H,
+    ),
+    Market(
+        "DEMO_PERP", "ETH-PERP", "ETH", "USDT", "PERPETUAL",
+        tick=1, decimals=2, lot=1, lot_decimals=2, block_size=0.5, orders=8_000, steady=12.0, typical=0.55,
+        half_spread=6e-06, premium=0.00012, swing=1.1, open_interest=118_000.0, book=38.0, book_levels=60,
+        funding=_8H,
+    ),
+    Market(
+        "DEMO_PERP", "SOL-PERP", "SOL", "USDT", "PERPETUAL",
+        tick=1, decimals=2, lot=1, lot_decimals=1, block_size=0.05, orders=6_000, steady=12.0, typical=6.0,
+        half_spread=8e-05, lag=0.1, premium=6e-05, swing=1.6, open_interest=1_150_000.0, funding=_8H,
+    ),
+    Market(
+        "DEMO_LINEAR", "BTCUSDT", "BTC", "USDT", "PERPETUAL",
+        tick=1, decimals=1, lot=1, lot_decimals=3, block_size=10.0, orders=10_000, steady=10.0,
+        typical=0.025, half_spread=4e-06, lag=0.1, premium=0.0002, swing=1.2, open_interest=7_400.0,
+        funding=_4H,
+    ),
+    Market(
+        "DEMO_LINEAR", "ETHUSDT", "ETH", "USDT", "PERPETUAL",
+        tick=1, decimals=2, lot=1, lot_decimals=2, block_size=0.5, orders=6_000, steady=14.0, typical=0.45,
+        half_spread=6e-06, lag=0.1, premium=0.00016, swing=1.3, open_interest=92_000.0, funding=_4H,
+    ),
+    Market(
+        "DEMO_INVERSE", "BTCUSD", "BTC", "USD", "PERPETUAL",
+        tick=5, decimals=1, lot=1, lot_decimals=0, block_size=10.0, orders=4_500, steady=18.0,
+        typical=14.0, half_spread=6e-06, lag=0.2, premium=0.0001, swing=0.9, open_interest=3_100.0,
+        funding=_1H, contract=100.0,
+    ),
+    Market(
+        "DEMO_STOCKS", "ACME", "ACME", "USD", "SPOT",
+        tick=1, decimals=2, lot=1, lot_decimals=0, block_size=0.1, orders=2_600, steady=6.0, typical=45.0,
+        half_spread=4e-05,
+    ),
+    Market(
+        "DEMO_METALS", "XAUUSD", "XAU", "USD", "SPOT",
+        tick=1, decimals=2, lot=1, lot_decimals=1, block_size=0.5, orders=2_400, steady=15.0, typical=2.2,
+        half_spread=6e-05,
+    ),
+    Market(
+        "DEMO_FX", "EURUSD", "EUR", "USD", "SPOT",
+        tick=1, decimals=5, lot=1_000, lot_decimals=0, block_size=0.0002, orders=3_200, steady=12.0,
+        typical=42_000.0, half_spread=3e-05,
+    ),
+)  # fmt: skip
+"""The markets with trades, but for the outcomes of the prediction market."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A silence of one exchange: it trades, and nothing of it is recorded.
+
+    Attributes
+    ----------
+    exchange : str
+        Which.
+    day, minute : int
+        Where it begins: days since the market began, minutes of that day.
+    minutes : int
+        How long. [min]
+    """
+
+    exchange: str
+    day: int
+    minute: int
+    minutes: int
+
+
+OUTAGES = (Outage("DEMO_USD", 0, 15 * 60 + 32, 3), Outage("DEMO_LINEAR", 1, 9 * 60 + 40, 25))
+"""The outages of the first days; later ones are drawn, see `tidytape.demo.hours.silent`."""
 
 
 def markets() -> pl.DataFrame:
-    """Return the markets of the demo: a spot pair and a perpetual, on two venues that do not exist.
+    """Return the markets of the demo that trade, but for the outcomes of its prediction market.
 
     Returns
     -------
     polars.DataFrame, one row per market, key (exchange, raw_symbol)
-        ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``quote_coin``, ``category`` : str, and
+        ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``quote_coin``, ``category``, ``coin_name``,
+        ``contract`` : str, and
 
         - ``tick_size`` : float64, step of its prices. [quote per coin]
-        - ``block_size`` : float64, height of a row of its profiles and books. [quote per coin]
+        - ``block_size`` : float64, height of a level of its profiles and books. [quote per coin]
+        - ``contract_size`` : float64, size of an inverse contract, else null. [quote]
 
     Examples
     --------
-    >>> markets().select("exchange", "raw_symbol", "normalized_symbol", "tick_size").rows()
-    [('DEMO_SPOT', 'BTCUSDT', 'BTC-USDT', 0.1), ('DEMO_PERP', 'BTC-PERP', 'BTC-USDT', 0.5)]
+    >>> markets().select("exchange", "raw_symbol", "normalized_symbol", "tick_size").rows()[5:7]
+    [('DEMO_PERP', 'BTC-PERP', 'BTC-USDT', 0.5), ('DEMO_PERP', 'ETH-PERP', 'ETH-USDT', 0.01)]
     """
     import polars as pl
 
     return pl.DataFrame(
         [
             {
-                "exchange": venue.exchange,
-                "raw_symbol": venue.raw_symbol,
-                "normalized_symbol": "BTC-USDT",
-                "coin": "BTC",
-                "quote_coin": "USDT",
-                "category": venue.category,
-                "tick_size": venue.tick / 10**venue.decimals,
-                "block_size": _BLOCK_SIZE,
+                "exchange": market.exchange,
+                "raw_symbol": market.raw_symbol,
+                "normalized_symbol": f"{market.coin}-{market.quote_coin}",
+                "coin": market.coin,
+                "quote_coin": market.quote_coin,
+                "category": market.category,
+                "tick_size": market.tick / 10**market.decimals,
+                "block_size": market.block_size,
+                "coin_name": COINS[market.coin].name,
+                "contract": "INVERSE" if market.contract else None,
+                "contract_size": market.contract or None,
             }
-            for venue in _VENUES
+            for market in MARKETS
         ]
     )
-
-
-def trades(
-    *,
-    seed: int = 7,
-    start_ns: int = START_NS,
-    minutes: int = 2 * 24 * 60,
-    venues: Sequence[str] = ("DEMO_SPOT", "DEMO_PERP"),
-) -> pl.DataFrame:
-    """Return fictitious trades, the same for the same arguments on every machine.
-
-    Parameters
-    ----------
-    seed : int, >= 0
-        Another seed, another market.
-    start_ns : int, >= 0
-        Start of the market, inclusive; at time 0 of every seed one coin costs about 60,000. [ns since 1970, UTC]
-    minutes : int, >= 1
-        How long it lasts; about 70 trades a minute on the two venues together. [min]
-    venues : sequence of str
-        Which of the venues of `markets`. Each one's trades are the same whether others are asked for or not.
-
-    Returns
-    -------
-    polars.DataFrame, one row per trade, key (exchange, raw_symbol, id), by (timestamp, exchange, sequence)
-        In the layout of a lake's trades.
-
-        - ``exchange``, ``raw_symbol`` : str.
-        - ``id`` : str, an integer that counts up on each venue.
-        - ``timestamp`` : int64, on whole milliseconds, before ``start_ns`` + ``minutes``. [ns since 1970, UTC]
-        - ``sequence`` : int64, order of the trades of a venue, from 1, also within one timestamp.
-        - ``side`` : str, BUY or SELL, the aggressor's.
-        - ``price`` : float64, the float closest to a multiple of the tick size. [quote per coin]
-        - ``amount`` : float64, above 0. [coin]
-        - ``quote_amount`` : float64, the float closest to price times amount. [quote]
-        - ``received`` : int64, when a recorder would have had it, after ``timestamp``. [ns since 1970, UTC]
-
-    Raises
-    ------
-    QueryError
-        If an argument is out of its range or a venue is not one of the demo's.
-
-    Examples
-    --------
-    >>> trades(minutes=60).select("exchange", "id", "side", "price", "amount").row(0)
-    ('DEMO_PERP', '810000001', 'SELL', 60014.5, 0.038)
-    """
-    import polars as pl
-
-    _at_least(0, "seed", seed)
-    _at_least(0, "start_ns", start_ns)
-    _at_least(1, "minutes", minutes)
-    known = {venue.exchange: venue for venue in _VENUES}
-    for name in venues or [""]:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise QueryError("venues", got=name or venues, expected=f"some of {', '.join(known)}", hint=hint)
-
-    hidden = _hidden(Bits(seed, 0), minutes, start_ns)
-    frames = [
-        _tape(venue, hidden, Bits(seed, stream), start_ns)
-        for stream, venue in enumerate(_VENUES, start=1)
-        if venue.exchange in venues
-    ]
-    return pl.concat(frames).sort("timestamp", "exchange", "sequence")
-
-
-# --- the hidden market ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Hidden:
-    """What both venues see: one value per second, and one more price at the end."""
-
-    price: Floats
-    pull: Floats  # how the price moves, in standard deviations at the usual volatility
-    cumulative: Integers  # arrivals due before the end of each second, in parts of 2 ** -16
-
-
-def _hidden(bits: Bits, minutes: int, start_ns: int) -> _Hidden:
-    seconds = minutes * 60
-    second = np.arange(seconds, dtype=np.float64)
-    hour = (second + float(start_ns // (SECOND) % 86_400)) / 3600.0
-    activity = between(_DAY, (hour - 24.0 * np.floor(hour / 24.0)) / 2.0)
-
-    log_volatility = np.zeros(seconds)
-    for length, spread in _CLUSTERS:
-        levels = bits.normal(minutes // length + 2) * spread
-        log_volatility = log_volatility + between(levels, second / (60.0 * length))
-    volatility = exp(log_volatility)
-
-    move = bits.normal(seconds) * volatility * np.sqrt(activity)
-    step = move * (_DAILY_VOLATILITY / np.sqrt(86_400.0))
-    price = _PRICE * exp(np.concatenate([np.zeros(1), np.cumsum(step)]))
-    # Trades follow volatility, and a second that moves draws more of them.
-    arrivals = activity * volatility * (0.5 + 0.5 * np.abs(move))
-    # Numpy adds rows up in another order on another processor, running sums it does not.
-    minute = np.diff(np.cumsum(move)[59::60], prepend=0.0) / np.sqrt(60.0)
-    return _Hidden(
-        price,
-        pull=0.5 * move + 1.5 * np.repeat(minute, 60),
-        cumulative=np.cumsum((arrivals * 65536.0).astype(np.int64) + 1),
-    )
-
-
-def _tape(venue: _Venue, hidden: _Hidden, bits: Bits, start_ns: int) -> pl.DataFrame:
-    """Return the trades of one venue: market orders that arrive, each filled in one trade or several."""
-    import polars as pl
-
-    seconds = hidden.pull.size
-    orders = max(1, round(venue.orders_per_minute * seconds / 60))
-    due = np.sort(bits.uniform(orders)) * hidden.cumulative[-1].astype(np.float64)
-    second = np.searchsorted(hidden.cumulative, due.astype(np.int64), side="right")
-    at_ms = second * 1000 + (bits.uniform(orders) * 1000.0).astype(np.int64)
-
-    # Aggressors follow the second and the minute they are in, more surely the further these move.
-    pull = hidden.pull[second]
-    buy = bits.uniform(orders) < 0.5 + 0.3 * pull / (1.0 + np.abs(pull))
-
-    # u ** -0.6 has a long tail: most orders fill at once, a few sweep the book.
-    luck = 1.0 - bits.uniform(orders)
-    fills = np.minimum(1.0 / np.sqrt(luck * np.sqrt(luck)), 40.0).astype(np.int64)
-    order = np.repeat(np.arange(orders), fills)
-    fill = np.arange(order.size) - np.repeat(np.cumsum(fills) - fills, fills)
-    # Every third fill or so comes a little later: the order refills, or others join in.
-    late = (fill > 0) & (bits.uniform(order.size) > 0.7)
-    pause = np.where(late, (bits.uniform(order.size) * 40.0).astype(np.int64), 0)
-    waited = np.cumsum(pause)
-    waited = waited - np.repeat(waited[fill == 0], fills)
-    at_ms = np.minimum(at_ms[order] + waited, seconds * 1000 - 1)
-
-    by_time = np.argsort(at_ms, kind="stable")
-    at_ms, order, fill, buy = at_ms[by_time], order[by_time], fill[by_time], buy[order[by_time]]
-
-    basis = bits.normal(seconds // 1800 + 2) * 0.00008 + venue.basis
-    middle = between(hidden.price, at_ms / 1000.0) * (1.0 + between(basis, at_ms / 1_800_000.0))
-    away = 1 + fill // 2 + (bits.uniform(order.size) * 3.0).astype(np.int64)
-    scale = 10**venue.decimals
-    ticks = np.rint(middle * scale / venue.tick).astype(np.int64) + np.where(buy, away, -away)
-    price = ticks * venue.tick
-    size = exp(bits.normal(order.size) * 1.3) * venue.typical_lots
-    lots = np.maximum(np.rint(size).astype(np.int64), 1) * venue.lot
-
-    timestamp = start_ns + at_ms * MILLISECOND
-    latency = MILLISECOND + (bits.uniform(order.size) * 12.0 * MILLISECOND).astype(np.int64)
-    number = np.arange(1, order.size + 1)
-    return pl.DataFrame(
-        {
-            "id": number + (venue.first_id - 1),
-            "timestamp": timestamp,
-            "sequence": number,
-            "side": buy,
-            # Integers over a power of ten: the float closest to the decimal.
-            "price": price / scale,
-            "amount": lots / 10**venue.lot_decimals,
-            "quote_amount": price * lots / (scale * 10**venue.lot_decimals),
-            # One connection delivers in order.
-            "received": np.maximum.accumulate(timestamp + latency),
-        }
-    ).select(
-        pl.lit(venue.exchange).alias("exchange"),
-        pl.lit(venue.raw_symbol).alias("raw_symbol"),
-        pl.col("id").cast(pl.String),
-        "timestamp",
-        "sequence",
-        pl.when("side").then(pl.lit("BUY")).otherwise(pl.lit("SELL")).alias("side"),
-        "price",
-        "amount",
-        "quote_amount",
-        "received",
-    )
-
-
-def _at_least(least: int, parameter: str, got: object) -> None:
-    if isinstance(got, bool) or not isinstance(got, int) or got < least:
-        raise QueryError(parameter, got=got, expected=f"a whole number, at least {least}")

@@ -1,4 +1,7 @@
-"""The demo's prediction market: whether its coin ends above a price, traded as two outcomes."""
+"""The demo's prediction market: whether a coin ends above a price, traded as two outcomes.
+
+Its price is the probability that a Black-Scholes model gives, with noise and rounded to cents.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidytape.demo.exact import Bits, Floats
-from tidytape.demo.market import START_NS
-from tidytape.demo.minutes import Minutes
-from tidytape.times import DAY, MINUTE
+from tidytape.demo.hidden import TAIL, Hidden
+from tidytape.demo.hours import SECONDS
+from tidytape.demo.market import EVENTS, START_NS
+from tidytape.demo.noise import Reverting, generator
+from tidytape.times import DAY, MILLISECOND, SECOND, YEAR
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["prediction_market", "trades"]
+__all__ = ["Outcomes", "prediction_market"]
 
-_EXCHANGE = "DEMO_EVENTS"
 _SYMBOLS = ("1001", "1002")
-_EVERY = 10  # minutes between two trades of an outcome
-_PRICE = 60_000.0
+_COIN, _STRIKE = "BTC", 60_000.0
+_RESOLVES = START_NS + 25 * DAY  # 2024-09-01T00:00Z
+_VOLATILITY = 0.55
+_ORDERS = 600.0  # of a usual day
+_FIRST_ID = 100_000_001
 
 
 def prediction_market() -> pl.DataFrame:
@@ -35,66 +41,90 @@ def prediction_market() -> pl.DataFrame:
     return pl.DataFrame(
         [
             {
-                "exchange": _EXCHANGE,
+                "exchange": EVENTS,
                 "condition_id": "0xdemo",
                 "reported": START_NS,
                 "raw_symbols": list(_SYMBOLS),
-                "event_slug": "bitcoin-on-9-august",
+                "event_slug": "bitcoin-at-the-end-of-august",
                 "slug": "above-60000",
-                "question": "Will one bitcoin be above 60,000 on 9 August 2024?",
+                "question": "Will one bitcoin be above 60,000 at the end of August 2024?",
                 "outcomes": ["Yes", "No"],
                 "order_price_min_tick_size": 0.01,
                 "closed": False,
                 "available_since": START_NS,
-                "available_to": START_NS + 2 * DAY,
+                "available_to": _RESOLVES,
             }
         ]
     )
 
 
-def trades(minutes: Minutes, bits: Bits) -> pl.DataFrame:
-    """Return trades of both outcomes; the price of one outcome is what is missing to one of the other.
+class Outcomes:
+    """The trades of both outcomes, day by day.
 
     Parameters
     ----------
-    minutes : Minutes
-    bits : Bits
-
-    Returns
-    -------
-    polars.DataFrame, one row per trade
-        The lake's table ``trades``.
+    seed : int, >= 0
+        That of the hidden market.
     """
-    import polars as pl
 
-    likely = np.rint(50.0 + (minutes.spot[_EVERY - 1 :: _EVERY] - _PRICE) / 60.0)
-    cents = np.minimum(np.maximum(likely, 2.0), 98.0)
-    at = minutes.end[_EVERY - 1 :: _EVERY] - MINUTE // 2
-    return pl.concat(
-        [
-            _outcome(symbol, at, price, bits)
-            for symbol, price in zip(_SYMBOLS, (cents, 100.0 - cents), strict=True)
-        ]
-    )
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._count = 0
+        self._opinion = Reverting(seed, "opinion", [240.0], [1.2])  # of all traders beside the model [cents]
 
+    def day(self, hidden: Hidden) -> pl.DataFrame:
+        """Return trades of the next day; the prices of both outcomes add up to one.
 
-def _outcome(symbol: str, at: np.ndarray, cents: Floats, bits: Bits) -> pl.DataFrame:
-    import polars as pl
+        Parameters
+        ----------
+        hidden : Hidden
+            The day.
 
-    amount = np.rint(1.0 + 200.0 * bits.uniform(at.size))
-    buys = bits.uniform(at.size) < 0.5
-    number = np.arange(1, at.size + 1)
-    return pl.DataFrame(
-        {
-            "timestamp": at,
-            "sequence": number,
-            "price": cents / 100.0,
-            "amount": amount,
-            "quote_amount": cents * amount / 100.0,
-        }
-    ).with_columns(
-        exchange=pl.lit(_EXCHANGE),
-        raw_symbol=pl.lit(symbol),
-        id=pl.Series(number).cast(pl.String),
-        side=pl.when(pl.Series(buys)).then(pl.lit("BUY")).otherwise(pl.lit("SELL")),
-    )
+        Returns
+        -------
+        polars.DataFrame, one row per trade; none once the question is answered
+            The lake's table ``trades``.
+        """
+        import polars as pl
+        from scipy.special import ndtr
+
+        draws = generator(self._seed, hidden.number, "outcomes")
+        busy = hidden.busy[_COIN]
+        second = np.repeat(np.arange(SECONDS), draws.poisson(busy * (_ORDERS / SECONDS)))
+        at = hidden.start + second * SECOND + draws.integers(1_000, size=second.size) * MILLISECOND
+        years = np.maximum(_RESOLVES - at, 60 * SECOND) / YEAR
+        deviation = _VOLATILITY * np.sqrt(years)
+        spot = hidden.price[_COIN][TAIL + second]
+        likely = ndtr(np.log(spot / _STRIKE) / deviation - deviation / 2.0)
+        opinion = self._opinion.day(hidden.number, SECONDS // 60)[second // 60, 0]
+        buys_yes = draws.random(second.size) < 0.5
+        cents = np.rint(100.0 * likely + opinion + np.where(buys_yes, 0.4, -0.4))
+        cents = np.clip(cents, 1.0, 99.0)
+        amount = np.rint(np.clip(40.0 * np.exp(1.3 * draws.normal(size=second.size)), 1.0, 20_000.0))
+        is_yes = draws.random(second.size) < 0.6
+        number = self._count + np.arange(1, second.size + 1)
+        self._count += second.size
+        price = np.where(is_yes, cents, 100.0 - cents)
+        return (
+            pl.DataFrame(
+                {
+                    "timestamp": at,
+                    "sequence": number,
+                    "id": number + (_FIRST_ID - 1),
+                    "is_yes": is_yes,
+                    "buys": buys_yes == is_yes,
+                    "price": price / 100.0,
+                    "amount": amount,
+                    "quote_amount": price * amount / 100.0,
+                }
+            )
+            .filter(pl.col("timestamp") < _RESOLVES)
+            .sort("timestamp", "sequence")
+            .select(
+                pl.exclude("is_yes", "buys", "id"),
+                exchange=pl.lit(EVENTS),
+                raw_symbol=pl.when("is_yes").then(pl.lit(_SYMBOLS[0])).otherwise(pl.lit(_SYMBOLS[1])),
+                id=pl.col("id").cast(pl.String),
+                side=pl.when("buys").then(pl.lit("BUY")).otherwise(pl.lit("SELL")),
+            )
+        )
