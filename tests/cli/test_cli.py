@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import tidytape
 from tidytape.cli import main
 from tidytape.demo import fill
+from tidytape.lake import Lake
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -231,13 +233,38 @@ def test_ingest_of_several_files_prints_the_report_and_names_the_bad_ones(run: R
 
 
 @pytest.mark.slow
-def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path) -> None:
-    code, said, told = run("demo", "--out", tmp_path / "demo")
+def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, said, told = run("demo", "--out", tmp_path / "demo", "--days", "1")
     assert code == 0
-    assert "DEMO_SPOT" in said
-    assert (tmp_path / "demo" / "profile.png").stat().st_size > 20_000
-    assert pl.read_parquet(tmp_path / "demo" / "candles.parquet").height == 576
-    assert "100%" in told
+    for name in ("report.html", "market.tape", "lake"):
+        assert str(tmp_path / "demo" / name) in said
+        assert (tmp_path / "demo" / name).exists()
+    assert "TRADE_SIDE_AGNOSTIC_AGG" in said
+    assert "1 simulated day in" in told
+    page = (tmp_path / "demo" / "report.html").read_bytes()
+    # The commands that it ends with do what they say.
+    tries = [shlex.split(line)[1:] for line in said.splitlines() if line.startswith("tidytape ")]
+    assert len(tries) == 3
+    monkeypatch.chdir(tmp_path)
+    assert [run(*words)[0] for words in tries] == [0, 0, 0]
+    assert (tmp_path / "again.html").stat().st_size > 1_000_000
+    # It goes into the same folder again, and the market is the same.
+    code, said, _ = run("demo", "--out", tmp_path / "demo", "--days", "1", "--json")
+    assert code == 0
+    assert {row["type"] for row in json.loads(said)["fetched"]} >= {"TPO_AGG", "FUNDING_RATE_AGG"}
+    assert len((tmp_path / "demo" / "report.html").read_bytes()) == pytest.approx(len(page), rel=1e-3)
+
+
+@pytest.mark.slow
+def test_the_demo_leaves_a_lake_of_others_alone(run: Run, tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "demo" / "lake")
+    lake.register(
+        pl.DataFrame([{"exchange": "X", "raw_symbol": "BTC-USD", "coin": "BTC", "quote_coin": "USD"}])
+    )
+    code, _, told = run("demo", "--out", tmp_path / "demo", "--days", "1")
+    assert code == 2
+    assert "a folder without a lake of other exchanges than the demo's" in told
+    assert Lake(lake.path).markets().height == 1
 
 
 def test_help_and_version(run: Run) -> None:

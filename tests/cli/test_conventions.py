@@ -29,7 +29,7 @@ from tidytape.lake.rollup import rollup
 
 Run = Callable[..., tuple[int, str, str]]
 
-WITHOUT_JSON = {"serve", "openapi", "demo", "report"}
+WITHOUT_JSON = {"serve", "openapi", "report"}
 """A service, a document that is JSON, and two commands that write files."""
 
 CSV = "timestamp,price,amount,side\n1693929601,100.5,2,buy\n1693929661,100.5,1,buy\n"

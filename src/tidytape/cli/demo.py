@@ -2,145 +2,152 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidytape.cli.output import Json, put_json
+from tidytape.cli.report import steps
+from tidytape.errors import QueryError, counted
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
 __all__ = ["Journey", "demo", "journey"]
 
-_EXCHANGE, _SYMBOL = "DEMO_SPOT", "BTCUSDT"
-_START, _END = "2024-08-08", "2024-08-09"
-
 
 @dataclass(frozen=True)
 class Journey:
-    """The files that the demo wrote, and a summary of them.
+    """What the demo wrote, and what it fetched.
 
     Attributes
     ----------
-    lake, candles, profile, picture : Path
+    lake, tape, report : Path
         Where each lies.
-    summary : polars.DataFrame
-        One row per market: its trades, candles, volume [coin] and value area [quote per coin] of the demo's last day.
+    fetched : polars.DataFrame
+        One row per data type: how many series and rows the report's queries fetched, their weight, and the time that
+        took. [s]
     """
 
     lake: Path
-    candles: Path
-    profile: Path
-    picture: Path
-    summary: pl.DataFrame
+    tape: Path
+    report: Path
+    fetched: pl.DataFrame
 
     def __str__(self) -> str:
-        """Return the summary as a table, and the paths."""
+        """Return what was fetched as a table, where things lie, and what to try next."""
         import polars as pl
 
-        with pl.Config(tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, float_precision=1):
-            table = str(self.summary)
-        paths = [f"{name:<8} {getattr(self, name)}" for name in ("lake", "candles", "profile", "picture")]
-        return "\n".join([table, *paths])
+        with pl.Config(
+            tbl_hide_dataframe_shape=True,
+            tbl_hide_column_data_types=True,
+            tbl_rows=-1,
+            tbl_formatting="NOTHING",
+            tbl_cell_numeric_alignment="RIGHT",
+            thousands_separator=True,
+            float_precision=2,
+            tbl_width_chars=100,
+            fmt_str_lengths=60,
+        ):
+            table = str(self.fetched)
+        places = [f"{name:<7} {getattr(self, name)}" for name in ("report", "tape", "lake")]
+        window = "--exchange DEMO_SPOT --coin BTC --interval 1h --start 2024-08-08 --end 2024-08-09"
+        tries = [
+            f"tidytape lake info --lake {self.lake}",
+            f"tidytape fetch candles --lake {self.lake} {window}",
+            f"tidytape report --tape {self.tape} --out again.html",
+        ]
+        return "\n".join([table, "", *places, "", "Open the report in a browser. Then try:", *tries])
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the lake, the frames and the picture; made if need be.")
-    ],
+    out: Annotated[Path, typer.Option(help="Folder for the report, the tape and the lake; made if need be.")],
+    days: Annotated[int, typer.Option(min=1, max=366, help="Length of the simulated market. [d]")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, another market.")] = 7,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Simulate two venues, store, serve, fetch, analyse and draw them."""
-    typer.echo(journey(out))
+    """Simulate exchanges, store their events in a lake, serve, fetch and analyse them, and write a report."""
+    began = time.monotonic()
+    with steps(quiet=quiet) as step:
+        done = journey(out, days=days, seed=seed, step=step)
+    if as_json:
+        put_json(
+            {"lake": done.lake, "tape": done.tape, "report": done.report, "fetched": done.fetched.to_dicts()}
+        )
+    else:
+        typer.echo(done)
+    typer.echo(f"{counted(days, 'simulated day')} in {time.monotonic() - began:.0f} s", err=True)
 
 
-def journey(out: str | Path, *, progress: bool = True) -> Journey:
+def journey(
+    out: str | Path,
+    *,
+    days: int = 3,
+    seed: int = 7,
+    step: Callable[[str], object] = lambda name: None,
+) -> Journey:
     """Run the main job on the demo's market.
 
     Parameters
     ----------
     out : path
-        Folder for the results; made if it is not there. The results of an earlier run are used again or replaced.
-    progress : bool
-        Show a progress bar on standard error.
+        Folder for the results; made if it is not there. The results of an earlier run are replaced.
+    days : int
+        Length of the simulated market. [d]
+    seed : int
+        Another seed, another market.
+    step : callable
+        Is called with the name of each step before it begins.
 
     Returns
     -------
     Journey
-        Paths and a summary; printed, it is the demo's output.
+        Paths, and what was fetched; printed, it is the demo's output.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     journey(folder, progress=False).summary.columns
-    ['exchange', 'raw_symbol', 'trades', 'candles', 'volume', 'val', 'poc', 'vah']
+    ...     done = journey(folder, days=1)
+    ...     done.report.name, done.fetched.columns
+    ('report.html', ['type', 'series', 'rows', 'weight', 'seconds'])
     """
-    from tqdm.auto import tqdm
-
+    from tidytape import report
+    from tidytape.client import Client
     from tidytape.demo import fill
+    from tidytape.lake import Lake
+    from tidytape.lake.rollup import rollup
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    lake, picture = folder / "lake", folder / "profile.png"
-    candles_file, profile_file = folder / "candles.parquet", folder / "volume_profile.parquet"
-    with tqdm(
-        total=4, disable=not progress, bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {desc}"
-    ) as bar:
-        bar.set_description_str("simulate and store")
-        fill(lake, days=2)
-        bar.update()
-
-        bar.set_description_str("serve and fetch")
-        candles, profile = _fetch(lake)
-        candles.write_parquet(candles_file)
-        profile.write_parquet(profile_file)
-        bar.update()
-
-        bar.set_description_str("analyse")
-        summary = _summary(lake, candles, profile)
-        bar.update()
-
-        bar.set_description_str("draw")
-        _draw(candles, profile, picture)
-        bar.update()
-    return Journey(lake, candles_file, profile_file, picture, summary)
+    lake, tape = folder / "lake", folder / "market.tape"
+    _make_room(lake)
+    step("simulate exchanges and store their events")
+    fill(lake, days=days, seed=seed, progress=lambda day, _: step(f"simulate exchanges, day {day} of {days}"))
+    step("precompute minutes")
+    rollup(Lake(lake), progress=False)
+    with Client.local(lake, progress=False) as client:
+        report.record(client, tape, overwrite=True, about={"seed": seed, "days": days}, step=step)
+    step("report")
+    page = report.write(tape, folder / "report.html", title="A simulated market")
+    return Journey(lake, tape, page, report.fetched(tape))
 
 
-def _fetch(lake: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Fetch candles and a volume profile from a service over the lake, as any client would."""
-    from tidytape.client import Client
-
-    exchanges = ["DEMO_PERP", "DEMO_SPOT"]
-    with Client.local(lake) as client:
-        candles = client.candles(exchange=exchanges, coin="BTC", interval="5m", start=_START, end=_END)
-        profile = client.volume_profile(exchange=exchanges, coin="BTC", interval="1d", start=_START, end=_END)
-    return candles, profile
-
-
-def _summary(lake: Path, candles: pl.DataFrame, profile: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
-    from tidytape.analytics.profile import value_area
+def _make_room(lake: Path) -> None:
+    """Remove the lake of an earlier demo, and nothing else."""
     from tidytape.lake import Lake
 
-    key = ["exchange", "raw_symbol"]
-    areas = value_area(profile, by=key).select(*key, "val", "poc", "vah")
-    counts = candles.group_by(key).agg(candles=pl.len(), volume=pl.col("volume").sum())
-    trades = Lake(lake).scan("trades").group_by(key).agg(trades=pl.len()).collect()
-    as_text = [pl.col(name).cast(pl.String) for name in key]
-    return (
-        trades.join(counts.with_columns(as_text), on=key)
-        .join(areas.with_columns(as_text), on=key)
-        .select(*key, "trades", "candles", "volume", "val", "poc", "vah")
-        .sort(key)
-    )
-
-
-def _draw(candles: pl.DataFrame, profile: pl.DataFrame, picture: Path) -> None:
-    import polars as pl
-
-    from tidytape import plot
-
-    market = (pl.col("exchange") == _EXCHANGE) & (pl.col("raw_symbol") == _SYMBOL)
-    plot.candles_with_profile(candles.filter(market), profile.filter(market)).figure.savefig(picture)
+    if not lake.exists():
+        return
+    exchanges = Lake(lake).markets()["exchange"]
+    if not exchanges.str.starts_with("DEMO_").all():
+        expected = "a folder without a lake of other exchanges than the demo's"
+        raise QueryError("out", got=str(lake.parent), expected=expected)
+    shutil.rmtree(lake)

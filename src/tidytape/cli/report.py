@@ -54,8 +54,6 @@ def report(
     """Write a report: pictures, tables and a manifest in one HTML file.
 
     Without --tape, --lake and --base-url it is about the demo's simulated market. The same tape gives the same bytes.
-
-    Example: tidytape report --out report.html --lake lake --coin BTC
     """
     from tidytape.report import write
 

@@ -133,7 +133,9 @@ GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "ingest_layouts.md").re
 
 def test_the_layouts_of_the_guide_work(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"^```\{code-cell\} python\n(?::[^\n]*\n)?(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL):
+    for block in re.findall(
+        r"^```\{code-cell\} python\n(?::[^\n]*\n)?(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL
+    ):
         exec(block, {"__name__": "guide"})
     lake = Lake("lake")
     key = ["exchange", "raw_symbol", "timestamp", "price", "amount", "side"]
