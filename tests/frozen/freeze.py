@@ -98,19 +98,35 @@ def main(folder: Path) -> None:
 
 def _fill(path: Path) -> None:
     """Fill a lake with the first hours of the demo, minutes of the first half in its rollup."""
-    from tidytape.demo import derivatives, market, outcomes
     from tidytape.demo.lake import tables
+    from tidytape.demo.market import markets
+    from tidytape.demo.outcomes import prediction_market
     from tidytape.lake import Lake
     from tidytape.lake.predictions import instruments
     from tidytape.lake.rollup import rollup
 
     lake = Lake.create(path)
-    lake.register_prediction_markets(outcomes.prediction_market())
+    lake.register_prediction_markets(prediction_market())
     of_outcomes = instruments(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
-    markets = [market.markets(), pl.DataFrame([derivatives.FUTURE]), of_outcomes]
-    lake.register(pl.concat(markets, how="diagonal_relaxed"))
+    future = pl.DataFrame(
+        [
+            {
+                "exchange": "DEMO_CME",
+                "raw_symbol": "BTCQ4",
+                "coin": "BTC",
+                "quote_coin": "USD",
+                "category": "FUTURE",
+            }
+        ]
+    )
+    lake.register(pl.concat([markets(), future, of_outcomes], how="diagonal_relaxed"))
     half = (START + END) // 2 * 10**9
-    events = [(table, rows.filter(pl.col("timestamp") < END * 10**9)) for table, rows in tables()]
+    events = [(table, rows.filter(pl.col("timestamp") < END * 10**9)) for _, table, rows in tables(days=1)]
+    # The study names no exchange of liquidations, so there is one.
+    events = [
+        (table, rows.filter(exchange="DEMO_PERP") if table == "liquidations" else rows)
+        for table, rows in events
+    ]
     for table, rows in events:
         lake.append(table, rows.filter(pl.col("timestamp") < half), source="first half")
     rollup(lake)

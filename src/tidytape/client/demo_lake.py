@@ -37,6 +37,7 @@ _SOURCES = ("demo", "lake", "aggregate", "frames", "catalogue.py", "schema.py", 
 _WAIT = 300.0  # for another process that makes it [s]
 _ABANDONED = 3_600.0  # a half that is so old was left by a process that died [s]
 _FORGOTTEN = 14 * 86_400.0  # a lake of another version that nobody used for so long is removed [s]
+_NEWEST = 7  # lakes of other versions that stay
 
 
 def copied(*, progress: bool | None = None) -> str:
@@ -66,7 +67,7 @@ def kept(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
     Parameters
     ----------
     folder : Path
-        Made if it is not there. What nobody used for two weeks is removed from it.
+        Made if it is not there. What was not used for two weeks, and all but the seven newest, is removed from it.
     name : str
         Of the wanted folder in it.
     make : callable
@@ -101,12 +102,14 @@ def kept(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
 
 
 def _tidy(folder: Path) -> None:
+    """Remove halves that nobody finishes, and what was not used for long or is older than the newest few."""
     now = time.time()
-    for path in folder.iterdir():
-        with suppress(OSError):
-            age = now - path.stat().st_mtime
-            if path.is_dir() and age > (_ABANDONED if path.name.startswith(".new-") else _FORGOTTEN):
-                shutil.rmtree(path, ignore_errors=True)
+    ages = [(now - path.stat().st_mtime, path) for path in folder.iterdir() if path.is_dir()]
+    halves = [path for age, path in ages if path.name.startswith(".new-") and age > _ABANDONED]
+    whole = sorted((age, path) for age, path in ages if not path.name.startswith(".new-"))
+    forgotten = [path for place, (age, path) in enumerate(whole) if place >= _NEWEST or age > _FORGOTTEN]
+    for path in (*halves, *forgotten):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @cache
