@@ -21,6 +21,7 @@
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
 - `completeness` : how complete series are, as a calendar.
 - `coverage` : what a lake or a service has of every market, from when to when, with which gaps.
+- `interactive` : the same pictures as figures of Plotly, which answer to the mouse.
 - `live` : a live frame, drawn anew as it grows; `live_widget` : the same as a widget, where plotly is installed.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
@@ -30,6 +31,7 @@ may be datetimes or int64 nanoseconds since the epoch.
 
 from __future__ import annotations
 
+from tidytape.plot import interactive
 from tidytape.plot._candles import Candles, Volume, candles, volume
 from tidytape.plot._completeness import Completeness, completeness
 from tidytape.plot._coverage import Coverage, coverage
@@ -90,6 +92,7 @@ __all__ = [
     "depth",
     "footprint",
     "funding",
+    "interactive",
     "liquidation_heatmap",
     "liquidations",
     "live",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tidytape.plot import _style as style
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
 
-_BODY = 0.72  # of the interval; the rest keeps neighbours apart
+BODY = 0.72  # of the interval; the rest keeps neighbours apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     """Draw candles without a title."""
     middle = series.start + series.width / 2
     wicks = np.stack([_points(middle, series.low), _points(middle, series.high)], axis=1)
-    left, right = (middle + sign * series.width * _BODY / 2 for sign in (-1, 1))
+    left, right = (middle + sign * series.width * BODY / 2 for sign in (-1, 1))
     corners = [(left, series.open), (left, series.close), (right, series.close), (right, series.open)]
     bodies = np.stack([_points(x, y) for x, y in corners], axis=1)
     direction = np.sign(series.close - series.open).astype(int)

@@ -385,7 +385,7 @@ def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
 def price_axis(axis: Axis, unit: str) -> None:
     """Make an axis one of prices: never an offset or a power of ten to add in one's head."""
     axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(_Grouped())
+    axis.set_major_formatter(Grouped())
     _name(axis, label("Price", unit))
 
 
@@ -464,7 +464,7 @@ class _Roomy(AutoDateLocator):
         return super().get_locator(dmin, dmax)  # type: ignore[no-any-return, no-untyped-call]
 
 
-class _Grouped(ScalarFormatter):
+class Grouped(ScalarFormatter):
     """Plain decimals, thousands apart."""
 
     def __init__(self) -> None:

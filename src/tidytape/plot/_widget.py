@@ -23,8 +23,8 @@ Update = Callable[[Any, Any], object]
 def live_widget(source: Live[Any], update: Update | None = None, *, every: float = 1.0) -> Any:
     """Return a widget that shows a live frame as it grows, while the notebook goes on.
 
-    It takes the packages plotly and anywidget, which are no dependencies: ``pip install 'tidytape[plotly]'``. `live`
-    does without.
+    It takes the packages plotly and anywidget, which are no dependencies: ``pip install 'tidytape[interactive]'``.
+    `live` does without.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def live_widget(source: Live[Any], update: Update | None = None, *, every: float
     try:
         import plotly.graph_objects as go
     except ModuleNotFoundError as error:
-        message = "live_widget takes plotly and anywidget: pip install 'tidytape[plotly]'"
+        message = "live_widget takes plotly and anywidget: pip install 'tidytape[interactive]'"
         raise ModuleNotFoundError(message, name=error.name) from None
 
     figure = go.FigureWidget(layout={"xaxis": {"rangeslider": {"visible": False}}})

@@ -1,0 +1,139 @@
+"""Candles and their volume over time."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.catalogue import Interval
+from tidytape.plot import _candles as static
+from tidytape.plot import _style as style
+from tidytape.plot.interactive._artists import add_bars, send
+from tidytape.plot.interactive._canvas import Canvas, colour
+from tidytape.plot.interactive._coarser import coarse_interval, coarser
+from tidytape.plot.interactive._times import milliseconds
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+def candles(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
+    """Return candles, as `tidytape.plot.candles` draws them.
+
+    Hovering shows open, high, low and close.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key timestamp, any order
+        As for `tidytape.plot.candles`. [quote per coin]
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        One candle per row; of more than 5,000 rows those of the next coarser interval that fits, and the title says so.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({
+    ...     "normalized_symbol": "BTC-USDT", "timestamp": [datetime(2024, 8, 8, h, tzinfo=UTC) for h in (0, 1)],
+    ...     "open": [60.0, 62.0], "high": [63.0, 64.0], "low": [59.0, 61.0], "close": [62.0, 61.5],
+    ... })
+    >>> figure = candles(frame)
+    >>> figure.layout.yaxis.title.text, sum(len(trace.x) for trace in figure.data)
+    ('Price [USDT per BTC]', 2)
+    """
+    canvas = Canvas("candles", timezone, dark=dark, height=5.4)
+    interval = coarse_interval(frame, "frame")
+    drawn = static.candles(coarser(frame, "frame", interval), ax=canvas.ax, timezone=timezone)
+    add_candles(canvas, drawn)
+    say_interval(canvas, interval, frame)
+    return canvas.finished()
+
+
+def volume(
+    frame: IntoFrame,
+    /,
+    *,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return the traded volume of each interval, as `tidytape.plot.volume` draws it.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key timestamp, any order
+        As for `tidytape.plot.volume`. [as ``amount_unit`` says]
+    quote : str, optional
+        As for `tidytape.plot.volume`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        One bar per row; of more than 5,000 rows those of the next coarser interval that fits, and the title says so.
+    """
+    canvas = Canvas("volume", timezone, dark=dark, height=3.4)
+    interval = coarse_interval(frame, "frame")
+    drawn = static.volume(coarser(frame, "frame", interval), ax=canvas.ax, quote=quote, timezone=timezone)
+    add_bars(canvas, drawn.steps, zeros=True)
+    say_interval(canvas, interval, frame)
+    send(canvas)
+    return canvas.finished()
+
+
+def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
+    """Add candles: a trace of those that rose or fell, and one of those that closed where they opened."""
+    canvas.done |= {drawn.wicks, drawn.bodies}
+    if not drawn.bodies.get_paths():
+        return
+    wicks = np.array(drawn.wicks.get_segments())
+    bodies = np.array([path.vertices for path in drawn.bodies.get_paths()])
+    opened, closed = bodies[:, 0, 1], bodies[:, 1, 1]
+    low, high = wicks[:, 0, 1], wicks[:, 1, 1]
+    width = np.median(bodies[:, 2, 0] - bodies[:, 0, 0]) / static.BODY
+    start = wicks[:, 0, 0] - width / 2
+    ax, look = drawn.ax, style.inside(drawn.ax)
+    name = canvas.unit(ax, "y")[0]
+    number = "<br>".join(f"{part.title()} %{{{part}:,.8~r}}" for part in ("open", "high", "low", "close"))
+    text = f"{number} {canvas.unit(ax, 'y')[1]}<extra>{name}</extra>"
+    is_flat = opened == closed
+    for chosen, up, down in ((~is_flat, look.up, look.down), (is_flat, look.flat, look.flat)):
+        if not chosen.any():
+            continue
+        sides = {
+            side: {"line": {"color": colour(of), "width": 1}, "fillcolor": colour(of)}
+            for side, of in (("increasing", up), ("decreasing", down))
+        }
+        canvas.add(
+            ax,
+            type="candlestick",
+            x=canvas.positions(ax, start[chosen]),
+            open=opened[chosen],
+            high=high[chosen],
+            low=low[chosen],
+            close=closed[chosen],
+            # A candle stands over the interval it covers, from its timestamp on.
+            xperiod=float(milliseconds(np.array(width))),
+            xperiodalignment="middle",
+            whiskerwidth=0,
+            hovertemplate=text,
+            name=name,
+            **sides,
+        )
+
+
+def say_interval(canvas: Canvas, interval: Interval | None, frame: Any) -> None:
+    """Say below the title that candles were joined, where they were."""
+    if interval is not None:
+        canvas.subtitle = f"Shown in {interval.alias}: the {_number(frame):,} rows are too many to show"
+
+
+def _number(frame: Any) -> int:
+    from tidytape.plot._frame import opened
+
+    return len(opened(frame, "frame"))

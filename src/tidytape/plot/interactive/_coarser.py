@@ -1,0 +1,78 @@
+"""Candles of a coarser interval, where there are more than a page shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from tidytape.aggregate import resample
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError
+from tidytape.plot._frame import opened, timed
+from tidytape.plot._series import interval_named, market_frame
+from tidytape.times import MINUTE, SECOND
+
+__all__ = ["MOST_CANDLES", "coarse_interval", "coarser"]
+
+MOST_CANDLES = 5_000
+
+_PRICES = ("open", "high", "low", "close")
+_TRADED = ("volume", "first_timestamp", "last_timestamp")
+
+
+def coarse_interval(frame: object, parameter: str) -> Interval | None:
+    """Return the interval at which candles are few enough to be sent; None where they are as they are.
+
+    Raises
+    ------
+    QueryError
+        If no interval is a multiple of that of the candles.
+    """
+    given, instrument = market_frame(frame, parameter, ("timestamp",))
+    if len(given) <= MOST_CANDLES:
+        return None
+    times = timed(given, parameter).get_column("timestamp").drop_nulls().dt.timestamp("ns").unique()
+    time = np.sort(times.to_numpy().astype(np.int64))
+    named = interval_named(instrument.interval)
+    own = named.seconds * SECOND if named else int(np.diff(time).min(initial=MINUTE))
+    for interval in Interval:
+        length = interval.seconds * SECOND
+        if length > own and length % own == 0 and np.unique(time // length).size <= MOST_CANDLES:
+            return interval
+    raise QueryError(
+        parameter,
+        got=f"{len(given):,} candles",
+        expected=f"at most {MOST_CANDLES:,}, or an interval of which another one is a multiple",
+        hint="ask for a coarser interval",
+    )
+
+
+def coarser(frame: object, parameter: str, interval: Interval | None) -> Any:
+    """Return candles, or open interest, of a coarser interval, as `tidytape.aggregate.resample` makes them."""
+    if interval is None:
+        return frame
+    given = timed(opened(frame, parameter, ["timestamp"]), parameter)
+    dtype = given.schema["timestamp"]
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is None:
+        given = given.with_columns(nw.col("timestamp").dt.replace_time_zone("UTC"))
+    is_traded = bool({*_TRADED} & {*given.columns}) or "amount_unit" not in given.columns
+    missing = [name for name in (*_PRICES, *(_TRADED if is_traded else ())) if name not in given.columns]
+    fillers = {
+        name: nw.lit(1.0)
+        if name == "volume"
+        else nw.lit(None, nw.Int64() if name in _TRADED else nw.Float64())
+        for name in missing
+    }
+    given = given.with_columns(nw.lit(interval.alias).alias("interval"), **fillers)
+    kind = "OPEN_INTEREST_AGG" if not is_traded else "TRADE_AGG" if "side" in given.columns else _CANDLES
+    joined: Any = resample(given.to_native(), data_type=kind, interval=interval.alias)
+    kept = nw.from_native(joined, eager_only=True)
+    # The column of the unit describes amounts, which `resample` added up in it.
+    units = given.get_column("amount_unit").unique().to_list() if "amount_unit" in given.columns else []
+    kept = kept.with_columns(nw.lit(unit).alias("amount_unit") for unit in units if len(units) == 1)
+    return kept.drop(missing).to_native()
+
+
+_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"

@@ -1,0 +1,57 @@
+"""Liquidations over time, and over time and price."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.plot import _liquidations as static
+from tidytape.plot.interactive._artists import add_bars, add_line, send
+from tidytape.plot.interactive._canvas import Canvas
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+def liquidations(
+    frame: IntoFrame,
+    /,
+    *,
+    candles: IntoFrame | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return the liquidated volume of each interval, as `tidytape.plot.liquidations` draws it.
+
+    Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (timestamp, side), any order
+        As for `tidytape.plot.liquidations`. [as ``amount_unit`` says]
+    candles : frame, m rows, key timestamp; optional
+        Candles of the same coin, whose ``close`` is drawn as a line with an axis at the right. [quote per coin]
+    quote : str, optional
+        As for `tidytape.plot.liquidations`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        Longs above zero, shorts below.
+    """
+    canvas = Canvas("liquidations", timezone, dark=dark)
+    drawn = static.liquidations(frame, candles=candles, ax=canvas.ax, quote=quote, timezone=timezone)
+    for steps in (drawn.longs, drawn.shorts):
+        if steps is not None:
+            add_bars(canvas, steps, signed=False)
+    if drawn.price_ax is not None and drawn.price is not None:
+        canvas.add_twin(drawn.price_ax, canvas.ax)
+        middles = np.asarray(drawn.price.get_xdata(), float)
+        add_line(canvas, drawn.price, width=float(np.diff(middles).min(initial=1.0)))
+    canvas.fix_ticks(canvas.ax)
+    send(canvas)
+    return canvas.finished()

@@ -1,0 +1,60 @@
+"""Price, delta and cumulative volume delta, on shared time."""
+
+from __future__ import annotations
+
+from datetime import timedelta, tzinfo
+from typing import TYPE_CHECKING, Literal
+
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.plot import _order_flow as static
+from tidytape.plot.interactive._artists import send
+from tidytape.plot.interactive._candles import add_candles, say_interval
+from tidytape.plot.interactive._canvas import Canvas
+from tidytape.plot.interactive._coarser import coarse_interval, coarser
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_HEIGHTS = (2.4, 1.0, 1.3)
+
+
+def order_flow(
+    candles: IntoFrame,
+    sides: IntoFrame,
+    /,
+    *,
+    anchor: Literal["none", "session"] = "none",
+    session: str | timedelta | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return candles, delta and cumulative volume delta, as `tidytape.plot.order_flow` draws them.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key timestamp, any order
+        As for `tidytape.plot.candles`. [quote per coin]
+    sides : frame, m rows, any order
+        As for `tidytape.plot.order_flow`. [as ``amount_unit`` says]
+    anchor, session, quote
+        As for `tidytape.plot.order_flow`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        Three panels that zoom together. Of more than 5,000 candles those of the next coarser interval that fits are
+        shown, with the delta of that interval, and the title says so.
+    """
+    canvas = Canvas("order_flow", timezone, dark=dark, height=7.0)
+    axes = static.FlowPanels(*canvas.stack(*_HEIGHTS))
+    interval = coarse_interval(candles, "candles")
+    drawn = static.order_flow(
+        coarser(candles, "candles", interval), sides, axes=axes, anchor=anchor, session=session, quote=quote,
+        timezone=timezone,
+    )  # fmt: skip
+    add_candles(canvas, drawn.candles)
+    say_interval(canvas, interval, candles)
+    send(canvas)
+    return canvas.finished()

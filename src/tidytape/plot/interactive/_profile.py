@@ -1,0 +1,114 @@
+"""Volume by price, alone and beside candles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from matplotlib.axes import Axes
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.plot import _panels as panels
+from tidytape.plot import _profile as static
+from tidytape.plot.interactive._artists import add_bars, send
+from tidytape.plot.interactive._candles import add_candles, say_interval
+from tidytape.plot.interactive._canvas import Canvas
+from tidytape.plot.interactive._coarser import coarse_interval, coarser
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_WIDE, _HIGH, _GAP = 0.79, 0.74, 0.015  # of the candles, and between the panels
+
+
+def volume_profile(
+    profile: IntoFrame,
+    /,
+    *,
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    row_size: float | Decimal | None = None,
+    quote: str | None = None,
+    dark: bool = False,
+) -> Figure:
+    """Return the volume at each price, with POC and value area, as `tidytape.plot.volume_profile` draws them.
+
+    Parameters
+    ----------
+    profile : frame, n rows, key (timestamp, price), any order
+        As for `tidytape.plot.volume_profile`. [quote per coin; volumes as ``amount_unit`` says]
+    share, rule, tie, stop, row_size, quote
+        As for `tidytape.plot.volume_profile`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
+    canvas = Canvas("volume_profile", "UTC", dark=dark, height=6.4)
+    static.volume_profile(
+        profile, ax=canvas.ax, share=share, rule=rule, tie=tie, stop=stop, row_size=row_size, quote=quote
+    )
+    send(canvas)
+    return canvas.finished()
+
+
+def candles_with_profile(
+    candles: IntoFrame,
+    profile: IntoFrame,
+    /,
+    *,
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    row_size: float | Decimal | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return candles, volume and volume profile, as `tidytape.plot.candles_with_profile` draws them.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key timestamp, any order
+        As for `tidytape.plot.candles`, with ``volume``. [quote per coin]
+    profile : frame, m rows, key (timestamp, price), any order
+        As for `tidytape.plot.candles_with_profile`.
+    share, rule, tie, stop, row_size, quote
+        As for `tidytape.plot.volume_profile`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        Panels that zoom together. Of more than 5,000 candles those of the next coarser interval that fits are shown,
+        and the title says so.
+    """
+    canvas = Canvas("candles_with_profile", timezone, dark=dark, height=6.4)
+    axes = panels.panels(canvas.place)
+    right, bottom = (_WIDE + _GAP, 1.0), (0.0, 1 - _HIGH - 2 * _GAP)
+    canvas.add_axes(axes.price, (0.0, _WIDE), (1 - _HIGH, 1.0))
+    canvas.add_axes(axes.profile, right, (1 - _HIGH, 1.0))
+    canvas.add_axes(axes.volume, (0.0, _WIDE), bottom)
+    interval = coarse_interval(candles, "candles")
+    drawn = panels.candles_with_profile(
+        coarser(candles, "candles", interval), profile, axes=axes, share=share, rule=rule, tie=tie, stop=stop,
+        row_size=row_size, quote=quote, timezone=timezone,
+    )  # fmt: skip
+    add_candles(canvas, drawn.candles)
+    add_bars(canvas, drawn.volume.steps, zeros=True)
+    say_interval(canvas, interval, candles)
+    _list_once(canvas, [axes.price])
+    send(canvas)
+    name, unit = canvas.unit(axes.profile, "x")
+    return canvas.finished().update_layout(xaxis2_title_text=f"{name}<br>[{unit}]" if unit else name)
+
+
+def _list_once(canvas: Canvas, axes: Sequence[Axes]) -> None:
+    """Name the lines of the value area on one of the panels only: the legend lists them once."""
+    for ax in axes:
+        for artist in (*ax.lines, *ax.patches):
+            canvas.unlist(artist)

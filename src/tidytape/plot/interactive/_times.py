@@ -1,0 +1,63 @@
+"""Times of a figure, as text: a browser would read numbers in the time zone of its own machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal
+
+import numpy as np
+from matplotlib.dates import num2date
+from numpy.typing import NDArray
+
+from tidytape.plot import _style as style
+
+Floats = NDArray[np.float64]
+
+_DAY = 86_400_000  # [ms]
+_UNITS: tuple[tuple[Literal["m", "s", "ms"], int], ...] = (("m", 60_000), ("s", 1_000), ("ms", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A clock with one offset from UTC: an axis of Plotly knows no time zones.
+
+    Attributes
+    ----------
+    offset : timedelta
+        What is added to UTC.
+    name : str
+        For the label of the axis.
+    """
+
+    offset: timedelta
+    name: str
+
+    @classmethod
+    def of(cls, timezone: str | tzinfo, first: float, last: float) -> Clock:
+        """Return the clock of a zone at ``first``; its name says so where the zone has another offset at ``last``."""
+        zone, name = style.zone(timezone)
+        offsets = [_offset(zone, date) for date in (first, last)]
+        if offsets[0] == offsets[1]:
+            return cls(offsets[0], name)
+        hours = datetime(1970, 1, 1, tzinfo=UTC) + abs(offsets[0])
+        sign = "-" if offsets[0] < timedelta(0) else "+"
+        return cls(offsets[0], f"UTC{sign}{hours:%H:%M}, {name} at the start")
+
+    def texts(self, dates: Floats) -> list[str | None]:
+        """Return dates of matplotlib as ISO text, to the millisecond; None for NaN."""
+        known = np.isfinite(dates)
+        numbers = np.rint(np.where(known, dates, 0.0) * _DAY).astype(np.int64)
+        numbers += int(self.offset / timedelta(milliseconds=1))
+        unit = next(name for name, size in _UNITS if not (numbers[known] % size).any())
+        written = np.datetime_as_string(numbers.astype("datetime64[ms]"), unit=unit)
+        return [str(text) if is_known else None for text, is_known in zip(written, known, strict=True)]
+
+
+def milliseconds(days: Floats) -> Floats:
+    """Return lengths as Plotly has them. [ms]"""
+    return np.rint(days * _DAY)
+
+
+def _offset(zone: tzinfo, date: float) -> timedelta:
+    return num2date(date).astimezone(zone).utcoffset() or timedelta(0)  # type: ignore[no-untyped-call]
