@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
 from typer.testing import CliRunner
 
 from tidytape import __version__
@@ -16,7 +18,6 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_nb",
 ]
@@ -44,7 +45,34 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"tidytape {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_theme_options = {"navigation_with_keys": False, "show_prev_next": False}
+html_theme_options = {"navigation_with_keys": False, "show_prev_next": False, "header_links_before_dropdown": 6}
+html_sidebars = {page: [] for page in ("index", "quickstart", "contributing", "changelog", "migration", "concepts/*")}
+html_math_renderer = "mathml"
+
+# Formulas are MathML, made when the pages are built: a reader's browser loads no script for them.
+
+
+def mathml(latex: str, display: str) -> str:
+    """The formula as MathML; one of several lines is aligned at its ``&``."""
+    known = latex.replace(r"\arg", r"\operatorname{arg}").strip()
+    lines = rf"\begin{{aligned}}{known}\end{{aligned}}" if r"\\" in known or "&" in known else known
+    markup = convert(lines, display=display)
+    if "<mi>\\" in markup:
+        raise ValueError(f"a formula has a command that latex2mathml does not know: {latex}")
+    return markup
+
+
+def inline_formula(page: Any, node: nodes.math) -> None:
+    """Write a formula within a sentence."""
+    page.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def block_formula(page: Any, node: nodes.math_block) -> None:
+    """Write a formula on a line of its own."""
+    page.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
+
 
 # The help of the commands of `tidytape ingest`: a comment on a line of its own stands for it in the page's source.
 
@@ -68,5 +96,6 @@ def fill(app: object, page: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> None:
-    """Connect what fills the page."""
+    """Connect what fills the page and what writes formulas."""
     app.connect("source-read", fill)
+    app.add_html_math_renderer("mathml", (inline_formula, None), (block_formula, None))

@@ -155,6 +155,13 @@ def test_every_public_quantity_names_a_source_or_says_that_it_is_our_own() -> No
         and ".. [1] " not in (function.__doc__ or "")
     ]
     assert without == []
+    # In reStructuredText a line that begins with "J. " is the tenth item of a list: the surname comes first.
+    lists = [
+        name
+        for name, function in quantities().items()
+        if re.search(r"\.\. \[\d+\] \w\. ", function.__doc__ or "")
+    ]
+    assert lists == []
 
 
 def test_the_page_of_definitions_has_every_quantity_once_with_its_source() -> None:

@@ -96,7 +96,7 @@ def candle_tpo(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2 and appendix 1.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
 
     Examples
     --------

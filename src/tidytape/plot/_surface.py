@@ -126,8 +126,9 @@ def surface(
 
     References
     ----------
-    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014, lemma
-       2.1: total variance that rises in time at every k is free of calendar arbitrage, and so is what lies between.
+    .. [1] Gatheral, J. and Jacquier, A., "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+       lemma 2.1: total variance that rises in time at every k is free of calendar arbitrage, and so is what lies
+       between.
 
     Examples
     --------

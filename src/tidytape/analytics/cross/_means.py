@@ -228,7 +228,7 @@ def volume_weighted(
 
     References
     ----------
-    .. [1] S. A. Berkowitz, D. E. Logue and E. A. Noser, "The total cost of transactions on the NYSE", Journal of
+    .. [1] Berkowitz, S. A., Logue, D. E. and Noser, E. A., "The total cost of transactions on the NYSE", Journal of
        Finance 43 (1), 1988: the average over trades, here over markets.
 
     Examples

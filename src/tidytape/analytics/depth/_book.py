@@ -187,8 +187,8 @@ def imbalance(
 
     References
     ----------
-    .. [1] Á. Cartea, S. Jaimungal and J. Penalva, "Algorithmic and High-Frequency Trading", 2015, chapter 12, there
-       of the volumes at the best prices.
+    .. [1] Cartea, Á., Jaimungal, S. and Penalva, J., "Algorithmic and High-Frequency Trading", 2015, chapter 12,
+       there of the volumes at the best prices.
 
     Examples
     --------
@@ -285,8 +285,8 @@ def slippage(
 
     References
     ----------
-    .. [1] T. Foucault, M. Pagano and A. Röell, "Market Liquidity", 2013, section 2.2: the cost of a trade against
-       the mid.
+    .. [1] Foucault, T., Pagano, M. and Röell, A., "Market Liquidity", 2013, section 2.2: the cost of a trade
+       against the mid.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def cvd(
 
     References
     ----------
-    .. [1] T. Chordia, R. Roll and A. Subrahmanyam, "Order imbalance, liquidity, and market returns", Journal of
+    .. [1] Chordia, T., Roll, R. and Subrahmanyam, A., "Order imbalance, liquidity, and market returns", Journal of
        Financial Economics 65 (1), 2002, for what is summed. The anchors are tidytape's own convention; see
        definitions.
 

@@ -83,7 +83,7 @@ def delta(
 
     References
     ----------
-    .. [1] T. Chordia, R. Roll and A. Subrahmanyam, "Order imbalance, liquidity, and market returns", Journal of
+    .. [1] Chordia, T., Roll, R. and Subrahmanyam, A., "Order imbalance, liquidity, and market returns", Journal of
        Financial Economics 65 (1), 2002: buys less sells.
 
     Examples
@@ -138,8 +138,8 @@ def imbalance(
 
     References
     ----------
-    .. [1] D. Easley, M. M. López de Prado and M. O'Hara, "Flow toxicity and liquidity in a high-frequency world",
-       Review of Financial Studies 25 (5), 2012, there without the sign.
+    .. [1] Easley, D., López de Prado, M. M. and O'Hara, M., "Flow toxicity and liquidity in a high-frequency
+       world", Review of Financial Studies 25 (5), 2012, there without the sign.
 
     Examples
     --------

@@ -141,7 +141,7 @@ def annualized(
 
     References
     ----------
-    .. [1] J. C. Hull, "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 4, on compounding.
+    .. [1] Hull, J. C., "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 4, on compounding.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def basis(
 
     References
     ----------
-    .. [1] J. C. Hull, "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 3, on basis risk,
+    .. [1] Hull, J. C., "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 3, on basis risk,
        where the basis is spot less future.
 
     Examples
@@ -305,7 +305,7 @@ def cash_and_carry(
 
     References
     ----------
-    .. [1] J. C. Hull, "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 5, on forward prices
+    .. [1] Hull, J. C., "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 5, on forward prices
        and arbitrage.
 
     Examples

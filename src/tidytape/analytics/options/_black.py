@@ -10,7 +10,7 @@ all digits. `_log_value` computes the logarithm of b from scaled functions inste
 
 References
 ----------
-.. [1] P. Jäckel, "Let's be rational", Wilmott, 2015: the normalised Black function and its scaled complements.
+    .. [1] Jäckel, P., "Let's be rational", Wilmott, 2015: the normalised Black function and its scaled complements.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def black76_price(
 
     References
     ----------
-    .. [1] F. Black, "The pricing of commodity contracts", Journal of Financial Economics 3, 1976, eq. 16.
+    .. [1] Black, F., "The pricing of commodity contracts", Journal of Financial Economics 3, 1976, eq. 16.
 
     Examples
     --------
@@ -270,10 +270,10 @@ def implied_volatility(
 
     References
     ----------
-    .. [1] F. Black, "The pricing of commodity contracts", Journal of Financial Economics 3, 1976, eq. 16.
-    .. [2] P. Jäckel, "Let's be rational", Wilmott, 2015.
-    .. [3] T. R. Chandrupatla, "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
-       without using derivatives", Advances in Engineering Software 28, 1997: the search, as in SciPy.
+    .. [1] Black, F., "The pricing of commodity contracts", Journal of Financial Economics 3, 1976, eq. 16.
+    .. [2] Jäckel, P., "Let's be rational", Wilmott, 2015.
+    .. [3] Chandrupatla, T. R., "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear
+       function without using derivatives", Advances in Engineering Software 28, 1997: the search, as in SciPy.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def smile(
 
     References
     ----------
-    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+    .. [1] Gatheral, J. and Jacquier, A., "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
        eq. 3.1.
 
     Examples
@@ -173,7 +173,7 @@ def surface(
 
     References
     ----------
-    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+    .. [1] Gatheral, J. and Jacquier, A., "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
        lemma 2.1: there is no calendar arbitrage where total variance rises at every k.
 
     Examples
@@ -298,9 +298,10 @@ def svi_arbitrage(
 
     References
     ----------
-    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014, lemmas
-       2.1 and 2.2, and section 3.1.
-    .. [2] R. W. Lee, "The moment formula for implied volatility at extreme strikes", Mathematical Finance 14, 2004.
+    .. [1] Gatheral, J. and Jacquier, A., "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+       lemmas 2.1 and 2.2, and section 3.1.
+    .. [2] Lee, R. W., "The moment formula for implied volatility at extreme strikes", Mathematical Finance 14,
+       2004.
 
     Examples
     --------

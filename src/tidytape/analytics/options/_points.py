@@ -71,7 +71,7 @@ def atm_volatility(
 
     References
     ----------
-    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+    .. [1] Reiswich, D. and Wystup, U., "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def delta_points(
 
     References
     ----------
-    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+    .. [1] Reiswich, D. and Wystup, U., "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
 
     References
     ----------
-    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010.
+    .. [1] Reiswich, D. and Wystup, U., "FX volatility smile construction", CPQF working paper 20, 2010.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
 
     References
     ----------
-    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010: the smile
+    .. [1] Reiswich, D. and Wystup, U., "FX volatility smile construction", CPQF working paper 20, 2010: the smile
        fly.
 
     Examples

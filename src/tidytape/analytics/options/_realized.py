@@ -123,14 +123,14 @@ def realized_volatility(
 
     References
     ----------
-    .. [1] M. Parkinson, "The extreme value method for estimating the variance of the rate of return", J. Business 53
-       (1980), eq. 5.
-    .. [2] M. B. Garman and M. J. Klass, "On the estimation of security price volatilities from historical data",
+    .. [1] Parkinson, M., "The extreme value method for estimating the variance of the rate of return", J. Business
+       53 (1980), eq. 5.
+    .. [2] Garman, M. B. and Klass, M. J., "On the estimation of security price volatilities from historical data",
        J. Business 53 (1980), the practical form of eq. 20.
-    .. [3] L. C. G. Rogers and S. E. Satchell, "Estimating variance from high, low and closing prices", Ann. Appl.
+    .. [3] Rogers, L. C. G. and Satchell, S. E., "Estimating variance from high, low and closing prices", Ann. Appl.
        Probab. 1 (1991).
-    .. [4] D. Yang and Q. Zhang, "Drift-independent volatility estimation based on high, low, open, and close prices",
-       J. Business 73 (2000), eq. 7 and 8.
+    .. [4] Yang, D. and Zhang, Q., "Drift-independent volatility estimation based on high, low, open, and close
+       prices", J. Business 73 (2000), eq. 7 and 8.
 
     Examples
     --------
@@ -271,8 +271,8 @@ def volatility_risk_premium(
 
     References
     ----------
-    .. [1] P. Carr and L. Wu, "Variance risk premiums", Review of Financial Studies 22 (2009), with the sign turned:
-       there it is what a buyer of variance is paid.
+    .. [1] Carr, P. and Wu, L., "Variance risk premiums", Review of Financial Studies 22 (2009), with the sign
+       turned: there it is what a buyer of variance is paid.
 
     Examples
     --------

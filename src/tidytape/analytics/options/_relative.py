@@ -76,7 +76,7 @@ def z_score(
 
     References
     ----------
-    .. [1] E. Kreyszig, "Advanced Engineering Mathematics", 4th edition, 1979, p. 880, eq. 5: the standard score.
+    .. [1] Kreyszig, E., "Advanced Engineering Mathematics", 4th edition, 1979, p. 880, eq. 5: the standard score.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def percentile(
 
     References
     ----------
-    .. [1] R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50
+    .. [1] Hyndman, R. J. and Fan, Y., "Sample quantiles in statistical packages", The American Statistician 50
        (1996): the empirical distribution, read at its steps' middle.
 
     Examples

@@ -94,11 +94,12 @@ def svi(
 
     References
     ----------
-    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+    .. [1] Gatheral, J. and Jacquier, A., "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
        eq. 3.1.
-    .. [2] S. De Marco and C. Martini, "Quasi-explicit calibration of Gatheral's SVI model", Zeliade Systems, 2009: for
-       given m and σ the curve is linear in the others, whence the first guess.
-    .. [3] R. W. Lee, "The moment formula for implied volatility at extreme strikes", Mathematical Finance 14, 2004.
+    .. [2] De Marco, S. and Martini, C., "Quasi-explicit calibration of Gatheral's SVI model", Zeliade Systems,
+       2009: for given m and σ the curve is linear in the others, whence the first guess.
+    .. [3] Lee, R. W., "The moment formula for implied volatility at extreme strikes", Mathematical Finance 14,
+       2004.
 
     Examples
     --------

@@ -83,8 +83,8 @@ def term_structure(
 
     References
     ----------
-    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, for the skew,
-       which there is a risk reversal and has the other sign.
+    .. [1] Reiswich, D. and Wystup, U., "FX volatility smile construction", CPQF working paper 20, 2010, for the
+       skew, which there is a risk reversal and has the other sign.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def slope(
 
     References
     ----------
-    .. [1] J. Gatheral, "The Volatility Surface", Wiley 2006, chapter 3.
+    .. [1] Gatheral, J., "The Volatility Surface", Wiley 2006, chapter 3.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
 
     References
     ----------
-    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+    .. [1] Gatheral, J. and Jacquier, A., "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
        lemma 2.1.
 
     Examples
@@ -380,7 +380,7 @@ def tenor_slope(
 
     References
     ----------
-    .. [1] N. N. Taleb, "Dynamic Hedging", 1997, chapter 9, on the term structure of volatility and its inversions.
+    .. [1] Taleb, N. N., "Dynamic Hedging", 1997, chapter 9, on the term structure of volatility and its inversions.
 
     Examples
     --------

@@ -96,7 +96,7 @@ def initial_balance(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2.
 
     Examples
     --------
@@ -250,8 +250,8 @@ def day_type(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2, where the types are drawn;
-       the thresholds are ours.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2, where the types are
+       drawn; the thresholds are ours.
 
     Examples
     --------

@@ -83,7 +83,7 @@ def single_prints(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def tails(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def poor_extremes(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2.
 
     Examples
     --------

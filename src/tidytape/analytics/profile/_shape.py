@@ -92,8 +92,8 @@ def shape(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4, on short covering and
-       long liquidation. Features and thresholds are tidytape's own convention; see definitions.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 4, on short covering
+       and long liquidation. Features and thresholds are tidytape's own convention; see definitions.
 
     Examples
     --------
@@ -257,8 +257,8 @@ def nodes(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4, on high- and low-volume
-       areas. The rule of ``k`` rows is tidytape's own convention; see definitions.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 4, on high- and
+       low-volume areas. The rule of ``k`` rows is tidytape's own convention; see definitions.
 
     Examples
     --------

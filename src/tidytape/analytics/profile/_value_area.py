@@ -123,7 +123,7 @@ def value_area(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, appendix 1: the rule of the
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, appendix 1: the rule of the
        Chicago Board of Trade (CBOT), two rows at a time.
     .. [2] Chicago Board of Trade, "A Six-Part Study Guide to Market Profile", 1996, part I.
 
@@ -210,7 +210,7 @@ def point_of_control(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, appendix 1.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, appendix 1.
 
     Examples
     --------
@@ -309,7 +309,8 @@ def developing(
 
     References
     ----------
-    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4, on monitoring the POC.
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 4, on monitoring the
+       POC.
 
     Examples
     --------
