@@ -26,7 +26,7 @@ _SERIES: Mapping[str, str] = MappingProxyType(
         "tpo": f"{_SPOT} --interval 1d --session daily {_DAY}",
         "tpo-sessions": f"{_SPOT} --interval 1d --session daily {_DAY}",
         "book-heatmap": f"{_SPOT} --interval 1h {_DAY}",
-        "liquidation-heatmap": f"--coin BTC --interval 1h {_DAY}",
+        "liquidation-heatmap": f"{_PERP} --interval 1h {_DAY}",
         "implied-volatility": f"{_OPTIONS} --interval 1h {_DAY}",
         "skew": f"{_OPTIONS} --raw-symbol BTC_25 --tenor 1w --interval 1h {_DAY}",
         "option-open-interest": f"{_OPTIONS} --interval 1h {_DAY}",
