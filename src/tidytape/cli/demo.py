@@ -57,7 +57,7 @@ class Journey:
         ):
             table = str(self.fetched)
         places = [f"{name:<7} {getattr(self, name)}" for name in ("report", "tape", "lake")]
-        window = "--exchange DEMO_SPOT --coin BTC --interval 1h --start 2024-08-08 --end 2024-08-09"
+        window = "--exchange DEMO_SPOT --coin BTC --interval 1h --start 2024-08-07 --end 2024-08-08"
         tries = [
             f"tidytape lake info --lake {self.lake}",
             f"tidytape fetch candles --lake {self.lake} {window}",
