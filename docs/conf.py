@@ -45,8 +45,14 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"tidytape {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_theme_options = {"navigation_with_keys": False, "show_prev_next": False, "header_links_before_dropdown": 6}
-html_sidebars = {page: [] for page in ("index", "quickstart", "contributing", "changelog", "migration", "concepts/*")}
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "header_links_before_dropdown": 6,
+}
+html_sidebars = {
+    page: [] for page in ("index", "quickstart", "contributing", "changelog", "migration", "concepts/*")
+}
 html_math_renderer = "mathml"
 
 # Formulas are MathML, made when the pages are built: a reader's browser loads no script for them.
