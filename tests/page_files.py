@@ -101,10 +101,15 @@ def tardis_messages(path: Path) -> None:
 
 
 def lake(path: Path) -> None:
-    """Fill a lake with the market of the demo."""
-    from tidytape import demo
+    """Make a lake of two commits, with trades of two exchanges."""
+    from tidytape.lake import Lake
+    from tidytape.lake.ingest import Market, ingest
 
-    demo.fill(path)
+    file = path.parent / "BTCUSDT-trades-2024-08-08.csv"
+    binance_trades(file)
+    made = Lake.create(path)
+    for exchange in ("X", "Y"):
+        ingest(file, made, market=Market(exchange=exchange))
 
 
 def written(path: Path, head: str | None, rows: list[str]) -> None:

@@ -896,7 +896,7 @@ _ERRORS = (
         "A parameter is unknown, missing, given twice or not what it may be, or weighs too much",
     ),
     ("INVALID_TYPE", 400, "There is no such data type, or none is given"),
-    ("INVALID_EXCHANGE", 400, "There is no such venue, or none is given where one is needed"),
+    ("INVALID_EXCHANGE", 400, "There is no such exchange, or none is given where one is needed"),
     (
         "INVALID_SYMBOL",
         400,
