@@ -12,17 +12,22 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
-from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.axes._secondary_axes import SecondaryAxis
+from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
+from numpy.testing import assert_allclose, assert_array_equal
 
 import tidytape
 from tidytape import plot
-from tidytape.analytics import cross, options
+from tidytape.analytics import cross, options, quality
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style
+from tidytape.plot.interactive._canvas import named
 from tidytape.plot.interactive._coarser import MOST_CANDLES
+from tidytape.plot.interactive._image import MOST_CELLS
 from tidytape.plot.interactive._thin import MOST_POINTS, kept
 
 pytest.importorskip("plotly")
@@ -40,143 +45,165 @@ def client():
         yield client
 
 
-# What each function is asked: positional frames and options. ``axes`` says how many axes the static one takes.
+def candles(c, **asked):
+    return c.candles(**{"interval": "1h", **SPOT, **DAYS, **asked})
+
+
+def chain(c):
+    return c.events("option_quotes", coin="BTC", start="2024-08-08", end="2024-08-08T00:30")
+
+
+# What each function is asked: frames and options.
 
 ASKED: dict[str, Any] = {
-    "candles": lambda c: ((c.candles(interval="1h", **SPOT, **DAYS),), {}),
-    "volume": lambda c: ((c.candles(interval="1h", **SPOT, **DAYS),), {}),
-    "volume_profile": lambda c: ((c.volume_profile(interval="1d", **SPOT, **DAYS),), {}),
-    "candles_with_profile": lambda c: (
-        (c.candles(interval="1h", **SPOT, **DAYS), c.volume_profile(interval="1d", **SPOT, **DAYS)),
+    "candles": lambda c: ([candles(c)], {}),
+    "volume": lambda c: ([candles(c)], {}),
+    "volume_profile": lambda c: ([c.volume_profile(interval="1d", **SPOT, **DAYS)], {}),
+    "candles_with_profile": lambda c: ([candles(c), c.volume_profile(interval="1d", **SPOT, **DAYS)], {}),
+    "market_profile": lambda c: ([c.tpo(session="daily", **SPOT, **DAYS)], {}),
+    "footprint": lambda c: (
+        [c.volume_profile(interval="15m", **PERP, start="2024-08-08T13:00", end="2024-08-08T15:00")],
         {},
     ),
-    "order_flow": lambda c: (
-        (
-            c.candles(interval="1h", **PERP, **DAYS),
-            c.candles(interval="1h", by_side=True, **PERP, **DAYS),
-        ),
-        {},
-    ),
+    "order_flow": lambda c: ([candles(c, **PERP), candles(c, by_side=True, **PERP)], {}),
     "funding": lambda c: (
-        (c.funding(exchange="DEMO_PERP", coin="BTC", interval="1h", **DAYS),),
+        [c.funding(exchange="DEMO_PERP", coin="BTC", interval="1h", **DAYS)],
         {"open_interest": c.open_interest(exchange="DEMO_PERP", coin="BTC", interval="1h", **DAYS)},
     ),
     "open_interest": lambda c: (
-        (c.open_interest(interval="1h", **PERP, **DAYS),),
-        {"candles": c.candles(interval="1h", **PERP, **DAYS)},
+        [c.open_interest(interval="1h", **PERP, **DAYS)],
+        {"candles": candles(c, **PERP)},
     ),
-    "premium": lambda c: (
-        (cross.premium(c.candles(exchange=["DEMO_SPOT", "DEMO_PERP"], coin="BTC", interval="1h", **DAYS)),),
-        {},
-    ),
+    "premium": lambda c: ([cross.premium(of_bitcoin(c))], {}),
+    "market_share": lambda c: ([cross.market_share(of_bitcoin(c), amount="volume")], {}),
     "volatility": lambda c: (
-        (c.implied_volatility(exchange="DEMO_OPTIONS", raw_symbol="BTC_ATM", interval="1h", **DAYS),),
-        {"realized": options.realized_volatility(c.candles(interval="1h", **SPOT, **DAYS), window=24)},
+        [c.implied_volatility(exchange="DEMO_OPTIONS", raw_symbol="BTC_ATM", interval="1h", **DAYS)],
+        {"realized": options.realized_volatility(candles(c), window=24)},
     ),
     "skew": lambda c: (
-        (
-            c.skew(
-                tenor="1w", exchange="DEMO_OPTIONS", coin="BTC", raw_symbol="BTC_25", interval="1h", **DAYS
-            ),
-        ),
+        [c.skew(tenor="1w", exchange="DEMO_OPTIONS", coin="BTC", raw_symbol="BTC_25", interval="1h", **DAYS)],
         {},
     ),
+    "smile": lambda c: ([chain(c)], {"curves": options.svi(chain(c))}),
+    "surface": lambda c: ([options.svi(chain(c))], {}),
+    "term_structure": lambda c: ([options.term_structure(options.delta_points(chain(c)))], {}),
     "liquidations": lambda c: (
-        (c.liquidations(interval="1h", **PERP, **DAYS),),
-        {"candles": c.candles(interval="1h", **PERP, **DAYS)},
+        [c.liquidations(interval="1h", **PERP, **DAYS)],
+        {"candles": candles(c, **PERP)},
     ),
+    "liquidation_heatmap": lambda c: (
+        [c.liquidation_heatmap(exchange="DEMO_PERP", coin="BTC", interval="1h", **DAYS)],
+        {"candles": candles(c, **PERP)},
+    ),
+    "book_heatmap": lambda c: ([c.book_heatmap(interval="1h", **SPOT, **DAYS)], {}),
+    "depth": lambda c: ([c.book_heatmap(interval="1h", **SPOT, **DAYS)], {}),
+    "slippage": lambda c: ([c.book_heatmap(interval="1h", **SPOT, **DAYS)], {"size": [0.1, 1, 10]}),
+    "coverage": lambda c: ([c.describe(coin="BTC")], {}),
+    "completeness": lambda c: ([quality.completeness(of_bitcoin(c), every="1h")], {}),
 }
 PLACES: dict[str, Any] = {
     "candles_with_profile": lambda place: {"axes": plot.panels(place)},
     "order_flow": lambda place: {"axes": place.subplots(3, sharex=True)},
     "open_interest": lambda place: {"axes": place.subplots(3, sharex=True)},
 }
+NEEDED = {"volume_profile": "price", "coverage": "type", "completeness": "start"}
 
 
-def drawn(name, frames, asked):
+def of_bitcoin(c):
+    return candles(c, exchange=["DEMO_SPOT", "DEMO_PERP"], raw_symbol=None, coin="BTC")
+
+
+@pytest.fixture(scope="module", params=ASKED)
+def case(request, client):
+    """A name, and what its function is asked."""
+    frames, asked = ASKED[request.param](client)
+    return request.param, frames, asked
+
+
+@pytest.fixture(scope="module")
+def figure(case):
+    name, frames, asked = case
+    return getattr(interactive, name)(*frames, **asked)
+
+
+def drawn(name, frames, asked, height=5):
     """Return the figure of the static function."""
-    place = Figure(figsize=(10, 5), dpi=100)
+    place = Figure(figsize=(10, height), dpi=100)
     axes = PLACES.get(name, lambda place: {"ax": place.add_subplot()})(place)
     getattr(plot, name)(*frames, **axes, **asked)
     return place
 
 
 def values_of(place):
-    """Return the values of every mark of a static figure that stands at its data."""
+    """Return the values of the marks of a static figure that stand at its data."""
     found = []
-    for ax in place.axes:
-        if any(hasattr(other, "_colorbar") and other is ax for other in place.axes):
-            continue
-        for artist in ax.get_children():
-            if isinstance(artist, Line2D):
-                if artist.get_transform() == ax.transData:
-                    found.append(np.asarray(artist.get_ydata(), float))
-            elif isinstance(artist, StepPatch):
-                values, _, baseline = artist.get_data()
-                found.append(values - (0.0 if baseline is None else baseline))
-            elif isinstance(artist, LineCollection):
-                found += [segment[:, 1] for segment in artist.get_segments()]
-            elif isinstance(artist, PolyCollection):
-                found += [path.vertices[:4, 1] for path in artist.get_paths()]
-            elif isinstance(artist, PathCollection):
-                found.append(np.asarray(artist.get_offsets(), float)[:, 1])
-    return found
+    for artist in (artist for ax in place.axes for artist in ax.get_children()):
+        if isinstance(artist, Line2D):
+            if artist.get_transform() == artist.axes.transData:
+                found.append(artist.get_ydata())
+        elif isinstance(artist, StepPatch):
+            values, _, baseline = artist.get_data()
+            found.append(values - (0.0 if baseline is None else baseline))
+        elif isinstance(artist, LineCollection):
+            found += [segment[:, 1] for segment in artist.get_segments()]
+        elif isinstance(artist, AxesImage | QuadMesh):
+            values = np.ma.filled(np.ma.asarray(artist.get_array(), float), np.nan)
+            if values.size <= MOST_CELLS // 2:
+                found.append(values.astype(np.float32))
+        elif isinstance(artist, PathCollection):
+            found.append(artist.get_offsets()[:, 1])
+    return [np.ravel(np.asarray(values, float)) for values in found]
 
 
 def sent(figure):
-    """Return every number of the traces of an interactive figure."""
+    """Return every number of the traces of an interactive figure, in order."""
     numbers = []
     for trace in figure.data:
         for name in ("x", "y", "z", "open", "high", "low", "close", "customdata"):
-            values = getattr(trace, name, None)
-            if values is None or (name == "x" and trace.type != "bar"):
-                continue
-            array = np.asarray(values)
-            if array.dtype.kind == "f":
-                numbers.append(array.ravel())
-    return np.unique(np.concatenate(numbers)) if numbers else np.empty(0)
+            array = np.asarray(getattr(trace, name, None))
+            if array.dtype.kind == "f" and not (name == "x" and trace.type == "heatmap"):
+                numbers.append(array.astype(float).ravel())
+    return np.unique(np.concatenate(numbers))
 
 
 def labels_of(place):
-    return {
-        axis.get_label_text() for ax in place.axes for axis in (ax.xaxis, ax.yaxis) if axis.get_label_text()
-    }
+    several = [
+        child for ax in place.axes for child in (ax, *ax.child_axes) if not isinstance(child, SecondaryAxis)
+    ]
+    labels = {axis.get_label_text() for ax in several for axis in (ax.xaxis, ax.yaxis)}
+    return labels - {""}
 
 
 def titles_of(figure):
     layout = figure.to_dict()["layout"]
-    return {
-        axis["title"]["text"].replace("<br>", " ")
-        for name, axis in layout.items()
-        if re.fullmatch(r"[xy]axis\d*", name) and axis["title"].get("text")
-    }
+    axes = [axis for name, axis in layout.items() if re.fullmatch(r"[xy]axis\d*", name)]
+    bars = [
+        trace.marker.colorbar for trace in figure.data if trace.type == "scatter" and trace.marker.showscale
+    ]
+    texts = {axis["title"]["text"].replace("<br>", " ") for axis in axes if axis["title"].get("text")}
+    return texts | {bar.title.text for bar in bars}
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(name, client):
-    frames, asked = ASKED[name](client)
-    place = drawn(name, frames, asked)
-    figure = getattr(interactive, name)(*frames, **asked)
+def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(case, figure):
+    place = drawn(*case, figure.layout.height / 100)
     numbers = sent(figure)
     for values in values_of(place):
         known = values[np.isfinite(values) & (values != 0)]
-        nearest = numbers[
-            np.clip(np.searchsorted(numbers, known - 1e-9 * np.abs(known)), 0, numbers.size - 1)
-        ]
-        np.testing.assert_allclose(nearest, known, rtol=1e-9)
+        place_of = np.searchsorted(numbers, known - 1e-9 * np.abs(known))
+        assert_allclose(numbers[np.clip(place_of, 0, numbers.size - 1)], known, rtol=2e-9)
     assert titles_of(figure) == labels_of(place)
-    assert figure.layout.title.text == next(title for ax in place.axes if (title := ax.get_title(loc="left")))
+    title = next((text for ax in place.axes if (text := ax.get_title(loc="left"))), "")
+    assert figure.layout.title.text == title
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_hovering_says_units_and_pages_are_small(name, client):
-    frames, asked = ASKED[name](client)
-    figure = getattr(interactive, name)(*frames, **asked)
-    units = {match[1] for title in titles_of(figure) if (match := re.search(r"\[([^,\]]+).*\]", title))}
-    for trace in figure.data:
-        if trace.hoverinfo != "skip":
-            assert any(unit in trace.hovertemplate for unit in units - {"UTC"}), trace.hovertemplate
-    assert len(figure.to_json()) < 1_000_000
+def test_hovering_says_units_and_pages_are_small(case, figure):
+    labels = [named(title) for title in titles_of(figure)]
+    units = {unit.removesuffix(", log scale") for name, unit in labels if name != "Time"} - {"", "log scale"}
+    templates = [trace.hovertemplate for trace in figure.data if trace.hoverinfo != "skip"]
+    assert templates
+    for template in templates:
+        assert not units or "time blocks" in template or any(unit in template for unit in units), template
+    assert len(figure.to_json()) < 700_000
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -189,24 +216,138 @@ def test_twins_take_what_the_static_functions_take(name):
         assert own[one].kind == static[one].kind
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_frames_without_rows_say_no_data(name, client):
-    frames, _ = ASKED[name](client)
-    empty = [frame.head(0) for frame in frames]
-    figure = getattr(interactive, name)(*empty)
+def test_every_static_picture_has_a_twin_or_the_page_says_why_not():
+    drawings = {name for name in plot.__all__ if name[0].islower()} - {"interactive"}
+    assert drawings - {*interactive.__all__} == {"live", "live_widget", "panels"}
+    assert all(f"`{name}`" in interactive.__doc__ for name in ("live", "panels"))
+    assert {*ASKED} == {*interactive.__all__}
+
+
+def test_frames_without_rows_say_no_data(case):
+    name, frames, _ = case
+    figure = getattr(interactive, name)(*(frame.head(0) for frame in frames))
     assert "no data" in {note.text for note in figure.layout.annotations}
     assert not any(len(trace.y) if trace.y is not None else 0 for trace in figure.data)
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_errors_are_those_of_the_static_functions(name, client):
-    frames, _ = ASKED[name](client)
-    broken = [frame.drop("timestamp" if name != "volume_profile" else "price") for frame in frames]
+def test_errors_are_those_of_the_static_functions(case):
+    name, frames, _ = case
+    broken = [frame.drop(NEEDED.get(name, "timestamp")) for frame in frames]
     with pytest.raises(MissingColumnError) as static:
         drawn(name, broken, {})
     with pytest.raises(MissingColumnError) as own:
         getattr(interactive, name)(*broken)
     assert str(own.value) == str(static.value)
+    if name != "volume_profile":
+        with pytest.raises(QueryError, match="timezone"):
+            getattr(interactive, name)(*frames, timezone="Mars/Olympus")
+
+
+# --- subjects ---
+
+
+def test_a_book_of_many_cells_is_one_image_and_a_grid_of_the_largest(client):
+    book = client.book_heatmap(interval="5m", **SPOT, **DAYS)
+    static = plot.book_heatmap(book, ax=Figure().add_subplot())
+    figure = interactive.book_heatmap(book)
+    assert len(figure.layout.images) == 1
+    grids = [trace for trace in figure.data if trace.type == "heatmap"]
+    assert [grid.name for grid in grids] == ["Bids", "Asks"]
+    assert sum(grid.z.size for grid in grids) <= MOST_CELLS
+    for grid, image in zip(grids, (static.bids, static.asks), strict=True):
+        assert np.nanmax(grid.z) == np.float32(np.nanmax(image.get_array().filled(np.nan)))
+        assert "largest of" in grid.hovertemplate
+        assert grid.x[0] == "2024-08-07T00:00"
+    assert len(figure.to_json()) < 1_000_000
+
+
+def test_dots_of_trades_say_their_amounts(client):
+    book = client.book_heatmap(interval="1h", **SPOT, **DAYS)
+    trades = client.events("trades", **SPOT, start="2024-08-08", end="2024-08-08T02:00").with_columns(
+        coin=pl.lit("BTC"), amount_unit=pl.lit("COIN")
+    )
+    drawn = plot.book_heatmap(book, trades=trades, ax=Figure().add_subplot())
+    (dots,) = [
+        trace for trace in interactive.book_heatmap(book, trades=trades).data if "Buys" in str(trace.name)
+    ]
+    assert_allclose(dots.customdata, drawn.bought)
+    assert_allclose(dots.customdata / dots.customdata.max(), (dots.marker.size / dots.marker.size.max()) ** 2)
+    assert dots.hovertemplate.endswith("Buys: %{customdata:,.6~r} BTC<extra></extra>")
+
+
+def test_rows_of_a_market_profile_say_their_time_blocks(client):
+    levels = client.tpo(session="daily", **SPOT, **DAYS)
+    static = plot.market_profile(levels, ax=Figure().add_subplot())
+    figure = interactive.market_profile(levels)
+    (rows,) = [trace for trace in figure.data if trace.type == "bar"]
+    assert rows.customdata[:, 0].sum() == len(static.blocks.get_paths())
+    lows = {path.vertices[0, 1] for path in static.blocks.get_paths()}
+    assert {*rows.customdata[:, 1]} == lows
+    assert [len(text) for text in rows.text] == rows.customdata[:, 0].tolist()
+    letters = interactive.market_profile(levels, style="letters")
+    assert letters.layout.images[0].source != figure.layout.images[0].source
+
+
+def test_a_footprint_says_what_was_sold_and_bought(client):
+    profile = client.volume_profile(interval="15m", **PERP, start="2024-08-08T13:00", end="2024-08-08T14:00")
+    (grid,) = [trace for trace in interactive.footprint(profile, row_size=50).data if trace.type == "heatmap"]
+    assert np.nansum(grid.customdata[..., 0]) == pytest.approx(profile["sell_volume"].sum())
+    assert np.nansum(grid.customdata[..., 1]) == pytest.approx(profile["buy_volume"].sum())
+    assert_allclose(grid.z, grid.customdata[..., 1] - grid.customdata[..., 0], atol=1e-12)
+    assert grid.x[0] == "2024-08-08T13:00"
+    assert (grid.text != "").sum() == np.isfinite(grid.z).sum()
+
+
+def test_shares_are_said_and_add_up(client):
+    figure = interactive.market_share(cross.market_share(of_bitcoin(client), amount="volume"))
+    lines = [trace for trace in figure.data if trace.customdata is not None]
+    assert len(lines) == 2
+    assert_allclose(sum(trace.customdata for trace in lines), 100)
+
+
+def test_many_shares_are_an_image_and_thin_lines():
+    parts = [minutes(9_000, exchange=exchange) for exchange in ("X", "Y", "Z")]
+    figure = interactive.market_share(cross.market_share(pl.concat(parts), amount="volume"))
+    assert len(figure.layout.images) == 1
+    assert sum(len(trace.x) for trace in figure.data) <= MOST_POINTS
+    assert len(figure.to_json()) < 1_500_000
+
+
+def test_coverage_says_when_spans_began_and_ended(client):
+    held = client.describe(coin="BTC", exchange="DEMO_PERP")
+    figure = interactive.coverage(held)
+    spans = figure.data[0]
+    assert min(spans.customdata[:, 0]) == f"{held['first_timestamp'].min():%Y-%m-%dT%H:%M:%S.%f}"[:-3]
+    assert len(figure.layout.yaxis.ticktext) == len(set(figure.layout.yaxis.ticktext))
+    assert figure.layout.yaxis.ticktext[0].startswith("DEMO_PERP BTC-PERP, book")
+
+
+def test_liquidations_of_shorts_are_said_without_a_sign(client):
+    figure = interactive.liquidations(client.liquidations(interval="15m", **PERP, **DAYS))
+    (shorts,) = [trace for trace in figure.data if trace.name == "Shorts liquidated"]
+    assert (shorts.y < 0).all()
+    assert_array_equal(shorts.customdata, -shorts.y)
+    assert all(not text.startswith("-") for text in figure.layout.yaxis.ticktext)
+
+
+def test_more_bars_than_a_page_shows_are_an_outline():
+    sides = [
+        minutes(8_000, side=side).select(
+            "exchange",
+            "raw_symbol",
+            "coin",
+            "interval",
+            "amount_unit",
+            "timestamp",
+            "side",
+            liquidations="volume",
+        )
+        for side in ("BUY", "SELL")
+    ]
+    figure = interactive.liquidations(pl.concat(sides))
+    assert {trace.type for trace in figure.data} == {"scatter"}
+    assert sum(len(trace.x) for trace in figure.data) <= MOST_POINTS
+    assert max(figure.data[0].y) == 8
 
 
 def test_the_same_picture_from_pandas_and_from_a_user_s_own_style(hours):
@@ -274,7 +415,7 @@ def test_more_candles_than_a_page_shows_are_joined_exactly(number, interval, len
     )
     assert wanted.height <= MOST_CANDLES
     for name in ("open", "high", "low", "close"):
-        np.testing.assert_array_equal(getattr(trace, name), wanted[name])
+        assert_array_equal(getattr(trace, name), wanted[name])
     assert figure.layout.title.text == f"X BTCUSDT, {interval}"
     assert f"{number:,}" in figure.layout.title.subtitle.text
     bars = interactive.volume(frame).data[0]

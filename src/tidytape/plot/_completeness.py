@@ -22,7 +22,7 @@ from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
 
 _COUNTS = ("start", "end", "expected", "present", "missing", "completeness")
 _TINY = 1e-12  # what lies between none and some, and between some and all
-_CLASSES = (
+CLASSES = (
     (_TINY, 0.0, "none"),
     (0.5, 0.2, "under 50 %"),
     (0.9, 0.36, "under 90 %"),
@@ -47,11 +47,14 @@ class Completeness:
     spans : matplotlib.collections.PolyCollection or None
         One rectangle per row of the frame that expects an interval; its array has the completeness. [1] None where
         there is no data.
+    notes : list of str
+        The share of all intervals of each row; empty where it is not known.
     """
 
     ax: Axes
     rows: list[str]
     spans: PolyCollection | None
+    notes: list[str]
 
 
 def completeness(
@@ -113,26 +116,27 @@ def completeness(
     style.title(ax, title)
     if not names:
         style.no_data(ax)
-        return Completeness(ax, [], None)
+        return Completeness(ax, [], None, [])
     scale = style.diverging(ax, style.inside(ax).down, style.inside(ax).buy, middle_ink=0.12)
-    colours = ListedColormap([scale(part) for _, part, _ in _CLASSES])
+    colours = ListedColormap([scale(part) for _, part, _ in CLASSES])
     spans = PolyCollection(
         bars(list(zip(place, start, end, strict=True)), height=0.86),
         array=share,
         cmap=colours,
-        norm=BoundaryNorm([0, *(limit for limit, _, _ in _CLASSES[:-1]), 1 + _TINY], colours.N),
+        norm=BoundaryNorm([0, *(limit for limit, _, _ in CLASSES[:-1]), 1 + _TINY], colours.N),
         edgecolors=[style.face(ax)] if len(np.unique(start)) <= _SEEN else "face",
         linewidths=0.6,
         zorder=2,
     )
     ax.add_collection(spans)
     ax.set_xlim(start.min(), end.max())
-    label_rows(ax, [""] * len(names), names, _notes(given, place, len(names)))
+    notes = _notes(given, place, len(names))
+    label_rows(ax, [""] * len(names), names, notes)
     present = sorted(set(np.asarray(spans.norm(share)).tolist()))
     style.legend(
-        ax, [Patch(color=colours(number), label=_CLASSES[number][2]) for number in present], place="above"
+        ax, [Patch(color=colours(number), label=CLASSES[number][2]) for number in present], place="above"
     )
-    return Completeness(ax, names, spans)
+    return Completeness(ax, names, spans, notes)
 
 
 def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:

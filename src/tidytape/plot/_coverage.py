@@ -42,12 +42,15 @@ class Coverage:
         One rectangle per span that is held. None where there is no data.
     gaps : matplotlib.collections.PolyCollection or None
         One rectangle per gap. None where there is none.
+    notes : list of str
+        What stands beside each row.
     """
 
     ax: Axes
     rows: list[tuple[str, str]]
     spans: PolyCollection | None
     gaps: PolyCollection | None
+    notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     style.title(ax, markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else "")
     if not rows:
         style.no_data(ax)
-        return Coverage(ax, [], None, None)
+        return Coverage(ax, [], None, None, [])
     palette = style.inside(ax)
     held = [(place, *span) for place, row in enumerate(rows) for span in _spans(row)]
     missing = [(place, *gap) for place, row in enumerate(rows) for gap in row.gaps]
@@ -130,7 +133,8 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     label_rows(ax, [row.market for row in rows], [row.table for row in rows], [row.note for row in rows])
     handles = [Patch(color=palette.buy, label="held"), Patch(color=palette.down, label="gap")]
     style.legend(ax, handles[: 2 if missing else 1], place="above")
-    return Coverage(ax, [(row.market, row.table) for row in rows], spans, gaps if missing else None)
+    names, notes = [(row.market, row.table) for row in rows], [row.note for row in rows]
+    return Coverage(ax, names, spans, gaps if missing else None, notes)
 
 
 def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:

@@ -50,11 +50,17 @@ class MarketShare:
         By market, from the lowest area to the highest.
     shares : dict of str to float
         By market, its share in the sum over the whole time. [1]
+    times : ndarray
+        Both ends of each interval. [matplotlib dates, d]
+    tops : dict of str to ndarray
+        By market, the upper end of its area at each of the times; NaN in gaps. [1]
     """
 
     ax: Axes
     areas: dict[str, PolyCollection]
     shares: dict[str, float]
+    times: Floats
+    tops: dict[str, Floats]
 
 
 def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Premium:
@@ -194,7 +200,7 @@ def market_share(
     areas: dict[str, PolyCollection] = {}
     if not shares:
         style.no_data(ax)
-        return MarketShare(ax, areas, shares)
+        return MarketShare(ax, areas, shares, times, {})
     low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
     for place, (label, high) in enumerate(zip(shares, stacked, strict=True)):
         is_rest = label not in series.by_label
@@ -214,7 +220,7 @@ def market_share(
     ax.set_ylim(0, 100)
     if len(areas) > 1:
         style.legend(ax, [*areas.values()][::-1], title="Share of the whole time", place="beside")
-    return MarketShare(ax, areas, shares)
+    return MarketShare(ax, areas, shares, times, dict(zip(shares, stacked, strict=True)))
 
 
 def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from decimal import Decimal
 from typing import Any
@@ -34,7 +34,7 @@ from tidytape.plot._series import (
 from tidytape.times import DAY
 
 _MOST_ROWS = 100  # of colours alone
-_BODY = 0.94  # of the interval; the rest keeps neighbours apart
+BODY = 0.94  # of the interval; the rest keeps neighbours apart
 _SMALLEST, _LARGEST = 5.5, 9.0  # numbers [pt]
 _LETTER = 0.6  # width of a digit, of the size of the font
 _LINE = 1.25  # height of a line of text, of the size of the font
@@ -61,6 +61,8 @@ class Footprint:
         Marks at the right and at the left of rows with an imbalance.
     row_height : float or None
         Height of a row; None where there is no data. [quote per coin]
+    sold, bought : ndarray
+        Of each rectangle. [as ``amount_unit`` says]
     """
 
     ax: Axes
@@ -70,6 +72,8 @@ class Footprint:
     buy_imbalances: LineCollection | None
     sell_imbalances: LineCollection | None
     row_height: float | None
+    sold: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    bought: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +197,7 @@ def footprint(
 
 def _most(ax: Axes, width: float) -> int:
     """Return how many rows there may be: as many as have room for numbers, if there is room beside each other."""
-    room, height = style.room(ax, _BODY * width / np.ptp(ax.get_xlim()), 1.0)
+    room, height = style.room(ax, BODY * width / np.ptp(ax.get_xlim()), 1.0)
     if room < _SMALLEST * _LETTER * 9:
         return _MOST_ROWS
     return max(int(height / _PADDED / (_SMALLEST * _LINE)), 5)
@@ -219,7 +223,7 @@ def _drawn(
     colours = style.inside(ax)
     delta = rows.buy - rows.sell
     middle = dates_of(rows.time) + width / 2
-    left, right = middle - _BODY * width / 2, middle + _BODY * width / 2
+    left, right = middle - BODY * width / 2, middle + BODY * width / 2
     low = rows.row * height
     high = low + height
     corners = ((left, low), (left, high), (right, high), (right, low))
@@ -271,7 +275,7 @@ def _drawn(
     texts = _numbers(ax, rows, levels, height, width)
     style.colour_bar(ax, levels, "Delta", instrument.amounts(quote, style.price_text(height, height)))
     style.legend(ax, [pocs, *(marks for marks in (buys, sells) if len(marks.get_paths()))], place="above")
-    return Footprint(ax, levels, texts, pocs, buys, sells, height)
+    return Footprint(ax, levels, texts, pocs, buys, sells, height, rows.sell, rows.buy)
 
 
 def _largest(rows: _Rows) -> NDArray[np.bool_]:
@@ -286,12 +290,12 @@ def _largest(rows: _Rows) -> NDArray[np.bool_]:
 
 def _numbers(ax: Axes, rows: _Rows, levels: PolyCollection, height: float, width: float) -> tuple[Text, ...]:
     """Write what was sold and bought into each rectangle; nothing where there is no room."""
-    digits = _digits(np.concatenate([rows.buy, rows.sell]))
+    digits = digits_of(np.concatenate([rows.buy, rows.sell]))
     texts = [
-        f"{_short(sold, digits)} × {_short(bought, digits)}"
+        f"{short(sold, digits)} × {short(bought, digits)}"
         for sold, bought in zip(rows.sell, rows.buy, strict=True)
     ]
-    across, up = style.room(ax, _BODY * width / np.ptp(ax.get_xlim()), height / np.ptp(ax.get_ylim()))
+    across, up = style.room(ax, BODY * width / np.ptp(ax.get_xlim()), height / np.ptp(ax.get_ylim()))
     size = min(0.92 * across / (_LETTER * max(map(len, texts))), up / _LINE, _LARGEST)
     if size < _SMALLEST:
         return ()
@@ -313,11 +317,11 @@ def _numbers(ax: Axes, rows: _Rows, levels: PolyCollection, height: float, width
     )
 
 
-def _digits(volume: NDArray[np.float64]) -> int:
+def digits_of(volume: NDArray[np.float64]) -> int:
     """Return how many decimals volumes need, so that a large one has two or three digits."""
     large = float(np.quantile(volume, 0.9)) or 1.0
     return int(np.clip(2 - np.floor(np.log10(large)), 0, 6)) if large < 100 else 0
 
 
-def _short(volume: float, digits: int) -> str:
+def short(volume: float, digits: int) -> str:
     return style.rounded(volume) if volume >= 10_000 else f"{volume:.{digits}f}"

@@ -61,6 +61,8 @@ class BookHeatmap:
         has both.
     buys, sells : matplotlib.collections.PathCollection or None
         Trades as dots, by the side of the aggressor; None where there are none.
+    bought, sold : ndarray or None
+        Amount of each dot. [as ``amount_unit`` of the trades says]
     """
 
     ax: Axes
@@ -70,6 +72,8 @@ class BookHeatmap:
     mid: StepPatch | None = None
     buys: PathCollection | None = None
     sells: PathCollection | None = None
+    bought: NDArray[np.float64] | None = None
+    sold: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +218,12 @@ def book_heatmap(
     style.colour_bar(ax, bids, "Bids", unit, part=(0, 2))
     style.colour_bar(ax, asks, "Asks", unit, part=(1, 2))
     mid = draw_price(ax, cells.edges, cells.over_columns(*books.mids()), "Mid")
-    buys, sells = (None, None) if dots is None else _draw_trades(ax, cells, dots, quote)
+    (buys, bought), (sells, sold) = (
+        _draw_trades(ax, cells, dots, quote) if dots else ((None, None), (None, None))
+    )
     if handles := [one for one in (mid, buys, sells) if one is not None]:
         style.legend(ax, handles, place="above")
-    return BookHeatmap(ax, bids, asks, cells.height, mid, buys, sells)
+    return BookHeatmap(ax, bids, asks, cells.height, mid, buys, sells, bought, sold)
 
 
 def require_height(parameter: str, height: Decimal | float | None) -> None:
@@ -411,10 +417,11 @@ def _trades(frame: IntoFrame, whose: Instrument) -> _Trades:
     return _Trades(instrument, time[known], is_buy[known], values["price"][known], values["amount"][known])
 
 
-def _draw_trades(
-    ax: Axes, cells: Cells, trades: _Trades, quote: str | None
-) -> tuple[PathCollection | None, PathCollection | None]:
-    """Draw a dot per column, side and some rows, at the mean time and price of its trades."""
+_Dots = tuple[PathCollection | None, NDArray[np.float64] | None]
+
+
+def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> tuple[_Dots, _Dots]:
+    """Draw a dot per column, side and some rows, at the mean time and price of its trades; buys, then sells."""
     low, high = cells.extent[2:]
     column = (trades.time - cells.start) // cells.width
     row = np.floor((trades.price - low) / (high - low) * _DOT_ROWS).astype(np.int64)
@@ -433,13 +440,13 @@ def _draw_trades(
     every = np.sort(np.concatenate([amount for *_, amount in dots.values()]))[-_MOST_DOTS:]
     unit = trades.instrument.amounts(quote)
 
-    def draw(side: Side, colour: str) -> PathCollection | None:
+    def draw(side: Side, colour: str) -> _Dots:
         time, price, amount = dots[side]
         seen = amount >= every[0] if every.size else amount > 0
         if not seen.any():
-            return None
+            return None, None
         most = f"{side.value.title()}s, up to {style.rounded(amount.max())} {unit}".rstrip()
-        return ax.scatter(
+        drawn = ax.scatter(
             time[seen],
             price[seen],
             s=_LARGEST * amount[seen] / every[-1],
@@ -450,5 +457,6 @@ def _draw_trades(
             zorder=2.7,
             label=most,
         )
+        return drawn, amount[seen].astype(np.float64)
 
     return draw(Side.BUY, style.CYCLE[2]), draw(Side.SELL, style.CYCLE[3])

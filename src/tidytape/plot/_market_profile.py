@@ -41,7 +41,7 @@ from tidytape.plot._series import (
 from tidytape.times import DAY, MINUTE, SECOND
 
 _ROWS = {"blocks": 120, "letters": 60}  # at most, that a screen shows
-_LEFT, _WIDEST = (
+LEFT, _WIDEST = (
     0.045,
     0.88,
 )  # where rows of a session begin, and how long the longest is: shares of the session
@@ -91,7 +91,7 @@ class MarketProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class Session:
     """One session: when it was, and which time blocks touched which row, both in order."""
 
     start: float  # [matplotlib dates, d]
@@ -100,13 +100,13 @@ class _Session:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sessions:
+class Sessions:
     """Sessions that can be drawn, in order of time, and what is read off their rows."""
 
     instrument: Instrument
     minutes: int  # length of a time block
     height: float
-    sessions: list[_Session]
+    sessions: list[Session]
     prices: Any  # polars frame, one row per session
     prints: Any  # polars frame, one row per run of single prints
     from_candles: bool
@@ -181,11 +181,13 @@ def market_profile(
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    if style not in _ROWS:
-        raise QueryError("style", got=style, expected="'blocks' or 'letters'")
+    found = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
     looks.zone(timezone)  # before a figure is made for nothing
-    found = _read(levels, Rules(share, rule, tie, stop, row_size), _ROWS[style])
-    ax = ax or looks.new_axes(12, 6.5)
+    return draw_sessions(ax or looks.new_axes(12, 6.5), found, style, timezone)
+
+
+def draw_sessions(ax: Axes, found: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:
+    """Draw market profiles that were read before."""
     looks.frame_axes(ax)
     ax.grid(visible=False, axis="x")
     looks.price_axis(ax.yaxis, found.instrument.price_unit)
@@ -202,7 +204,7 @@ def market_profile(
     return _drawn(ax, found, style)
 
 
-def _drawn(ax: Axes, found: _Sessions, style: str) -> MarketProfile:
+def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
     colours = looks.inside(ax)
     prices, prints = found.prices, found.prints
     spans = {session.start: session for session in found.sessions}
@@ -239,7 +241,7 @@ def _drawn(ax: Axes, found: _Sessions, style: str) -> MarketProfile:
     balances = LineCollection(
         [
             [
-                (x := s.start + _LEFT / 2 * (s.end - s.start), row["initial_balance_low"]),
+                (x := s.start + LEFT / 2 * (s.end - s.start), row["initial_balance_low"]),
                 (x, row["initial_balance_high"] + found.height),
             ]
             for s, row in whole
@@ -289,12 +291,12 @@ def _drawn(ax: Axes, found: _Sessions, style: str) -> MarketProfile:
     )
 
 
-def _blocks(ax: Axes, found: _Sessions) -> PolyCollection:
+def _blocks(ax: Axes, found: Sessions) -> PolyCollection:
     """Draw a rectangle per touch, coloured by how far into the session it was."""
-    unit = _unit(found)
+    unit = unit_of(found)
     boxes, hours = [], []
     for session in found.sessions:
-        left = session.start + _LEFT * (session.end - session.start)
+        left = session.start + LEFT * (session.end - session.start)
         for row, ids in session.touches.items():
             low = row * found.height
             boxes += [
@@ -318,9 +320,9 @@ def _blocks(ax: Axes, found: _Sessions) -> PolyCollection:
     return blocks
 
 
-def _letters(ax: Axes, found: _Sessions) -> tuple[Text, ...]:
+def _letters(ax: Axes, found: Sessions) -> tuple[Text, ...]:
     """Draw a text per row; nothing where there is no room for letters."""
-    unit = _unit(found)
+    unit = unit_of(found)
     width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), found.height / np.ptp(ax.get_ylim()))
     size = min(0.95 * height, width / _WIDTH, 10.0)
     if size < _READABLE:
@@ -328,7 +330,7 @@ def _letters(ax: Axes, found: _Sessions) -> tuple[Text, ...]:
     colours = looks.inside(ax)
     texts = []
     for session, row in zip(found.sessions, found.prices.iter_rows(named=True), strict=True):
-        left = session.start + _LEFT * (session.end - session.start)
+        left = session.start + LEFT * (session.end - session.start)
         for place, ids in session.touches.items():
             price = place * found.height
             in_area = row["val"] - found.height / 2 < price < row["vah"] + found.height / 2
@@ -337,7 +339,7 @@ def _letters(ax: Axes, found: _Sessions) -> tuple[Text, ...]:
                 ax.text(
                     left,
                     price + found.height / 2,
-                    "".join(_LETTERS[block % len(_LETTERS)] for block in ids),
+                    "".join(letter_of(block) for block in ids),
                     family="monospace",
                     size=size,
                     va="center_baseline",
@@ -369,13 +371,18 @@ def _price_texts(ax: Axes, prices: tuple[float, ...], height: float) -> None:
         )
 
 
-def _unit(found: _Sessions) -> float:
+def letter_of(block: int) -> str:
+    """Return the letter of a time block: A to Z, a to z, and from A again."""
+    return _LETTERS[block % len(_LETTERS)]
+
+
+def unit_of(found: Sessions) -> float:
     """Return how wide one time block is drawn. [d]"""
     shortest = min(session.end - session.start for session in found.sessions)
     return float(_WIDEST * shortest / found.most)
 
 
-def _touched(found: _Sessions, row: dict[str, Any]) -> float:
+def _touched(found: Sessions, row: dict[str, Any]) -> float:
     """Return when the price came back to a point of control: the first time block of that session that touched it."""
     start = _date(row["touched_at"])
     session = next(
@@ -385,7 +392,7 @@ def _touched(found: _Sessions, row: dict[str, Any]) -> float:
     return start + ids[0] * found.minutes * MINUTE / DAY
 
 
-def _of(spans: dict[float, _Session], row: dict[str, Any]) -> _Session:
+def _of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
     return spans[_date(row["timestamp"])]
 
 
@@ -398,7 +405,7 @@ def _box(left: float, right: float, low: float, high: float) -> list[tuple[float
     return [(left, low), (left, high), (right, high), (right, low)]
 
 
-def _title(found: _Sessions) -> str:
+def _title(found: Sessions) -> str:
     name = found.instrument.name
     if not found.sessions:
         return name
@@ -411,10 +418,12 @@ def _title(found: _Sessions) -> str:
     return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * found.from_candles)))
 
 
-def _read(frame: object, rules: Rules, most: int) -> _Sessions:
-    """Read touches, and what is read off them."""
+def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
+    """Read touches, and what is read off them, in rows that a screen shows in a style."""
     import polars as pl
 
+    if style not in _ROWS:
+        raise QueryError("style", got=style, expected="'blocks' or 'letters'")
     columns = opened(frame, "levels", ("timestamp", "price")).columns
     if not {"block_ids", "block_id"} & {*columns}:
         raise MissingColumnError(["block_ids"], available=columns)
@@ -441,7 +450,7 @@ def _read(frame: object, rules: Rules, most: int) -> _Sessions:
     step = block or smallest_step(touches["price"].unique().sort().to_numpy())
     if rules.row_size is None:
         span = np.ptp(touches["price"].to_numpy()) if len(touches) else 0.0
-        row_size: float | Decimal = step * together(float(span) / step + 1, most)
+        row_size: float | Decimal = step * together(float(span) / step + 1, _ROWS[style])
     else:
         row_size = rules.row_size
     minutes = _only(given, "block_size_minutes") or DEFAULT_TPO_BLOCK_MINUTES
@@ -464,10 +473,10 @@ def _read(frame: object, rules: Rules, most: int) -> _Sessions:
     height = float(row_size)
     ends = _ends(given, instrument, touches, minutes)
     sessions = [
-        _Session(_date(time), _date(ends[time]), _rows(part, height))
+        Session(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
     ]
-    return _Sessions(
+    return Sessions(
         instrument,
         minutes,
         height,

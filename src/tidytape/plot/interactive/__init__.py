@@ -22,27 +22,48 @@ Every function also takes
 and raises what the static function raises, and ModuleNotFoundError where Plotly is not installed.
 
 A figure stays small: at most 5,000 candles, of the next coarser interval that fits where there are more, which the
-title says; lines of more than 20,000 points keep the lowest and the highest point of each column of pixels.
+title says; lines of more than 20,000 points keep the lowest and the highest point of each column of pixels. A
+heatmap is one image, with a grid of at most 20,000 cells that says the values.
+
+`live` has no twin: `tidytape.plot.live_widget` is one. Nor has `panels`, which lays out axes of matplotlib.
 """
 
 from __future__ import annotations
 
+from tidytape.plot.interactive._book import book_heatmap, depth, slippage
 from tidytape.plot.interactive._candles import candles, volume
+from tidytape.plot.interactive._footprint import footprint
+from tidytape.plot.interactive._held import completeness, coverage
 from tidytape.plot.interactive._lines import funding, premium, skew, volatility
-from tidytape.plot.interactive._liquidations import liquidations
+from tidytape.plot.interactive._liquidations import liquidation_heatmap, liquidations
+from tidytape.plot.interactive._market_profile import market_profile
 from tidytape.plot.interactive._open_interest import open_interest
+from tidytape.plot.interactive._options import smile, surface, term_structure
 from tidytape.plot.interactive._order_flow import order_flow
 from tidytape.plot.interactive._profile import candles_with_profile, volume_profile
+from tidytape.plot.interactive._shares import market_share
 
 __all__ = [
+    "book_heatmap",
     "candles",
     "candles_with_profile",
+    "completeness",
+    "coverage",
+    "depth",
+    "footprint",
     "funding",
+    "liquidation_heatmap",
     "liquidations",
+    "market_profile",
+    "market_share",
     "open_interest",
     "order_flow",
     "premium",
     "skew",
+    "slippage",
+    "smile",
+    "surface",
+    "term_structure",
     "volatility",
     "volume",
     "volume_profile",

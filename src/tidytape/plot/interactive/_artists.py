@@ -7,28 +7,42 @@ from typing import Any, cast
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection, QuadMesh
+from matplotlib.contour import QuadContourSet
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
 from numpy.typing import NDArray
 
 from tidytape.plot.interactive._canvas import Canvas, colour, is_time
+from tidytape.plot.interactive._image import MOST_CELLS, add_grid, add_image, bars_of_colours
 from tidytape.plot.interactive._thin import MOST_POINTS, kept
 from tidytape.plot.interactive._times import milliseconds
 
-__all__ = ["add_bars", "add_line", "add_steps", "send", "shown"]
+__all__ = ["add_dots", "add_filled", "add_line", "add_segments", "add_steps", "send"]
 
 Floats = NDArray[np.float64]
 
 MOST_BARS = 5_000
 _DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
+_IN_IMAGES = (AxesImage, QuadMesh, QuadContourSet)
 _POINT = 1.2  # pixels per point of a line's width
+_DOT = 4 / 3  # and of a dot
 
 
 def send(canvas: Canvas) -> None:
     """Add a trace of everything that stands on the axes of a canvas and was not added before."""
     for ax in canvas.axes:
         left = [artist for artist in ax.get_children() if artist not in canvas.done]
+        layers = [one for one in left if isinstance(one, AxesImage | QuadMesh)]
+        if layers:
+            add_image(
+                canvas, ax, [one for one in left if isinstance(one, _IN_IMAGES) or _is_label(one, left)]
+            )
+        for layer in layers:
+            add_grid(canvas, layer, most=MOST_CELLS // len(layers))
+        bars_of_colours(canvas, ax)
+        left = [artist for artist in left if artist not in canvas.done]
         for artist in sorted(left, key=lambda one: one.get_zorder()):
             if isinstance(artist, Line2D):
                 _send_line(canvas, ax, artist)
@@ -44,31 +58,17 @@ def send(canvas: Canvas) -> None:
                 add_dots(canvas, artist)
 
 
-def shown(canvas: Canvas, ax: Axes, letter: str = "y", place: str = "") -> str:
-    """Return what hovering says of a value: the number and its unit.
-
-    Parameters
-    ----------
-    letter : {"x", "y"}
-        Of which axis it is.
-    place : str
-        Where Plotly finds the number, if it is not the position.
-    """
-    name, unit = canvas.unit(ax, letter)
-    unit = unit.removesuffix("log scale").removesuffix(", ")
-    if is_time(ax.xaxis if letter == "x" else ax.yaxis):
-        return "%{x|%Y-%m-%d %H:%M}"
-    digits = 8 if name == "Price" else 6
-    return f"%{{{place or letter}:,.{digits}~r}} {unit}".rstrip()
+def _is_label(artist: Artist, several: list[Artist]) -> bool:
+    """Return whether a text stands on a line of equal values."""
+    return any(isinstance(one, QuadContourSet) and artist in one.labelTexts for one in several)
 
 
-def hover(canvas: Canvas, ax: Axes, artist: Artist, value: str = "") -> str:
-    """Return what hovering says: name and value; where it is not of times, the position too."""
-    name = canvas.name_of(artist) or canvas.unit(ax, "y")[0]
-    text = value or shown(canvas, ax)
-    if not is_time(ax.xaxis):
-        text = f"{canvas.unit(ax, 'x')[0]}: {shown(canvas, ax, 'x')}<br>{canvas.unit(ax, 'y')[0]}: {text}"
-    return f"{text}<extra>{name}</extra>"
+def hover(canvas: Canvas, ax: Axes, artist: Artist) -> str:
+    """Return the text of hovering: the value, and the position where not all values of a time are shown at once."""
+    name = canvas.hover_name_of(artist) or canvas.unit(ax, "y")[0]
+    if canvas.is_unified and is_time(ax.xaxis):
+        return f"{canvas.shown(ax)}<extra>{name}</extra>"
+    return f"{canvas.position(ax, 'x')}<br>{canvas.position(ax, 'y')}<extra>{name}</extra>"
 
 
 # --- lines ---
@@ -81,16 +81,15 @@ def _send_line(canvas: Canvas, ax: Axes, line: Line2D) -> None:
         _add_level(canvas, ax, line)
 
 
-def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0, most: int = MOST_POINTS) -> None:
+def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
     """Add a line, or dots; with too many points its extremes in each column of pixels.
 
     With ``width`` its points stand in the middle of intervals of that length [d], and hovering names their starts.
     """
     ax = _axes(line)
     x, y = (np.asarray(values, float) for values in line.get_data())
-    several = sum(isinstance(one, Line2D) for one in ax.get_children())
     if (np.diff(x) >= 0).all():
-        rows = kept(x, y, most // max(several, 1))
+        rows = kept(x, y, MOST_POINTS // _number(ax))
         x, y = x[rows], y[rows]
     alone = line.get_markevery()
     has_line = line.get_linestyle() not in {"None", "none", "", " "}
@@ -127,6 +126,11 @@ def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0, most: int = MO
             y=y[rows],
             **trace | {"mode": "markers", "showlegend": False},
         )
+
+
+def _number(ax: Axes) -> int:
+    """Return how many lines share the points that a figure may have."""
+    return max(sum(isinstance(artist, Line2D | StepPatch) for artist in ax.get_children()), 1)
 
 
 def _add_level(canvas: Canvas, ax: Axes, line: Line2D) -> None:
@@ -185,24 +189,39 @@ def _add_span(canvas: Canvas, ax: Axes, rectangle: Rectangle) -> None:
 
 def _send_steps(canvas: Canvas, steps: StepPatch) -> None:
     values, _, baseline = steps.get_data()
-    if not np.isfinite(values).any():
-        return
-    if not (steps.get_fill() and np.size(baseline) and baseline is not None):
+    if steps.get_fill() and baseline is not None:
+        add_filled(canvas, steps)
+    elif np.isfinite(values).any():
         add_steps(canvas, steps)
-    elif np.isfinite(values).sum() > MOST_BARS:
-        add_steps(canvas, steps, is_filled=True)
-    else:
-        add_bars(canvas, steps)
 
 
-def add_steps(canvas: Canvas, steps: StepPatch, *, is_filled: bool = False) -> None:
-    """Add a line that stays level over each interval."""
+def add_filled(canvas: Canvas, steps: StepPatch, *, zeros: bool = False, signed: bool = True) -> None:
+    """Add steps that are filled: as bars, or as an outline where there are too many.
+
+    Steps of no length are sent only with ``zeros``; without ``signed`` hovering says how long they are either way.
+    """
+    values, _, _ = steps.get_data()
+    if np.isfinite(values).sum() > MOST_BARS:
+        add_steps(canvas, steps, is_filled=True, signed=signed)
+    elif np.isfinite(values).any():
+        _add_bars(canvas, steps, zeros=zeros, signed=signed)
+
+
+def add_steps(
+    canvas: Canvas,
+    steps: StepPatch,
+    *,
+    is_filled: bool = False,
+    signed: bool = True,
+    origin: float | None = None,
+) -> None:
+    """Add a line that stays level over each interval; with an origin, hovering says the distance from it. [bps]"""
     ax = _axes(steps)
     values, edges, _ = steps.get_data()
     x, y = np.asarray(edges, float), np.append(values, values[-1:]).astype(float)
-    rows = kept(x, y, MOST_POINTS)
+    rows = kept(x, y, MOST_POINTS // _number(ax))
     face, edge = steps.get_facecolor(), steps.get_edgecolor()
-    trace = {
+    trace: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines",
         "line": {"shape": "hv", "color": colour(edge), "width": round(steps.get_linewidth() * _POINT, 2)},
@@ -211,11 +230,19 @@ def add_steps(canvas: Canvas, steps: StepPatch, *, is_filled: bool = False) -> N
     }
     if is_filled:
         trace |= {"fill": "tozeroy", "fillcolor": colour(face)}
+    if not signed:
+        trace |= {"customdata": np.abs(y[rows])}
+        trace["hovertemplate"] = trace["hovertemplate"].replace("%{y:", "%{customdata:")
+    if origin:
+        trace["customdata"] = (x[rows] / origin - 1) * 1e4
+        trace["hovertemplate"] = hover(canvas, ax, steps).replace(
+            "<extra>", "<br>Distance from the mid: %{customdata:,.4~r} bps<extra>"
+        )
     add(canvas, steps, x=canvas.positions(ax, x[rows]), y=y[rows], **trace)
 
 
-def add_bars(canvas: Canvas, steps: StepPatch, *, zeros: bool = False, signed: bool = True) -> None:
-    """Add a bar per step from its base; those of no length only with ``zeros``, and what it says with its sign."""
+def _add_bars(canvas: Canvas, steps: StepPatch, *, zeros: bool, signed: bool) -> None:
+    """Add a bar per step from its base."""
     ax = _axes(steps)
     values, edges, baseline = steps.get_data()
     base = np.broadcast_to(np.asarray(baseline, float), values.shape)
@@ -227,10 +254,11 @@ def add_bars(canvas: Canvas, steps: StepPatch, *, zeros: bool = False, signed: b
     is_even = bool(width.size) and bool((width == width[0]).all())
     places = canvas.positions(ax, start) if is_upright else start
     along, across = ("y", "x") if is_upright else ("x", "y")
-    text = shown(canvas, ax, along, "customdata")
+    text = canvas.shown(ax, along, "customdata")
     if not is_upright:
-        text = f"{canvas.unit(ax, 'y')[0]}: {shown(canvas, ax, 'y')}<br>{canvas.unit(ax, 'x')[0]}: {text}"
+        text = f"{canvas.position(ax, 'y')}<br>{canvas.unit(ax, 'x')[0]}: {text}"
     name = canvas.name_of(steps) or canvas.unit(ax, along)[0]
+    said = canvas.hover_name_of(steps) or name
     add(
         canvas,
         steps,
@@ -243,7 +271,7 @@ def add_bars(canvas: Canvas, steps: StepPatch, *, zeros: bool = False, signed: b
         **({"xperiod": _one(width), "xperiodalignment": "middle"} if times and is_even else {"offset": 0}),
         customdata=length if signed else np.abs(length),
         marker={"color": colour(steps.get_facecolor()), "line": {"width": 0}},
-        hovertemplate=f"{text}<extra>{name}</extra>",
+        hovertemplate=f"{text}<extra>{said}</extra>",
         name=name,
     )
 
@@ -308,10 +336,11 @@ def add_areas(canvas: Canvas, areas: PolyCollection) -> None:
     )
 
 
-def add_dots(canvas: Canvas, dots: PathCollection) -> None:
+def add_dots(canvas: Canvas, dots: PathCollection, *, amounts: Floats | None = None) -> None:
     """Add dots whose areas are amounts."""
     ax = _axes(dots)
     points = np.asarray(dots.get_offsets(), float)
+    canvas.has_dots = True
     add(
         canvas,
         dots,
@@ -321,12 +350,21 @@ def add_dots(canvas: Canvas, dots: PathCollection) -> None:
         y=points[:, 1],
         marker={
             "color": colour(dots.get_facecolor()[0]),
-            "size": np.sqrt(np.asarray(dots.get_sizes(), float)) * _POINT,
+            "size": np.sqrt(np.asarray(dots.get_sizes(), float)) * _DOT,
             "line": {"width": 0.5, "color": colour(dots.get_edgecolor()[0])},
         },
-        hovertemplate=hover(canvas, ax, dots),
+        customdata=amounts,
+        hovertemplate=_dot(canvas, ax, dots) if amounts is not None else hover(canvas, ax, dots),
         name=canvas.name_of(dots),
     )
+
+
+def _dot(canvas: Canvas, ax: Axes, dots: PathCollection) -> str:
+    # The name ends with the unit of the amounts: Buys, up to 3 BTC.
+    name, _, largest = canvas.name_of(dots).partition(", ")
+    unit = " ".join(largest.split(" ")[3:])
+    where = f"{canvas.position(ax, 'x')}<br>{canvas.position(ax, 'y')}"
+    return f"{where}<br>{name}: %{{customdata:,.6~r}} {unit}".rstrip() + "<extra></extra>"
 
 
 def add(canvas: Canvas, artist: Artist, **trace: Any) -> None:
@@ -335,8 +373,11 @@ def add(canvas: Canvas, artist: Artist, **trace: Any) -> None:
     listed = {
         "showlegend": bool(trace.get("name")) and canvas.is_listed(artist),
         "legendrank": canvas.rank(artist),
+        "legendgroup": canvas.group_of(artist),
     }
-    canvas.add(_axes(artist), **listed | trace)
+    if canvas.is_silent(artist):
+        trace = {**trace, "hoverinfo": "skip", "hovertemplate": None}
+    canvas.add(_axes(artist), order=artist.get_zorder(), **listed | trace)
 
 
 def _axes(artist: Artist) -> Axes:

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Interval
 from tidytape.plot import _candles as static
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import add_bars, send
+from tidytape.plot.interactive._artists import add_filled, send
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
 from tidytape.plot.interactive._times import milliseconds
@@ -80,7 +80,7 @@ def volume(
     canvas = Canvas("volume", timezone, dark=dark, height=3.4)
     interval = coarse_interval(frame, "frame")
     drawn = static.volume(coarser(frame, "frame", interval), ax=canvas.ax, quote=quote, timezone=timezone)
-    add_bars(canvas, drawn.steps, zeros=True)
+    add_filled(canvas, drawn.steps, zeros=True)
     say_interval(canvas, interval, frame)
     send(canvas)
     return canvas.finished()
@@ -105,7 +105,7 @@ def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
     for chosen, up, down in ((~is_flat, look.up, look.down), (is_flat, look.flat, look.flat)):
         if not chosen.any():
             continue
-        sides = {
+        sides: dict[str, Any] = {
             side: {"line": {"color": colour(of), "width": 1}, "fillcolor": colour(of)}
             for side, of in (("increasing", up), ("decreasing", down))
         }

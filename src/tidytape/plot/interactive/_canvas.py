@@ -16,9 +16,12 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import QuadMesh
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.dates import AutoDateLocator
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.ticker import FixedFormatter, FixedLocator
 from numpy.typing import NDArray
 
@@ -68,10 +71,14 @@ class Canvas:
         self._over: dict[Axes, Axes] = {}
         self._unlisted: set[Artist] = set()
         self._fixed: set[Axes] = set()
-        self.traces: list[dict[str, Any]] = []
+        self._hover_names: dict[Artist, str] = {}
+        self._silent: set[Artist] = set()
+        self._groups: dict[Artist, str] = {}
+        self.traces: list[tuple[float, dict[str, Any]]] = []
         self.layout: dict[str, Any] = {"images": [], "shapes": [], "annotations": []}
         self.done: set[Artist] = set()
         self.subtitle = ""
+        self.has_dots = False
 
     # --- axes ---
 
@@ -134,18 +141,58 @@ class Canvas:
 
     # --- what is drawn ---
 
-    def add(self, ax: Axes, **trace: Any) -> None:
-        """Add a trace."""
+    def add(self, ax: Axes, *, order: float = 1.0, **trace: Any) -> None:
+        """Add a trace; those of a higher order lie over the others."""
         x, y = self._ids[ax]
-        self.traces.append({"xaxis": x, "yaxis": y, "showlegend": False, **trace})
+        self.traces.append((order, {"xaxis": x, "yaxis": y, "showlegend": False, **trace}))
+
+    def add_key(self, ax: Axes, artist: Artist, fill: Any) -> None:
+        """Let the legend list an area that is part of an image."""
+        self.add(
+            ax,
+            type="scatter",
+            mode="markers",
+            x=[None],
+            y=[None],
+            marker={"symbol": "square", "size": 12, "color": colour(fill)},
+            hoverinfo="skip",
+            name=self.name_of(artist),
+            showlegend=True,
+            legendrank=self.rank(artist),
+        )
 
     def refs(self, ax: Axes) -> tuple[str, str]:
         """Return the names of the axes of x and y."""
         return self._ids[ax]
 
-    def name(self, artist: Artist, name: str) -> None:
-        """Give what was drawn another name."""
+    def name(self, artist: Artist, name: str, *, listed: bool = True) -> None:
+        """Give what was drawn another name, with which the legend lists it or not."""
         self._names[artist] = name
+        if not listed:
+            self._unlisted.add(artist)
+
+    def group(self, artist: Artist, name: str) -> None:
+        """Let a click on the legend hide what was drawn with all others of a group."""
+        self._groups[artist] = name
+
+    def group_of(self, artist: Artist) -> str | None:
+        """Return the group of what was drawn."""
+        return self._groups.get(artist)
+
+    def without_hover(self, artist: Artist) -> None:
+        """Let hovering pass over what was drawn."""
+        self._silent.add(artist)
+
+    def is_silent(self, artist: Artist) -> bool:
+        """Return whether hovering passes over what was drawn."""
+        return artist in self._silent
+
+    def amount_unit(self, ax: Axes) -> str:
+        """Return the unit of amounts that the bar of colours beside axes names."""
+        bars = [
+            bar for child in ax.child_axes if isinstance(bar := getattr(child, "_colorbar", None), Colorbar)
+        ]
+        return named(bars[0].ax.get_ylabel())[1] if bars else ""
 
     def unlist(self, artist: Artist) -> None:
         """Leave what was drawn out of the legend."""
@@ -165,6 +212,14 @@ class Canvas:
         label = str(artist.get_label())
         return 1000 + (self._listed.index(label) if label in self._listed else len(self._listed))
 
+    def hover_name(self, artist: Artist, name: str) -> None:
+        """Give what was drawn a shorter name for hovering."""
+        self._hover_names[artist] = name
+
+    def hover_name_of(self, artist: Artist) -> str:
+        """Return the name of what was drawn for hovering; empty without one."""
+        return html.escape(self._hover_names.get(artist, ""), quote=False) or self.name_of(artist)
+
     def is_listed(self, artist: Artist) -> bool:
         """Return whether the legend lists what was drawn, or it has another name here than there."""
         if artist in self._unlisted:
@@ -178,8 +233,36 @@ class Canvas:
 
     def unit(self, ax: Axes, letter: str) -> tuple[str, str]:
         """Return what an axis measures, and its unit."""
-        axis = ax.xaxis if letter == "x" else ax.yaxis
-        return named(axis.get_label_text())
+        name, unit = named((ax.xaxis if letter == "x" else ax.yaxis).get_label_text())
+        return name, unit.removesuffix("log scale").removesuffix(", ")
+
+    def shown(self, ax: Axes, letter: str = "y", place: str = "") -> str:
+        """Return the text of hovering for a value: the number and its unit.
+
+        Parameters
+        ----------
+        ax : Axes
+        letter : {"x", "y"}
+            The axis that the value belongs to.
+        place : str
+            Where Plotly finds the value, if it is not the position.
+        """
+        name, unit = self.unit(ax, letter)
+        if is_time(ax.xaxis if letter == "x" else ax.yaxis):
+            return "%{x|%Y-%m-%d %H:%M}"
+        return f"%{{{place or letter}:,.{8 if name == 'Price' else 6}~r}} {unit}".rstrip()
+
+    def position(self, ax: Axes, letter: str) -> str:
+        """Return the text of hovering for a position: what it is, the number and its unit."""
+        text = self.shown(ax, letter)
+        return text if text.startswith("%{x|") else f"{self.unit(ax, letter)[0]}: {text}"
+
+    @cached_property
+    def is_unified(self) -> bool:
+        """Whether hovering shows all values of a time at once."""
+        drawn = (artist for ax in self._ids for artist in ax.get_children())
+        has_colours = any(isinstance(artist, AxesImage | QuadMesh) for artist in drawn)
+        return not has_colours and any(is_time(ax.xaxis) for ax in self._ids)
 
     # --- the figure ---
 
@@ -187,7 +270,6 @@ class Canvas:
         """Return the figure of what was drawn; ``layout`` goes before what was read off the axes."""
         first = next(iter(self._ids))
         around, inside = style.around(first), style.inside(first)
-        is_over_time = any(is_time(ax.xaxis) for ax in self._ids) and not self.layout["images"]
         legend = next((one for one in (ax.get_legend() for ax in self.place.axes) if one), None)
         legend_title = legend.get_title().get_text() if legend else ""
         titles = [ax.get_title(loc="left") for ax in self._ids]
@@ -213,8 +295,12 @@ class Canvas:
                 "yanchor": "top",
                 "subtitle": {"text": self.subtitle, "font": {"size": 12}},
             },
-            "hovermode": "x unified" if is_over_time else "closest",
-            "hoverlabel": {"bgcolor": self._face, "bordercolor": around.quiet, "font": {"color": around.ink}},
+            "hovermode": "x unified" if self.is_unified else "closest",
+            "hoverlabel": {
+                "bgcolor": self._face,
+                "bordercolor": around.quiet,
+                "font": {"color": around.ink, "family": _FONT},
+            },
             "hoversubplots": "axis",
             "bargap": 0,
             "barmode": "overlay",
@@ -222,6 +308,7 @@ class Canvas:
             "modebar": {"remove": ["select2d", "lasso2d"]},
             "legend": {
                 "orientation": "h",
+                "itemsizing": "constant" if self.has_dots else "trace",
                 "x": 0,
                 "y": 0,
                 "yref": "container",
@@ -233,7 +320,8 @@ class Canvas:
             },
         }
         whole |= self._axes(inside, around)
-        return self._go.Figure(data=self.traces, layout=whole | self.layout | layout)
+        traces = [trace for _, trace in sorted(self.traces, key=lambda one: one[0])]
+        return self._go.Figure(data=traces, layout=whole | self.layout | layout)
 
     def _note(self, ax: Axes, text: str, *, middle: bool = False) -> None:
         x, y = self._ids[ax]
@@ -292,7 +380,7 @@ class Canvas:
             }
         locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
         if axis.get_scale() == "log":
-            found |= {"type": "log", "range": np.log10([low, high]).tolist()}
+            found |= {"type": "log", "range": np.log10([low, high]).tolist(), "minorloglabels": "none"}
         else:
             found |= {"range": [low, high], "exponentformat": "B", "separatethousands": True}
         if ax in self._fixed and axis is ax.yaxis:

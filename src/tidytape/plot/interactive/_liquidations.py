@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import tzinfo
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _liquidations as static
-from tidytape.plot.interactive._artists import add_bars, add_line, send
+from tidytape.plot.interactive._artists import add_filled, add_line, send
 from tidytape.plot.interactive._canvas import Canvas
 
 if TYPE_CHECKING:
@@ -47,11 +48,52 @@ def liquidations(
     drawn = static.liquidations(frame, candles=candles, ax=canvas.ax, quote=quote, timezone=timezone)
     for steps in (drawn.longs, drawn.shorts):
         if steps is not None:
-            add_bars(canvas, steps, signed=False)
+            add_filled(canvas, steps, signed=False)
     if drawn.price_ax is not None and drawn.price is not None:
         canvas.add_twin(drawn.price_ax, canvas.ax)
         middles = np.asarray(drawn.price.get_xdata(), float)
         add_line(canvas, drawn.price, width=float(np.diff(middles).min(initial=1.0)))
     canvas.fix_ticks(canvas.ax)
+    send(canvas)
+    return canvas.finished()
+
+
+def liquidation_heatmap(
+    frame: IntoFrame,
+    /,
+    *,
+    candles: IntoFrame | None = None,
+    block_size: Decimal | float | None = None,
+    prices: tuple[float, float] | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return how much was liquidated at which price, as `tidytape.plot.liquidation_heatmap` draws it.
+
+    Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (timestamp, price), any order
+        As for `tidytape.plot.liquidation_heatmap`. [quote per coin; volumes as ``amount_unit`` says]
+    candles, block_size, prices, quote
+        As for `tidytape.plot.liquidation_heatmap`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The volumes are one image. Hovering says them; of more than 20,000 cells the largest of neighbours.
+    """
+    canvas = Canvas("liquidation_heatmap", timezone, dark=dark, height=5.6)
+    static.liquidation_heatmap(
+        frame,
+        candles=candles,
+        block_size=block_size,
+        prices=prices,
+        quote=quote,
+        ax=canvas.ax,
+        timezone=timezone,
+    )
     send(canvas)
     return canvas.finished()

@@ -61,6 +61,8 @@ def open_interest(
             axes=canvas.stack(3.0, 1.8, 1.6),
             timezone=timezone,
         )
+        for steps in drawn.changes.values():
+            canvas.hover_name(steps, str(steps.get_label()).partition(":")[0])
         if drawn.candles is not None:
             add_candles(canvas, drawn.candles)
         say_interval(canvas, interval, candles)

@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _panels as panels
 from tidytape.plot import _profile as static
-from tidytape.plot.interactive._artists import add_bars, send
+from tidytape.plot.interactive._artists import add_filled, send
 from tidytape.plot.interactive._candles import add_candles, say_interval
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
@@ -99,12 +99,13 @@ def candles_with_profile(
         row_size=row_size, quote=quote, timezone=timezone,
     )  # fmt: skip
     add_candles(canvas, drawn.candles)
-    add_bars(canvas, drawn.volume.steps, zeros=True)
+    add_filled(canvas, drawn.volume.steps, zeros=True)
     say_interval(canvas, interval, candles)
     _list_once(canvas, [axes.price])
     send(canvas)
     name, unit = canvas.unit(axes.profile, "x")
-    return canvas.finished().update_layout(xaxis2_title_text=f"{name}<br>[{unit}]" if unit else name)
+    text = f"{name}<br>[{unit}]" if unit else name
+    return canvas.finished().update_layout(xaxis2_title={"text": text, "font": {"size": 11}})
 
 
 def _list_once(canvas: Canvas, axes: Sequence[Axes]) -> None:

@@ -1,0 +1,125 @@
+"""Order books: resting size over time and price, and one book with what trading against it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.plot import _depth, _heatmap
+from tidytape.plot.interactive._artists import add_dots, add_steps, send
+from tidytape.plot.interactive._canvas import Canvas
+from tidytape.query.values import TimeLike
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+def book_heatmap(
+    frame: IntoFrame,
+    /,
+    *,
+    block_size: Decimal | float | None = None,
+    prices: tuple[float, float] | None = None,
+    trades: IntoFrame | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return how much rested where, the mid and trades, as `tidytape.plot.book_heatmap` draws them.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (timestamp, side, price), any order
+        As for `tidytape.plot.book_heatmap`. [quote per coin; sizes as ``amount_unit`` says]
+    block_size, prices, trades, quote
+        As for `tidytape.plot.book_heatmap`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The book is one image. Hovering says sizes; of more than 20,000 cells the largest of neighbours.
+    """
+    canvas = Canvas("book_heatmap", timezone, dark=dark, height=5.6)
+    drawn = _heatmap.book_heatmap(
+        frame,
+        block_size=block_size,
+        prices=prices,
+        trades=trades,
+        quote=quote,
+        ax=canvas.ax,
+        timezone=timezone,
+    )
+    for dots, amounts in ((drawn.buys, drawn.bought), (drawn.sells, drawn.sold)):
+        if dots is not None:
+            add_dots(canvas, dots, amounts=amounts)
+    send(canvas)
+    return canvas.finished()
+
+
+def depth(
+    book: IntoFrame,
+    /,
+    *,
+    at: TimeLike | None = None,
+    bps: float | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return how much rests up to each price of a book, as `tidytape.plot.depth` draws it.
+
+    Parameters
+    ----------
+    book : frame, n rows, key (timestamp, side, price), any order
+        As for `tidytape.plot.depth`. [quote per coin; sizes as ``amount_unit`` says]
+    at, bps, quote
+        As for `tidytape.plot.depth`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        Hovering says price and size, and how far from the mid the price is.
+    """
+    canvas = Canvas("depth", timezone, dark=dark)
+    drawn = _depth.depth(book, at=at, bps=bps, quote=quote, ax=canvas.ax, timezone=timezone)
+    mid = None if drawn.mid is None else float(np.ravel(drawn.mid.get_xdata())[0])
+    for steps in (drawn.bids, drawn.asks):
+        if steps is not None:
+            add_steps(canvas, steps, is_filled=True, origin=mid)
+    send(canvas)
+    return canvas.finished()
+
+
+def slippage(
+    book: IntoFrame,
+    /,
+    *,
+    at: TimeLike | None = None,
+    size: Iterable[float] | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+    dark: bool = False,
+) -> Figure:
+    """Return what trading a size at once would cost against a book, as `tidytape.plot.slippage` draws it.
+
+    Parameters
+    ----------
+    book : frame, n rows, key (timestamp, side, price), any order
+        As for `tidytape.plot.slippage`. [quote per coin; sizes as ``amount_unit`` says]
+    at, size, quote
+        As for `tidytape.plot.slippage`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        One line for buys and one for sells. [bps]
+    """
+    canvas = Canvas("slippage", timezone, dark=dark)
+    _depth.slippage(book, at=at, size=size, quote=quote, ax=canvas.ax, timezone=timezone)
+    send(canvas)
+    return canvas.finished()
