@@ -109,12 +109,13 @@ except tidytape.QueryError as error:
     print(error.parameter, error.got)
 ```
 
-On the command line an error is one line on standard error. The exit code is 2 where the request was wrong, 1 where
-carrying it out failed, and 130 after Ctrl-C.
+On the command line an error is one line on standard error; `--debug` adds the traceback. The exit code says what kind
+of error it was: [exit codes](cli.md).
 
 ## Codes of the service
 
-The body of every refusal is `{"error": CODE, "message": TEXT}`. The client raises the error of the last column.
+The body of every refusal is `{"error": CODE, "message": TEXT}`. Below each code stand its HTTP
+status and the error that the client raises.
 """
 _ENDS = """\
 ## Ends of a stream
@@ -136,14 +137,12 @@ def page() -> str:
     parts = [
         _TITLE,
         _table(
-            ("status", "code", "why", "what to do", "in Python"),
+            ("code", "why", "what to do"),
             [
                 (
-                    ERROR_STATUS[code],
-                    f"`{code}`",
+                    f"`{code}`<br>{ERROR_STATUS[code]}, {_in_python(code)}",
                     f"{ERROR_MEANING[code]}.",
                     OF_A_CODE[code],
-                    _in_python(code),
                 )
                 for code in codes
             ],

@@ -401,7 +401,7 @@ def _levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
 
 
 class Tardis(Layout):
-    """CSV datasets of tardis.dev, which name their venue and instrument."""
+    """CSV datasets of tardis.dev, which name their exchange and market."""
 
     name = "tardis"
     names_exchange = True
@@ -440,7 +440,7 @@ class Tardis(Layout):
 
 
 class TardisNode(Layout):
-    """Normalised messages of tardis-node, which name their venue and instrument."""
+    """Normalised messages of tardis-node, which name their exchange and market."""
 
     name = "tardis-node"
     names_exchange = True
