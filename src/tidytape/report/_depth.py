@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from tidytape import plot
 from tidytape.analytics import depth
 from tidytape.report._answers import MARKET, Answers
 from tidytape.report._overview import name_of
-from tidytape.report._section import Picture, Section
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
 __all__ = ["depths"]
@@ -28,15 +27,6 @@ def depths(answers: Answers, timezone: str) -> Section | None:
     market = books.largest
     book = books.of(**market)
 
-    def draw(figure: Figure) -> None:
-        plot.book_heatmap(book, ax=figure.add_subplot(), timezone=timezone)
-
-    def both(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2)
-        plot.depth(book, ax=left, timezone=timezone)
-        plot.slippage(book, ax=right, timezone=timezone)
-        right.set_title("", loc="left")  # the same as that of its neighbour
-
     newest = book.filter(pl.col("timestamp") == pl.col("timestamp").max())
     near = depth.depth_within(books.frame, bps=_NEAR)
     usual = near.group_by(MARKET).agg(pl.col("bid_depth", "ask_depth").median(), spans=pl.len())
@@ -51,7 +41,11 @@ def depths(answers: Answers, timezone: str) -> Section | None:
         f"{_LARGE:.0%} quantile of all sizes in three snapshots in a row. Slippage is how far the average price of a "
         "trade against the newest book lies from the mid.",
         parts=[
-            Picture(draw, f"The order book of {name_of(market)}: bids below the price, asks above it.", 4.8),
+            Picture.of(
+                f"The order book of {name_of(market)}: bids below the price, asks above it.",
+                4.8,
+                Plot.of("book_heatmap", book, timezone=timezone),
+            ),
             table(
                 usual.sort(MARKET),
                 {
@@ -77,8 +71,11 @@ def depths(answers: Answers, timezone: str) -> Section | None:
                 },
                 f"The {_WALLS} largest walls of {name_of(market)}, by mean size.",
             ),
-            Picture(
-                both, f"The newest book of {name_of(market)}: what rests, and what trading a size costs.", 3.8
+            Picture.of(
+                f"The newest book of {name_of(market)}: what rests, and what trading a size costs.",
+                3.8,
+                Plot.of("depth", book, timezone=timezone),
+                Plot.of("slippage", book, timezone=timezone),
             ),
             table(
                 costs,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from tidytape import plot
 from tidytape.analytics import flow
 from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._overview import name_of
-from tidytape.report._section import Picture, Section, Table
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
 
 __all__ = ["flows"]
@@ -71,18 +70,11 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
     prices = candles.of(**market) if candles is not None and candles.interval == interest.interval else None
     has_prices = prices is not None and not prices.is_empty()
 
-    def draw(figure: Figure) -> None:
-        axes = (
-            figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 2))
-            if has_prices
-            else figure.add_subplot()
-        )
-        plot.open_interest(
-            interest.of(**market), candles=prices if has_prices else None, axes=axes, timezone=timezone
-        )
-
+    shown = Plot.of(
+        "open_interest", interest.of(**market), candles=prices if has_prices else None, timezone=timezone
+    )
     text = f"Open interest of {name_of(market)}, and which positions were opened or closed in each interval."
-    return Picture(draw, text, 6.0 if has_prices else 3.6)
+    return Picture.of(text, 6.0 if has_prices else 3.6, shown)
 
 
 def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | Table]:
@@ -92,10 +84,7 @@ def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> 
     market = {name: most[name] for name in MARKET}
     prices = None if candles is None else candles.of(**market)
 
-    def draw(figure: Figure) -> None:
-        ax = figure.add_subplot()
-        plot.liquidations(liquidated.of(**market), candles=prices, ax=ax, timezone=timezone)
-
+    shown = Plot.of("liquidations", liquidated.of(**market), candles=prices, timezone=timezone)
     days = table(
         flow.liquidation_imbalance(liquidated.frame, interval="1d").sort(*MARKET, "timestamp"),
         {
@@ -108,7 +97,8 @@ def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> 
         },
         "One row per market and day with liquidations.",
     )
-    return [Picture(draw, f"Liquidations of {name_of(market)}: longs above zero, shorts below.", 3.6), days]
+    text = f"Liquidations of {name_of(market)}: longs above zero, shorts below."
+    return [Picture.of(text, 3.6, shown), days]
 
 
 def _liquidation_heatmap(heatmap: Points, candles: Points | None, timezone: str) -> Picture:
@@ -117,19 +107,13 @@ def _liquidation_heatmap(heatmap: Points, candles: Points | None, timezone: str)
     has_price = candles is not None and coin == candles.coin
     prices = candles.of(**candles.largest) if candles is not None and has_price else None
 
-    def draw(figure: Figure) -> None:
-        ax = figure.add_subplot()
-        plot.liquidation_heatmap(heatmap.of(**market), candles=prices, ax=ax, timezone=timezone)
-
-    return Picture(draw, f"Where positions in {coin} were liquidated, by price and time.", 4.0)
+    shown = Plot.of("liquidation_heatmap", heatmap.of(**market), candles=prices, timezone=timezone)
+    return Picture.of(f"Where positions in {coin} were liquidated, by price and time.", 4.0, shown)
 
 
 def _order_flow(candles: Points, sides: Points, timezone: str) -> Picture:
     """Return price, delta and cumulative delta of the largest market."""
     market = candles.largest
 
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1.4, 2))
-        plot.order_flow(candles.of(**market), sides.of(**market), axes=tuple(axes), timezone=timezone)
-
-    return Picture(draw, f"Price, delta and cumulative volume delta of {name_of(market)}.", 6.0)
+    shown = Plot.of("order_flow", candles.of(**market), sides.of(**market), timezone=timezone)
+    return Picture.of(f"Price, delta and cumulative volume delta of {name_of(market)}.", 6.0, shown)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from tidytape import plot
 from tidytape.analytics import funding
 from tidytape.report._answers import MARKET, Answers, Points
-from tidytape.report._section import Picture, Section
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
 __all__ = ["fundings"]
@@ -27,17 +26,16 @@ def fundings(answers: Answers, timezone: str) -> Section | None:
 
     over = _interval(rates)
 
-    def draw(figure: Figure) -> None:
-        ax = figure.add_subplot()
-        plot.funding(of_coin, open_interest=weights, funding_interval=over, ax=ax, timezone=timezone)
-
+    shown = Plot.of("funding", of_coin, open_interest=weights, funding_interval=over, timezone=timezone)
     return Section(
         reading="A positive rate means that longs pay shorts. Who is short where the rate is high and long where it is "
         "low earns the difference, before costs.",
         rule="Rates per year are simple: the rate times the settlements in 365 days. The mean of all markets is "
         "weighted by open interest, and covers the share of open interest that has a rate at that time.",
         parts=[
-            Picture(draw, f"Funding of {coin} per year: settled rates solid, predicted ones dashed.", 4.0),
+            Picture.of(
+                f"Funding of {coin} per year: settled rates solid, predicted ones dashed.", 4.0, shown
+            ),
             table(
                 _summary(rates, interest),
                 {

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from tidytape import plot
 from tidytape.analytics import options
 from tidytape.report._answers import Answers
 from tidytape.report._overview import name_of
-from tidytape.report._section import Picture, Section
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
 __all__ = ["chains"]
@@ -27,35 +26,23 @@ def chains(answers: Answers, timezone: str) -> Section | None:
     fits = options.svi(chain)
     at = max(chain["timestamp"])
 
-    def smile(figure: Figure) -> None:
-        plot.smile(chain, curves=fits, x="deviation", ax=figure.add_subplot())
-
-    def structure(figure: Figure) -> None:
-        plot.term_structure(options.term_structure(points), ax=figure.add_subplot(), timezone=timezone)
-
+    smile = Plot.of("smile", chain, curves=fits, x="deviation")
+    structure = Plot.of("term_structure", options.term_structure(points), timezone=timezone)
     summaries = answers.points("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG")
     skews = answers.points("SKEW_OPTION_SUMMARY_AGG")
     through_time: list[Picture] = []
     if summaries is not None:
         entries += summaries.entries
-        of_atm = summaries.of(**summaries.largest)
-
-        def volatility(figure: Figure) -> None:
-            plot.volatility(of_atm, ax=figure.add_subplot(), timezone=timezone)
-
-        through_time.append(Picture(volatility, f"{name_of(summaries.largest)}: volatility by tenor.", 3.6))
+        volatility = Plot.of("volatility", summaries.of(**summaries.largest), timezone=timezone)
+        text = f"{name_of(summaries.largest)}: volatility by tenor."
+        through_time.append(Picture.of(text, 3.6, volatility))
     if skews is not None:
         entries += skews.entries
         symbols = skews.frame.filter(coin=skews.coin)["raw_symbol"].cast(pl.String).unique().sort()
         usual = [symbol for symbol in symbols if symbol.endswith("25")]  # delta
         market = skews.largest | {"raw_symbol": (usual or symbols)[0]}
-        of_skew = skews.of(**market)
-
-        def skew(figure: Figure) -> None:
-            plot.skew(of_skew, ax=figure.add_subplot(), timezone=timezone)
-
         text = f"{name_of(market)}: skew by tenor, the volatility of the put less that of the call."
-        through_time.append(Picture(skew, text, 3.6))
+        through_time.append(Picture.of(text, 3.6, Plot.of("skew", skews.of(**market), timezone=timezone)))
     return Section(
         reading="A negative risk reversal means that puts are dearer than calls: protection is in demand. "
         "A term structure that falls with time says that the market expects the near future to be the wilder one.",
@@ -63,10 +50,10 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         "expiry; nothing is extrapolated. The risk reversal is the call less the put, the butterfly the mean of both "
         "less the money. Curves are raw SVI fits.",
         parts=[
-            Picture(
-                smile, f"Volatility by strike of {coin} at {at:%Y-%m-%d %H:%M} UTC, a colour per expiry.", 4.4
+            Picture.of(
+                f"Volatility by strike of {coin} at {at:%Y-%m-%d %H:%M} UTC, a colour per expiry.", 4.4, smile
             ),
-            Picture(structure, f"Volatility at the money of {coin} by days to expiry.", 3.6),
+            Picture.of(f"Volatility at the money of {coin} by days to expiry.", 3.6, structure),
             table(
                 points.sort("days"),
                 {

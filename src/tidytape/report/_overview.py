@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from tidytape import plot
 from tidytape.analytics import cross, options, quality
 from tidytape.report._answers import MARKET, Answers, Points
-from tidytape.report._section import Picture, Section
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
 __all__ = ["name_of", "overview"]
@@ -26,30 +25,8 @@ def overview(answers: Answers, timezone: str) -> Section | None:
     largest, coin = candles.largest, candles.coin
     of_coin = candles.frame.filter(pl.col("coin") == coin, pl.col("category").is_in(_TRADED))
 
-    def draw(figure: Figure) -> None:
-        plot.candles(candles.of(**largest), ax=figure.add_subplot(), timezone=timezone)
-
-    def apart(figure: Figure) -> None:
-        plot.premium(cross.premium(of_coin), ax=figure.add_subplot(), timezone=timezone)
-
-    def shares(figure: Figure) -> None:
-        amounts = of_coin.with_columns(pl.col("volume") * pl.col("close"))
-        if candles.length < timedelta(hours=1):  # shares of minutes are noise
-            amounts = amounts.group_by(*MARKET, "coin", pl.col("timestamp").dt.truncate("1h")).agg(
-                pl.col("volume").sum()
-            )
-        plot.market_share(
-            cross.market_share(amounts, amount="volume"),
-            amount="volume in the quote",
-            ax=figure.add_subplot(),
-            timezone=timezone,
-        )
-
-    across = [
-        Picture(apart, f"How much dearer {coin} is on each exchange than the median of all.", 3.6),
-        Picture(shares, f"Shares in the traded volume of {coin}.", 3.6),
-    ]
-
+    text = f"{name_of(largest)}, the market of {coin} that traded most, in candles of {candles.interval}."
+    picture = Picture.of(text, 4.4, Plot.of("candles", candles.of(**largest), timezone=timezone))
     return Section(
         reading="Compare the change of a market with its volatility: a change of less than one day's volatility is "
         "nothing unusual.",
@@ -57,11 +34,7 @@ def overview(answers: Answers, timezone: str) -> Section | None:
         "close to close over the last day of candles, per year of 365 days. Held is the share of the intervals with a "
         "candle, from the first to the last candle of all markets; a market that closes at night holds fewer.",
         parts=[
-            Picture(
-                draw,
-                f"{name_of(largest)}, the market of {coin} that traded most, in candles of {candles.interval}.",
-                4.4,
-            ),
+            picture,
             table(
                 _summary(candles),
                 {
@@ -78,10 +51,26 @@ def overview(answers: Answers, timezone: str) -> Section | None:
                 },
                 "One row per market. Prices are in the quote of the market.",
             ),
-            *(across if of_coin.select(MARKET).n_unique() > 1 else []),
+            *(_across(candles, of_coin, timezone) if of_coin.select(MARKET).n_unique() > 1 else []),
         ],
         entries=candles.entries,
     )
+
+
+def _across(candles: Points, of_coin: pl.DataFrame, timezone: str) -> list[Picture]:
+    """Return the markets of one coin beside each other."""
+    amounts = of_coin.with_columns(pl.col("volume") * pl.col("close"))
+    if candles.length < timedelta(hours=1):  # shares of minutes are noise
+        amounts = amounts.group_by(*MARKET, "coin", pl.col("timestamp").dt.truncate("1h")).agg(
+            pl.col("volume").sum()
+        )
+    shares = cross.market_share(amounts, amount="volume")
+    apart = Plot.of("premium", cross.premium(of_coin), timezone=timezone)
+    parts = Plot.of("market_share", shares, amount="volume in the quote", timezone=timezone)
+    return [
+        Picture.of(f"How much dearer {candles.coin} is on each exchange than the median of all.", 3.6, apart),
+        Picture.of(f"Shares in the traded volume of {candles.coin}.", 3.6, parts),
+    ]
 
 
 def name_of(market: dict[str, str]) -> str:

@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 from tidytape._version import __version__
 from tidytape.report._answers import Answers, numbers
-from tidytape.report._section import Picture, Section
+from tidytape.report._picture import Picture
+from tidytape.report._section import Section
 
 __all__ = ["page"]
 

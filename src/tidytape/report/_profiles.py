@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from tidytape import plot
 from tidytape.analytics import profile
 from tidytape.report._answers import MARKET, Answers
 from tidytape.report._overview import name_of
-from tidytape.report._section import Picture, Section
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
 __all__ = ["profiles"]
@@ -35,34 +34,20 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
         bars = candles.of(**market).filter(
             pl.col("timestamp").is_between(last, last + levels.length, closed="left")
         )
-
-        def draw(figure: Figure) -> None:
-            plot.candles_with_profile(
-                bars,
-                of_market.filter(pl.col("timestamp") == last),
-                axes=plot.panels(figure),
-                timezone=timezone,
-            )
-
-        section.parts.append(
-            Picture(
-                draw, f"The last session of {name_of(market)}, and the volume at each of its prices.", 5.4
-            )
-        )
+        session = of_market.filter(pl.col("timestamp") == last)
+        shown = Plot.of("candles_with_profile", bars, session, timezone=timezone)
+        text = f"The last session of {name_of(market)}, and the volume at each of its prices."
+        section.parts.append(Picture.of(text, 5.4, shown))
     sessions = answers.points("TPO_AGG")
     touched = None if sessions is None else sessions.of(**market)
     if sessions is not None and touched is not None and touched.height:
         section.entries += sessions.entries
-
-        def blocks(figure: Figure) -> None:
-            plot.market_profile(touched, ax=figure.add_subplot(), timezone=timezone)
-
         section.parts.append(
-            Picture(
-                blocks,
+            Picture.of(
                 f"Market profiles of {name_of(market)}: how long the price was where. The bar at the left of a session "
                 "is its initial balance; the line of a point of control ends where the price came back to it.",
                 5.0,
+                Plot.of("market_profile", touched, timezone=timezone),
             )
         )
     areas = profile.value_area(levels.frame)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from matplotlib.figure import Figure
 
-from tidytape import plot
 from tidytape.analytics import quality
 from tidytape.report._answers import MARKET, Answers
-from tidytape.report._section import Picture, Section, Table
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
 
 __all__ = ["qualities"]
@@ -39,22 +38,15 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         first, last = candles.window
         hours = quality.completeness(candles.frame, every="1h", start=first, end=last + candles.length)
         rows = candles.frame.select(MARKET).n_unique()
-
-        def calendar(figure: Figure) -> None:
-            plot.completeness(hours, ax=figure.add_subplot(), timezone=timezone)
-
         text = f"Which share of the candles of {candles.interval} each market has, by the hour."
-        parts.append(Picture(calendar, text, 1.6 + 0.2 * rows))
+        parts.append(Picture.of(text, 1.6 + 0.2 * rows, Plot.of("completeness", hours, timezone=timezone)))
     held = answers.held()
     if held is not None:
         entries += held[1]
         tables_held = held[0].select(*MARKET, "tables").n_unique()
-
-        def coverage(figure: Figure) -> None:
-            plot.coverage(held[0], ax=figure.add_subplot(), timezone=timezone)
-
         text = "What is held of each market, from when to when, with its gaps."
-        parts.append(Picture(coverage, text, 1.6 + 0.17 * tables_held))
+        shown = Plot.of("coverage", held[0], timezone=timezone)
+        parts.append(Picture.of(text, 1.6 + 0.17 * tables_held, shown))
     return Section(
         reading="A gap in open interest, funding or books is a recording that stopped. One in candles may also be a "
         "market in which nobody traded.",

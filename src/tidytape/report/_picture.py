@@ -1,0 +1,118 @@
+"""Pictures of a report: calls of `tidytape.plot`, drawn when the page is written, or sent as figures that zoom."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from tidytape import plot
+
+__all__ = ["Picture", "Plot"]
+
+_DPI = 120
+_WIDTH = 9.0  # of a page [in]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One call of a function of `tidytape.plot`, which has a twin of the same name in `tidytape.plot.interactive`.
+
+    Attributes
+    ----------
+    name : str
+        Of the function.
+    frames : tuple
+        What it draws.
+    options : mapping
+        By keyword.
+    """
+
+    name: str
+    frames: tuple[Any, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, *frames: Any, **options: Any) -> Plot:
+        """Return the call that is written ``plot.name(*frames, **options)``."""
+        return cls(name, frames, options)
+
+    def draw(self, **place: Any) -> None:
+        """Draw it; ``place`` is ``ax`` or ``axes``."""
+        getattr(plot, self.name)(*self.frames, **place, **self.options)
+
+    def place(self, figure: Figure) -> dict[str, Any]:
+        """Return the axes of a figure that it takes alone."""
+        if self.name == "candles_with_profile":
+            return {"axes": plot.panels(figure)}
+        if self.name == "order_flow":
+            return {"axes": tuple(figure.subplots(3, 1, sharex=True, height_ratios=(3, 1.4, 2)))}
+        if self.name == "open_interest" and self.options.get("candles") is not None:
+            return {"axes": tuple(figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 2)))}
+        return {"axes" if self.name == "open_interest" else "ax": figure.add_subplot()}
+
+    def figure(self) -> Any:
+        """Return the figure of Plotly."""
+        return getattr(plot.interactive, self.name)(*self.frames, **self.options)
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A picture that is made when the page is written.
+
+    Attributes
+    ----------
+    text : str
+        What the picture shows: for readers who do not see it, and below it for everyone.
+    height : float
+        At a width of 9 in. [in]
+    plots : tuple of Plot
+        What is drawn; several stand side by side, and are about the same.
+    """
+
+    text: str
+    height: float
+    plots: tuple[Plot, ...]
+
+    @classmethod
+    def of(cls, text: str, height: float, *plots: Plot) -> Picture:
+        """Return the picture of one plot or several."""
+        return cls(text, height, plots)
+
+    def png(self) -> bytes:
+        """Return the picture, the same bytes for the same data."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        figure = Figure(figsize=(_WIDTH, self.height), layout="constrained")
+        FigureCanvasAgg(figure)
+        if len(self.plots) == 1:
+            self.plots[0].draw(**self.plots[0].place(figure))
+        else:
+            for number, (one, ax) in enumerate(
+                zip(self.plots, figure.subplots(1, len(self.plots)), strict=True)
+            ):
+                one.draw(ax=ax)
+                if number:
+                    ax.set_title("", loc="left")  # the same as that of its neighbour
+        file = io.BytesIO()
+        # Neither the library's version nor a time belongs to a picture that has to come out the same.
+        figure.savefig(
+            file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True}
+        )
+        return file.getvalue()
+
+    @cached_property
+    def source(self) -> str:
+        """The picture as the ``src`` of an image."""
+        return "data:image/png;base64," + base64.b64encode(self.png()).decode()
+
+    @cached_property
+    def figures(self) -> tuple[str, ...]:
+        """The figures of Plotly as JSON that may stand in a page, the same text for the same data."""
+        # A `<` could end the script that the text stands in.
+        return tuple(one.figure().to_json().replace("<", r"\u003c") for one in self.plots)
