@@ -190,6 +190,16 @@ def test_every_command_and_option_exists(page: str) -> None:
     assert {text: words for text, words in unknown.items() if words} == {}
 
 
+_PATH = re.compile(r"(?:notebooks|tests|docs|src)/(?!_build)[\w./-]*[\w-]")
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if "changelog" not in page and "/adr/" not in page])
+def test_every_file_that_a_page_names_exists(page: str) -> None:
+    source = PAGES[page].read_text("utf-8")
+    named = {name for quoted in re.findall(r"`([^`\n]+)`", source) for name in _PATH.findall(quoted)}
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
