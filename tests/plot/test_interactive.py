@@ -318,8 +318,9 @@ def test_coverage_says_when_spans_began_and_ended(client):
     figure = interactive.coverage(held)
     spans = figure.data[0]
     assert min(spans.customdata[:, 0]) == f"{held['first_timestamp'].min():%Y-%m-%dT%H:%M:%S.%f}"[:-3]
-    assert len(figure.layout.yaxis.ticktext) == len(set(figure.layout.yaxis.ticktext))
-    assert figure.layout.yaxis.ticktext[0].startswith("DEMO_PERP BTC-PERP, book")
+    assert figure.layout.yaxis.ticktext[0] == "book"
+    assert [note.text for note in figure.layout.annotations] == ["<b>DEMO_PERP BTC-PERP</b>"]
+    assert spans.text[0].startswith("DEMO_PERP BTC-PERP<br>book<br>")
 
 
 def test_liquidations_of_shorts_are_said_without_a_sign(client):

@@ -49,6 +49,10 @@ def report(
     ] = None,
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Market report",
     timezone: Annotated[str, typer.Option(help="Time zone of the pictures.")] = "UTC",
+    interactive: Annotated[
+        bool,
+        typer.Option("--interactive", help="Pictures that zoom and say values; takes tidytape[interactive]."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Write a report: pictures, tables and a manifest in one HTML file.
@@ -65,7 +69,7 @@ def report(
                 raise QueryError(
                     name, got=value, expected="nothing beside a tape, which holds the answers already"
                 )
-        typer.echo(write(tape, out, title=title, timezone=timezone))
+        typer.echo(write(tape, out, title=title, timezone=timezone, interactive=interactive))
         return
     window = {"start": start, "end": end, "interval": interval}
     with tempfile.TemporaryDirectory() as folder, _client(lake, base_url, api_key) as client:
@@ -73,7 +77,7 @@ def report(
         with steps(quiet=quiet) as step:
             recorded(client, path, step, exchange=exchange or None, coin=coin or None, **window)
             step("report")
-            written = write(path, out, title=title, timezone=timezone)
+            written = write(path, out, title=title, timezone=timezone, interactive=interactive)
     typer.echo(written)
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from tidytape._version import __version__
 from tidytape.report._answers import Answers, numbers
+from tidytape.report._figures import Figures
 from tidytape.report._picture import Picture
 from tidytape.report._section import Section
 
@@ -21,7 +22,13 @@ _DRAWN_BY = ("polars", "numpy", "matplotlib", "great-tables")
 
 
 def page(
-    answers: Answers, sections: Mapping[str, Section], *, left_out: Sequence[str], title: str, timezone: str
+    answers: Answers,
+    sections: Mapping[str, Section],
+    *,
+    left_out: Sequence[str],
+    title: str,
+    timezone: str,
+    figures: Figures | None = None,
 ) -> str:
     """Return the page.
 
@@ -36,6 +43,8 @@ def page(
     title : str
     timezone : str
         The time zone of the pictures.
+    figures : Figures, optional
+        The pictures that are interactive; none otherwise.
 
     Returns
     -------
@@ -58,7 +67,8 @@ def page(
         is_simulated=_is_simulated(answers),
         left_out=left_out,
         manifest=_manifest(answers),
-        facts=_facts(answers, timezone),
+        facts=_facts(answers, timezone, _DRAWN_BY if figures is None else (*_DRAWN_BY, "plotly")),
+        figures=figures,
     )
 
 
@@ -68,7 +78,7 @@ def _is_simulated(answers: Answers) -> bool:
     return any(str(value).startswith("DEMO_") for value in asked)
 
 
-def _facts(answers: Answers, timezone: str) -> Mapping[str, str]:
+def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[str, str]:
     head, contents = answers.contents.head, answers.contents
     study = head.get("study") or {}
     about = study.get("about") or {}
@@ -82,7 +92,7 @@ def _facts(answers: Answers, timezone: str) -> Mapping[str, str]:
         "Recorded with": _list(recorded_by),
         "Drawn with": _list(
             {"tidytape": __version__, "python": platform.python_version()}
-            | {name: version(name) for name in _DRAWN_BY}
+            | {name: version(name) for name in drawn_by}
         ),
         "SHA-256 of the tape": answers.sha256,
     }

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -61,6 +61,13 @@ class Plot:
         return getattr(plot.interactive, self.name)(*self.frames, **self.options)
 
 
+class Interactive(NamedTuple):
+    """A figure of Plotly: JSON that may stand in a page, and its height. [px]"""
+
+    json: str
+    height: int
+
+
 @dataclass(frozen=True, eq=False)
 class Picture:
     """A picture that is made when the page is written.
@@ -112,7 +119,11 @@ class Picture:
         return "data:image/png;base64," + base64.b64encode(self.png()).decode()
 
     @cached_property
-    def figures(self) -> tuple[str, ...]:
-        """The figures of Plotly as JSON that may stand in a page, the same text for the same data."""
-        # A `<` could end the script that the text stands in.
-        return tuple(one.figure().to_json().replace("<", r"\u003c") for one in self.plots)
+    def figures(self) -> tuple[Interactive, ...]:
+        """The figures of Plotly, the same text for the same data."""
+        return tuple(_sent(one.figure()) for one in self.plots)
+
+
+def _sent(figure: Any) -> Interactive:
+    # A `<` could end the script that the text stands in.
+    return Interactive(figure.to_json().replace("<", r"\u003c"), int(figure.layout.height))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,11 +12,13 @@ import matplotlib as mpl
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import Answers
 from tidytape.report._depth import depths
+from tidytape.report._figures import fitted, plotly_script
 from tidytape.report._flow import flows
 from tidytape.report._funding import fundings
 from tidytape.report._options import chains
 from tidytape.report._overview import overview
 from tidytape.report._page import page
+from tidytape.report._picture import Picture
 from tidytape.report._profiles import profiles
 from tidytape.report._quality import qualities
 from tidytape.report._section import Section
@@ -40,6 +43,7 @@ def write(
     *,
     title: str = "Market report",
     timezone: str = "UTC",
+    interactive: bool = False,
 ) -> Path:
     """Write the report of a tape: one HTML file that needs nothing else, no network and no other file.
 
@@ -53,6 +57,10 @@ def write(
         What stands above the report.
     timezone : str
         Time zone of the pictures. Tables are in UTC.
+    interactive : bool
+        Whether pictures are figures of Plotly, as `tidytape.plot.interactive` makes them. The page has Plotly's code
+        once, and at most 8 MB: where figures are larger, the largest pictures stay images. Images of the others are
+        for browsers without scripts, if there is room. A page that is not interactive has no script.
 
     Returns
     -------
@@ -65,6 +73,8 @@ def write(
         If the tape cannot be read, is not whole, or has nothing that a report shows.
     QueryError
         If the folder of ``out`` is not there, or the zone is not known.
+    ModuleNotFoundError
+        If an interactive report is asked for and Plotly is not installed.
 
     Notes
     -----
@@ -75,6 +85,7 @@ def write(
     path = Path(out)
     if path.is_dir() or not path.parent.is_dir():
         raise QueryError("out", got=str(path), expected="a file in a folder that exists")
+    script = plotly_script() if interactive else ""
     answers = Answers(Path(tape))
     # A user's own style would make another picture of the same tape.
     with mpl.rc_context(mpl.rcParamsDefault):
@@ -83,7 +94,10 @@ def write(
         if not sections:
             raise TapeError(f"{tape} has no answer that a report shows", path=str(tape))
         left_out = [name for name, section in built.items() if section is None]
-        text = page(answers, sections, left_out=left_out, title=title, timezone=timezone)
+        render = partial(page, answers, sections, left_out=left_out, title=title, timezone=timezone)
+        parts = (part for section in sections.values() for part in section.parts)
+        pictures = [part for part in parts if isinstance(part, Picture)]
+        text = fitted(pictures, script, lambda figures: render(figures=figures)) if interactive else render()
     unfinished = path.with_name(f".{path.name}.part")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)

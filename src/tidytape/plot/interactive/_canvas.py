@@ -291,8 +291,9 @@ class Canvas:
                 "font": {"size": 15},
                 "x": 0.01,
                 "xanchor": "left",
-                "y": 0.985,
+                "y": 1,
                 "yanchor": "top",
+                "pad": {"t": 14},
                 "subtitle": {"text": self.subtitle, "font": {"size": 12}},
             },
             "hovermode": "x unified" if self.is_unified else "closest",
@@ -340,7 +341,6 @@ class Canvas:
             look = {
                 "gridcolor": inside.grid,
                 "linecolor": around.quiet,
-                "showgrid": bool(ax.xaxis.get_gridlines() and ax.xaxis.get_gridlines()[0].get_visible()),
                 "showline": True,
                 "zeroline": False,
                 "automargin": True,
@@ -367,7 +367,11 @@ class Canvas:
         ax = axis.axes
         label = axis.get_label_text()
         low, high = ax.get_xlim() if axis is ax.xaxis else ax.get_ylim()
-        found: dict[str, Any] = {"title": {"text": html.escape(label, quote=False), "standoff": 8}}
+        lines = axis.get_gridlines()
+        found: dict[str, Any] = {
+            "title": {"text": html.escape(label, quote=False), "standoff": 8},
+            "showgrid": bool(lines and lines[0].get_visible()),
+        }
         if is_time(axis):
             name = self.clock.name
             label = re.sub(r"\[[^\]]*\]", lambda _: f"[{name}]", label, count=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,8 @@ from tidytape.plot.interactive._times import milliseconds
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_AROUND = 1.5  # of the rows: title, axis and legend [in]
+_LINE = 0.22  # height of one [in]
+_AROUND = 1.8  # of the rows: title, axis and legend [in]
 
 
 def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -41,17 +43,25 @@ def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool 
     drawn = _coverage.coverage(frame, ax=canvas.ax, timezone=timezone)
     canvas.is_unified = False
     palette = style.inside(drawn.ax)
-    names = [", ".join(row) for row in drawn.rows]
+    # A market has a line of its own, so that its tables need short names only.
+    at, markets = _lines([market for market, _ in drawn.rows])
     for spans, name, of, edge in (
         (drawn.spans, "held", palette.buy, 0.0),
         (drawn.gaps, "gap", palette.down, 1.5),
     ):
         if spans is not None:
             row, start, end = _spans(spans)
-            texts = [f"{names[place]}<br>{drawn.notes[place]}" for place in row]
-            _add_spans(canvas, drawn.ax, row, start, end, name=name, of=of, texts=texts, edge=edge)
+            texts = ["<br>".join([*map(html.escape, drawn.rows[place]), drawn.notes[place]]) for place in row]
+            _add_spans(canvas, drawn.ax, at[row], start, end, name=name, of=of, texts=texts, edge=edge)
             canvas.done.add(spans)
-    return _finished(canvas, names)
+    canvas.layout["annotations"] += [
+        {
+            "x": 0, "xref": "x domain", "xanchor": "left", "y": line, "yref": "y", "yshift": -3,
+            "text": f"<b>{html.escape(market)}</b>", "showarrow": False,
+        }
+        for line, market in markets.items()
+    ]  # fmt: skip
+    return _finished(canvas, at, [table for _, table in drawn.rows], len(at) + len(markets))
 
 
 def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -85,8 +95,11 @@ def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: b
                 name=_completeness.CLASSES[number][2], of=drawn.spans.get_cmap()(int(number)),
             )  # fmt: skip
         canvas.done.add(drawn.spans)
-    notes = drawn.notes if any(drawn.notes) else [""] * len(drawn.rows)
-    return _finished(canvas, [", ".join(filter(None, pair)) for pair in zip(drawn.rows, notes, strict=True)])
+    pairs = zip(drawn.rows, drawn.notes or [""] * len(drawn.rows), strict=True)
+    labels = [
+        ", ".join(filter(None, (html.escape(name).replace(" ", "<br>", 1), note))) for name, note in pairs
+    ]
+    return _finished(canvas, np.arange(len(labels)), labels, len(labels) * 1.4)
 
 
 Floats = NDArray[np.float64]
@@ -132,10 +145,22 @@ def _add_spans(
     )
 
 
-def _finished(canvas: Canvas, names: Sequence[str]) -> Any:
-    canvas.height = _coverage.ROW * len(names) + _AROUND
+def _lines(groups: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Return the line of each row, and the groups by the line of their names, which stand above their rows."""
+    at: list[int] = []
+    names: dict[int, str] = {}
+    for row, group in enumerate(groups):
+        if row == 0 or group != groups[row - 1]:
+            names[row + len(names)] = group
+        at.append(row + len(names))
+    return np.array(at, dtype=np.int64), names
+
+
+def _finished(canvas: Canvas, at: NDArray[np.int64], labels: Sequence[str], lines: float) -> Any:
+    canvas.height = _LINE * lines + _AROUND
     send(canvas)
     figure = canvas.finished()
-    if names:
-        figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=list(names))
+    if len(at):
+        figure.update_yaxes(tickmode="array", tickvals=at.tolist(), ticktext=list(labels))
+        figure.update_yaxes(range=[int(at[-1]) + 0.6, -0.6], ticks="")
     return figure

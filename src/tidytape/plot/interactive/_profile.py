@@ -105,7 +105,8 @@ def candles_with_profile(
     send(canvas)
     name, unit = canvas.unit(axes.profile, "x")
     text = f"{name}<br>[{unit}]" if unit else name
-    return canvas.finished().update_layout(xaxis2_title={"text": text, "font": {"size": 11}})
+    few = {"title": {"text": text, "font": {"size": 11}}, "nticks": 4, "tickangle": 0}
+    return canvas.finished().update_layout(xaxis2=few)
 
 
 def _list_once(canvas: Canvas, axes: Sequence[Axes]) -> None:
