@@ -156,12 +156,15 @@ def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_p
         report.write(tape, tmp_path / "absent" / "report.html")
     with pytest.raises(QueryError, match="timezone"):
         report.write(tape, out, timezone="Mars/Olympus")
+    with pytest.raises(QueryError, match="outside of the tape"):
+        report.write(tape, tape / "manifest.jsonl")  # which would be lost
     damaged = shutil.copytree(tape, tmp_path / "damaged.tape")
     manifest = damaged / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes()[:-200])
     with pytest.raises(TapeError, match="a tape that is whole"):
         report.write(damaged, out)
     assert not out.exists()
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class Journey:
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report, the tape and the lake; made if need be.")],
     days: Annotated[int, typer.Option(min=1, max=366, help="Length of the simulated market. [d]")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another market.")] = 7,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Another seed, another market.")] = 7,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -113,15 +113,35 @@ def journey(
     -------
     Journey
         Paths, and what was fetched; printed, it is the demo's output.
+
+    Raises
+    ------
+    QueryError
+        If the folder is a file, has a lake of other exchanges, or another demo is writing to it.
+    TidytapeError
+        If something else than the results of an earlier run is in their place.
     """
+    import filelock
+
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise QueryError("out", got=str(folder), expected="a folder, or a name that is free")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(folder / ".lock", timeout=0):
+            return _journey(folder, days=days, seed=seed, step=step)
+    except filelock.Timeout:
+        expected = "a folder that no other demo is writing to right now"
+        raise QueryError("out", got=str(folder), expected=expected) from None
+
+
+def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object]) -> Journey:
     from tidytape import report
     from tidytape.client import Client
     from tidytape.demo import fill
     from tidytape.lake import Lake
     from tidytape.lake.rollup import rollup
 
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     lake, tape = folder / "lake", folder / "market.tape"
     _make_room(lake)
 
@@ -141,13 +161,21 @@ def journey(
 
 
 def _make_room(lake: Path) -> None:
-    """Remove the lake of an earlier demo, and nothing else."""
-    from tidytape.lake import Lake
+    """Remove the lake of an earlier demo, whole or interrupted, and nothing else."""
+    from tidytape.lake import TABLES, Lake
 
+    # A lake is renamed before it is removed: an interrupted removal leaves no part of a lake that looks like another's.
+    removed = lake.with_name(".lake.removed")
+    shutil.rmtree(removed, ignore_errors=True)
     if not lake.exists():
         return
-    exchanges = Lake(lake).markets()["exchange"]
-    if not exchanges.str.starts_with("DEMO_").all():
+    exchanges = Lake.create(lake).markets()[
+        "exchange"
+    ]  # a demo that was interrupted early left some tables only
+    events = set(TABLES) - {"markets", "prediction_markets"}  # a demo registers its markets before any event
+    has_events = any(path.name != "_delta_log" for table in events for path in (lake / table).glob("*"))
+    if not exchanges.str.starts_with("DEMO_").all() or (exchanges.is_empty() and has_events):
         expected = "a folder without a lake of other exchanges than the demo's"
         raise QueryError("out", got=str(lake.parent), expected=expected)
-    shutil.rmtree(lake)
+    lake.rename(removed)
+    shutil.rmtree(removed)

@@ -254,6 +254,9 @@ def _remove(path: Path) -> None:
     """Remove a tape, and nothing that is not of it; raise TapeError where something else is there."""
     if not path.exists():
         return
+    if path.is_dir() and not any(file.stat().st_size or file.name != MANIFEST for file in path.iterdir()):
+        (path / MANIFEST).unlink(missing_ok=True)  # a recording that ended before its first line
+        return
     contents = opened(path)
     if path.is_file():
         path.unlink()
@@ -463,7 +466,8 @@ def opened(path: Path) -> TapeContents:
     try:
         return _contents(path, _lines_of_file(path) if path.is_file() else _lines_of(path))
     except OSError as error:
-        raise TapeError(f"{path} cannot be read: {error.strerror}", path=str(path)) from None
+        why = f"the folder has no {MANIFEST}" if path.is_dir() else error.strerror
+        raise TapeError(f"{path} cannot be read: {why}", path=str(path)) from None
     except (ValueError, TypeError, AttributeError, KeyError):
         # Lines that were recorded are none of these: whoever wrote it made up a tape.
         raise TapeError(f"{path} is no tape that was recorded", path=str(path)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -72,7 +73,7 @@ def write(
     TapeError
         If the tape cannot be read, is not whole, or has nothing that a report shows.
     QueryError
-        If the folder of ``out`` is not there, or the zone is not known.
+        If the folder of ``out`` is not there or is the tape, or the zone is not known.
     ModuleNotFoundError
         If an interactive report is asked for and Plotly is not installed.
 
@@ -85,6 +86,8 @@ def write(
     path = Path(out)
     if path.is_dir() or not path.parent.is_dir():
         raise QueryError("out", got=str(path), expected="a file in a folder that exists")
+    if path.resolve().is_relative_to(Path(tape).resolve()):
+        raise QueryError("out", got=str(path), expected="a file outside of the tape")
     script = plotly_script() if interactive else ""
     answers = Answers(Path(tape))
     # A user's own style would make another picture of the same tape.
@@ -98,7 +101,13 @@ def write(
         parts = (part for section in sections.values() for part in section.parts)
         pictures = [part for part in parts if isinstance(part, Picture)]
         text = fitted(pictures, script, lambda figures: render(figures=figures)) if interactive else render()
-    unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    content = text.encode(errors="replace")  # half of a surrogate pair in a title
+    # Under another name first: what bears the name asked for is whole. It is this process' own, and where a link leads.
+    whole = path.resolve()
+    part = whole.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(whole)
+    finally:
+        part.unlink(missing_ok=True)
     return path
