@@ -14,6 +14,7 @@ from tidytape.budget import TIERS, Admission, Tier, TokenBucket, tier, weight
 from tidytape.catalogue import DATA_TYPES, TierName
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
+from tidytape.times import SECOND
 
 S = 1_000_000_000
 
@@ -378,3 +379,14 @@ def test_a_clock_that_is_set_back_an_hour_does_not_empty_the_bucket_for_an_hour(
     assert not bucket.take(1, now_ns=hour).admitted  # the step itself gives nothing
     state = bucket.look(now_ns=hour + 60 * 10**9)
     assert (state.remaining, state.used, state.reset) == (100, 0, 3_600 + 120)
+
+
+@pytest.mark.parametrize("name", TIERS)
+def test_a_tier_waits_exactly_as_long_as_its_bucket_makes_it_wait(name: str) -> None:
+    one, sent = TIERS[name], 0
+    bucket = TokenBucket(one.per_minute, one.burst, now_ns=0)
+    for part in [one.burst // 2] * 5 + [28]:
+        sent += part
+        now = round(one.seconds_for(sent) * SECOND)
+        assert not now or not bucket.take(part, now_ns=now - SECOND // 1_000).admitted
+        assert bucket.take(part, now_ns=now).admitted

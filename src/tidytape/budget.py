@@ -25,8 +25,9 @@ from tidytape.catalogue import (
     Interval,
     TierName,
 )
-from tidytape.errors import BudgetError, QueryError, did_you_mean
+from tidytape.errors import BudgetError, QueryError, counted, did_you_mean
 from tidytape.query import PointsQuery
+from tidytape.query.values import written_time
 from tidytape.times import SECOND
 
 __all__ = [
@@ -152,6 +153,63 @@ class Tier:
         True
         """
         return None if self.history_days is None else (int(now) // _DAY - self.history_days) * _DAY
+
+    def require(self, query: PointsQuery, *, now: float) -> None:
+        """Raise where the tier does not include what a query asks for.
+
+        Parameters
+        ----------
+        query : PointsQuery
+        now : float
+            [s since the epoch]
+
+        Raises
+        ------
+        QueryError
+            If a data type, a join of exchanges or the start of the window is beyond the tier.
+
+        Examples
+        --------
+        >>> query = PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1d", start=0, end=86_400)
+        >>> TIERS["enterprise"].require(query, now=200 * 86_400)
+        >>> TIERS["basic"].require(query, now=200 * 86_400)
+        Traceback (most recent call last):
+        tidytape.errors.QueryError: start: got '1970-01-01T00:00:00Z', expected a time in the last 90 days, which the \
+basic tier has
+        """
+        for kind in query.data_types:
+            if not self.permits(kind):
+                raise QueryError(
+                    "type",
+                    got=kind.name,
+                    expected=f"a type of the {self.name} tier",
+                    code="TYPE_NOT_PERMITTED",
+                )
+        if query.is_aggregation and not self.aggregation:
+            raise QueryError(
+                "group_by",
+                got=str(query.group_by),
+                expected=f"no value; the {self.name} tier does not aggregate exchanges",
+                code="AGGREGATION_NOT_PERMITTED",
+            )
+        first = self.history_start(now=now)
+        if first is not None and query.start < first:
+            raise QueryError(
+                "start",
+                got=written_time(query.start),
+                expected=f"a time in the last {counted(self.history_days or 0, 'day')}, which the {self.name} tier has",
+                code="HISTORY_NOT_PERMITTED",
+            )
+
+    def seconds_for(self, weight: int) -> float:
+        """Return how long a key of the tier waits until it has sent that weight, if its bucket is full. [s]
+
+        Examples
+        --------
+        >>> TIERS["basic"].seconds_for(200), TIERS["basic"].seconds_for(528)
+        (0.0, 196.8)
+        """
+        return max(0, weight - self.burst) * WEIGHT_WINDOW_SECONDS / self.per_minute
 
 
 TIERS: Mapping[str, Tier] = MappingProxyType(

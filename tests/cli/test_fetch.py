@@ -202,6 +202,16 @@ def test_what_is_kept_is_listed_under_a_heading(
     )
 
 
+def test_a_plan_for_a_tier_needs_no_service(run: Any) -> None:
+    code, said, _ = run(
+        *("plan", "candles", "--exchange", "BINANCE", "--coin", "BTC", "--interval", "1m"),
+        *("--start", "2024-01-01", "--end", "2025-01-01", "--tier", "basic"),
+    )
+    assert code == 0
+    assert "6 requests, weight 528 (at most 1,596), 3 min 17 s" in said
+    assert "start: got '2024-01-01T00:00:00Z', expected a time in the last 90 days" in said
+
+
 def test_what_is_missing_is_told_and_is_no_success(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -72,6 +72,34 @@ def test_a_plan_of_several_is_what_fetching_each_then_does(client: Any) -> None:
     assert shown.count("<tr>") == 1 + 4
 
 
+def test_a_plan_for_a_tier_is_that_of_its_key_and_sends_nothing(client: Any) -> None:
+    year = {"exchange": "X", "coin": "BTC", "interval": "1m", "start": S0, "end": S0 + 366 * 24 * HOUR}
+    asked = client.query.candles(**year)
+    client.usage()  # a basic key whose bucket is full
+    of_key = client.plan(asked)
+    with tidytape.Client("https://nobody.invalid", "k", cache=False) as elsewhere:
+        of_tier = elsewhere.plan(asked, tier="basic")
+        roomy = elsewhere.plan(
+            asked, tier=replace(TIERS["basic"], per_minute=10_000, burst=20_000, history_days=None)
+        )
+        grouped = client.query.candles(
+            **year | {"exchange": ["X", "Y"], "group_by": "sum", "start": "-1d", "end": None}
+        )
+        refusals = [elsewhere.plan(grouped, tier=name).refusal for name in ("basic", "advanced")]
+        with pytest.raises(QueryError, match="did you mean 'basic'"):
+            elsewhere.plan(asked, tier="basci")
+    assert of_tier.requests == of_key.requests
+    assert of_tier.seconds == pytest.approx(of_key.seconds, abs=0.1)
+    assert "3 min 17 s of waiting for the budget of the basic tier; that tier refuses it: start: got" in str(
+        of_tier
+    )
+    assert (roomy.seconds, roomy.refusal) == (0, None)
+    assert refusals == [
+        "group_by: got 'GROUP_BY_TYPE_SUM', expected no value; the basic tier does not aggregate exchanges",
+        None,
+    ]
+
+
 def test_the_wait_is_that_of_all_together(client: Any) -> None:
     books = [
         client.query.book_heatmap(

@@ -80,6 +80,15 @@ WhatIsAbsent = Annotated[
         "of a service that leaves out zeros."
     ),
 ]
+OfTier = Annotated[
+    str | None,
+    typer.Option(
+        help="Plan for a key of this tier of the contract, basic, advanced or enterprise, whose budget is full. Then "
+        "neither a lake nor a service is needed."
+    ),
+]
+_NOWHERE = "http://127.0.0.1"
+"""The address of a client that sends nothing, and needs no key."""
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Out = Annotated[Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal.")]
 
@@ -178,9 +187,12 @@ def _planning(method: FunctionType) -> Callable[..., None]:
     """Return the command that says what a method of the client would send and cost."""
     client_options = inspect.signature(_client, eval_str=True).parameters
 
-    def command(*, as_json: bool, **said: Any) -> None:
-        with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
-            plan = client.plan(getattr(client.query, method.__name__)(**said))
+    def command(*, as_json: bool, tier: str | None, **said: Any) -> None:
+        options = {option: said.pop(option) for option in client_options}
+        if tier and options["lake"] is None and options["base_url"] is None:
+            options.update(base_url=_NOWHERE, api_key="no key")
+        with _as_commands(), _client(**options) as client:
+            plan = client.plan(getattr(client.query, method.__name__)(**said), tier=tier)
         if as_json:
             put_json(_plan_as_json(plan))
             return
@@ -194,7 +206,12 @@ def _planning(method: FunctionType) -> Callable[..., None]:
     return _described(
         command,
         method,
-        [*_options(method), _option("as_json", Json, default=False), *client_options.values()],
+        [
+            *_options(method),
+            _option("tier", OfTier, None),
+            _option("as_json", Json, default=False),
+            *client_options.values(),
+        ],
         help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nNothing that weighs anything is sent.",
     )
 
@@ -207,6 +224,8 @@ def _plan_as_json(plan: Plan) -> dict[str, Any]:
         "weight": plan.weight,
         "weight_at_most": plan.weight_at_most,
         "seconds": plan.seconds,
+        "tier": plan.tier,
+        "refusal": plan.refusal,
         "cached": [window(*span) for span in plan.cached],
         "requests": [
             {**window(one.start, one.end), "points": one.points, "weight": weight(one)}

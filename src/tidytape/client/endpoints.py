@@ -25,6 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidytape import wire
+from tidytape.budget import Tier
+from tidytape.budget import tier as tier_of
 from tidytape.catalogue import SortDirection
 from tidytape.client import request
 from tidytape.client.batches import Present, Reading
@@ -353,7 +355,7 @@ class Endpoints(
         )
         return self._points(wanted)
 
-    def plan(self, query: Several) -> PlanT:
+    def plan(self, query: Several, *, tier: str | Tier | None = None) -> PlanT:
         """Return the requests that a fetch would send now, and their weight. Nothing that has weight is sent.
 
         Parameters
@@ -361,6 +363,10 @@ class Endpoints(
         query : what a method of ``client.query`` returns, a PointsQuery, or a list of any of these
             A list is planned as fetches under one budget, whatever kinds of data are in it; queries that differ in time
             alone are parts of one window.
+        tier : str or Tier, optional
+            Plan for a key of this tier whose budget is full, and not for the key of the client: ``basic``, ``advanced``
+            or ``enterprise`` of the contract, or a tier of your own. Then no service is asked for anything, and
+            ``refusal`` of the plan says if the tier does not include the query.
 
         Returns
         -------
@@ -371,7 +377,7 @@ class Endpoints(
         Raises
         ------
         QueryError
-            If it is nothing that can be fetched, or the queries of one window leave a gap.
+            If it is nothing that can be fetched, the queries of one window leave a gap, or there is no such tier.
         BudgetError
             If not even a thousand points can be asked for at once.
         TapeError
@@ -393,8 +399,19 @@ class Endpoints(
         ...     ])
         >>> plan, [part.weight for part in plan.parts]
         (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
+
+        A year of minute candles with a key of the Basic tier, which sees the last 90 days:
+
+        >>> with tidytape.Client.demo() as client:
+        ...     year = client.query.candles(
+        ...         exchange="BINANCE", coin="BTC", interval="1m", start="2024-01-01", end="2025-01-01"
+        ...     )
+        ...     plan = client.plan(year, tier="basic")
+        >>> plan.weight, plan.seconds, plan.refusal
+        (528, 196.8, "start: got '2024-01-01T00:00:00Z', expected a time in the last 90 days, which the basic tier has")
         """
-        plan: PlanT = self._run(self._planned(each_of(query)))
+        named = tier_of(tier) if isinstance(tier, str) else tier
+        plan: PlanT = self._run(self._planned(each_of(query), named))
         return plan
 
     def fetch(self, query: Asked) -> FetchedT:
@@ -650,7 +667,7 @@ class Endpoints(
         frame = yield from self._taped("events", query, read())
         return self._presented(frame, query.schema)
 
-    def _planned(self, several: Sequence[Wanted]) -> Flow[Plan]:
+    def _planned(self, several: Sequence[Wanted], tier: Tier | None) -> Flow[Plan]:
         windows = []
         for wanted in several:
             dated = yield from self._dated(wanted, records=False)
@@ -658,7 +675,7 @@ class Endpoints(
         on_tape = yield Call(lambda: [self._tape.has(_ask_of(window)) for window in windows])
         if all(on_tape):
             return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
-        return (yield from planned(self._settings, windows))
+        return (yield from planned(self._settings, windows, tier))
 
     def _written(self, wanted: Wanted, path: Path) -> Flow[Written]:
         parts: list[Metadata] = []

@@ -14,7 +14,7 @@ import filelock
 import polars as pl
 
 from tidytape import wire
-from tidytape.budget import weight
+from tidytape.budget import Tier, weight
 from tidytape.catalogue import Interval, NoteCode
 from tidytape.client.answers import (
     Part,
@@ -425,12 +425,13 @@ def _check_filled(frame: pl.DataFrame, window: Window) -> None:
 # --- plans ---
 
 
-def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
-    """Plan fetches of several windows: nothing that weighs anything is sent."""
+def planned(settings: Settings, windows: Sequence[Window], tier: Tier | None = None) -> Flow[Plan]:
+    """Plan fetches of several windows; send nothing that has weight, and nothing at all for a tier that is named."""
     lacking = yield Call(lambda: [_missing(settings, window) for window in windows])
-    if any(lacking):
+    if tier is None and any(lacking):
         yield from informed(settings)
     now, quota = time.time(), settings.quota
+    burst = quota.burst if tier is None else tier.burst
     parts: list[PlanPart] = []
     coming: dict[tuple[tuple[str, str], ...], list[Span]] = {}
     for window, missing in zip(windows, lacking, strict=True):
@@ -445,15 +446,27 @@ def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
                 window.query,
                 window.start,
                 window.end,
-                requests=tuple(covering(window, to_ask, burst=quota.burst)),
+                requests=tuple(covering(window, to_ask, burst=burst)),
                 cached=() if settings.cache is None else tuple(without(window.span, left)),
-                ahead=ahead(window, to_ask, now=now, burst=quota.burst),
+                ahead=ahead(window, to_ask, now=now, burst=burst),
                 lacking=tuple(left) if settings.offline else (),
                 is_certain=settings.is_certain,
             )
         )
     cost = sum(part.weight for part in parts)
+    if tier is not None:
+        return Plan(tuple(parts), tier.seconds_for(cost), tier.name, _refusal(tier, windows, now=now))
     return Plan(tuple(parts), quota.seconds_for(cost) if quota.is_known else None)
+
+
+def _refusal(tier: Tier, windows: Sequence[Window], *, now: float) -> str | None:
+    """Return why a tier does not include one of the windows; None if it includes them all."""
+    try:
+        for window in windows:
+            tier.require(window.query, now=now)
+    except QueryError as error:
+        return str(error)
+    return None
 
 
 def _missing(settings: Settings, window: Window) -> list[Span]:

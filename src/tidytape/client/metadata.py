@@ -515,10 +515,16 @@ class Plan:
         One per query, in the order in which they were given.
     seconds : float or None
         How long the budget would make the client wait for all of them together; None where the budget is not known. [s]
+    tier : str or None
+        The tier that was named, whose full budget ``seconds`` is about; None if it is about that of the client's key.
+    refusal : str or None
+        Why the tier that was named does not include all of it; None if it does.
     """
 
     parts: tuple[PlanPart, ...]
     seconds: float | None
+    tier: str | None = None
+    refusal: str | None = None
 
     @property
     def requests(self) -> tuple[PointsQuery, ...]:
@@ -550,8 +556,10 @@ class Plan:
         if self.seconds is None:
             wait = "the budget is not known" if self.requests else ""
         else:
-            wait = f"{lasting(self.seconds)} of waiting for the budget"
-        return _summed(self.parts, wait)
+            of_tier = f" of the {self.tier} tier" if self.tier else ""
+            wait = f"{lasting(self.seconds)} of waiting for the budget{of_tier}"
+        refusal = f"; that tier refuses it: {self.refusal}" if self.refusal else ""
+        return _summed(self.parts, wait) + refusal
 
     def __str__(self) -> str:
         if len(self.parts) == 1:

@@ -16,10 +16,9 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from tidytape.budget import weight
-from tidytape.errors import BudgetError, QueryError, counted
+from tidytape.errors import BudgetError, QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery, respelled
-from tidytape.query.values import written_time
 from tidytape.service.accounts import Account
 from tidytape.service.buckets import UnreachableError
 from tidytape.service.computing import Answer, Computing, OverloadedError, StoppedError, Task
@@ -270,26 +269,7 @@ async def _give_back(account: Account, weight: int, facts: dict[str, object]) ->
 
 def require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
     """Raise QueryError if the tier of an account does not include the query."""
-    for kind in query.data_types:
-        if not account.tier.permits(kind):
-            raise QueryError(
-                "type",
-                got=kind.name,
-                expected=f"a type of the {account.tier.name} tier",
-                code="TYPE_NOT_PERMITTED",
-            )
-    if query.is_aggregation and not account.tier.aggregation:
-        raise QueryError(
-            PointsQuery.WIRE["group_by"],
-            got=str(query.group_by),
-            expected=f"no value; the {account.tier.name} tier does not aggregate exchanges",
-            code="AGGREGATION_NOT_PERMITTED",
-        )
-    days, first = account.tier.history_days, account.tier.history_start(now=now)
-    if days is not None and first is not None and query.start < first:
-        raise QueryError(
-            PointsQuery.WIRE["start"],
-            got=written_time(query.start),
-            expected=f"a time in the last {counted(days, 'day')}, which the {account.tier.name} tier has",
-            code="HISTORY_NOT_PERMITTED",
-        )
+    try:
+        account.tier.require(query, now=now)
+    except QueryError as error:
+        raise respelled(error, PointsQuery.WIRE) from None
