@@ -1,4 +1,4 @@
-"""The README shows the frame that its first lines of Python print, and names every picture and data type."""
+"""The README shows the frames that its Python prints, and names every picture and data type."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from tidytape.catalogue import DATA_TYPES
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_first_lines_print_what_stands_below_them() -> None:
-    code, shown = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", README, flags=re.DOTALL).groups()  # type: ignore[union-attr]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), {})
-    assert printed.getvalue() == shown
-    assert len(code.strip().splitlines()) <= 10
+def test_python_prints_what_stands_below_it() -> None:
+    printing = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", README, flags=re.DOTALL)
+    names: dict[str, object] = {}
+    for code, shown in printing:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "README.md", "exec"), names)
+        assert printed.getvalue() == shown
+    assert len(printing) == 2
+    assert len(printing[0][0].strip().splitlines()) <= 10
 
 
 def test_every_picture_is_named() -> None:
