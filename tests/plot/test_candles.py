@@ -59,20 +59,20 @@ def test_axes_are_labelled_with_units(hours, ax):
     plot.candles(hours(UP), ax=ax, timezone="Asia/Tokyo")
     assert ax.get_ylabel() == "Price [USDT per BTC]"
     assert ax.get_xlabel() == "Time [Asia/Tokyo]"
-    assert ax.get_title(loc="left") == "X BTCUSDT, 1h"
+    assert ax.get_title(loc="left") == "Candles · X BTCUSDT, 1h"
 
 
 def test_units_without_identity_are_those_of_the_schema(hours, ax):
     frame = hours(UP).select("timestamp", "open", "high", "low", "close", "volume")
     plot.candles(frame, ax=ax)
     assert ax.get_ylabel() == "Price [quote per coin]"
-    assert ax.get_title(loc="left") == ""
+    assert ax.get_title(loc="left") == "Candles"
 
 
 def test_series_of_several_venues_is_named_by_its_symbol(hours, ax):
     frame = hours(UP).with_columns(exchange=pl.lit(None), raw_symbol=pl.lit(None))
     plot.candles(frame, ax=ax)
-    assert ax.get_title(loc="left") == "BTC-USDT, 1h"
+    assert ax.get_title(loc="left") == "Candles · BTC-USDT, 1h"
 
 
 def test_times_are_shown_in_the_zone(hours, ax):

@@ -77,7 +77,7 @@ def test_a_row_has_what_is_held_and_its_gaps(ax, native):
     texts = [text.get_text() for text in ax.texts]
     assert "1.23k events, 2 gaps, longest 4 h" in texts
     assert "1.23k events, no gaps" in texts
-    assert ax.get_title(loc="left") == "2 markets"
+    assert ax.get_title(loc="left") == "Coverage · 2 markets"
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["funding", "trades"]
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first row is above
     ax.figure.canvas.draw()
@@ -149,17 +149,17 @@ def test_a_cell_per_series_and_day(ax, native):
     assert drawn.rows == ["A", "B"]
     cells = dict(zip(spans(drawn.spans), drawn.spans.get_array().tolist(), strict=True))
     assert cells == {(1, 0, 24): 1.0, (0, 0, 24): 0.9, (0, 24, 48): 0.0}  # nothing is expected of B on day 1
-    assert [text.get_text() for text in ax.texts] == ["45 %", "100 %"]
-    assert ax.get_title(loc="left") == "BTC, 2 series"
+    assert [text.get_text() for text in ax.texts] == ["45%", "100%"]
+    assert ax.get_title(loc="left") == "Completeness · BTC, 2 series"
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["none", "under 99 %", "all"]
+    assert labels == ["none", "under 99%", "all"]
     ax.figure.canvas.draw()
 
 
 def test_what_lacks_one_interval_is_not_complete(ax):
     drawn = plot.completeness(counted(("A", 0, 100_000, 99_999), ("B", 0, 100_000, 100_000)), ax=ax)
-    assert [text.get_text() for text in ax.texts] == ["99.9 %", "100 %"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["99 % or more", "all"]
+    assert [text.get_text() for text in ax.texts] == ["99.9%", "100%"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["99% or more", "all"]
     colours = drawn.spans.to_rgba(drawn.spans.get_array())
     assert not np.allclose(colours[0], colours[1])
 

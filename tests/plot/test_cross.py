@@ -45,7 +45,7 @@ def test_premiums_are_in_basis_points(ax, native):
     assert_allclose(drawn.lines["C"].get_ydata(), [(102 / 101 - 1) * 1e4])
     assert list(drawn.lines) == ["A", "C"]  # that of B is 0 throughout
     assert ax.get_ylabel() == "Premium over the median [bp]"
-    assert ax.get_title(loc="left") == "BTC, 3 markets, 1h"
+    assert ax.get_title(loc="left") == "Premium · BTC, 3 markets, 1h"
 
 
 def test_the_reference_is_named(ax):
@@ -78,7 +78,7 @@ def test_the_largest_share_is_at_the_bottom(ax, native):
     assert heights(drawn.areas["B"], 0) == [0, 30]
     assert heights(drawn.areas["C"], 0) == [30, 90]
     assert heights(drawn.areas["A"], 0) == [90, 100]
-    assert legend(ax) == ["A, 19 %", "C, 28.6 %", "B, 52.4 %"]  # as the areas lie, from above
+    assert legend(ax) == ["A, 19.0%", "C, 28.6%", "B, 52.4%"]  # as the areas lie, from above
     assert ax.get_ylabel() == "Share of volume [%]"
     ax.figure.canvas.draw()
 

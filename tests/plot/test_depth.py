@@ -77,7 +77,7 @@ def test_the_last_book_before_a_time_is_drawn(ax):
     times = {None: "00:05", "2024-08-08T00:04": "00:00", "2024-08-08T00:05": "00:05", "2025-01-01": "00:05"}
     for at, shown in times.items():
         ax = plot.depth(book(*BOOK), ax=Figure().add_subplot(), at=at).ax
-        assert ax.get_title(loc="left") == f"X BTCUSDT, 2024-08-08 {shown} UTC, 1m"
+        assert ax.get_title(loc="left") == f"Order book · X BTCUSDT, 2024-08-08 {shown} UTC, 1m"
     drawn = plot.depth(book(*BOOK), ax=Figure().add_subplot(), at="2024-08-07")
     assert [text.get_text() for text in drawn.ax.texts] == ["no data"]
 
@@ -94,8 +94,8 @@ def test_axes_of_depth_are_labelled_with_units(ax):
     plot.depth(book(*BOOK), ax=ax, timezone="Asia/Tokyo")
     assert ax.get_xlabel() == "Price [USDT per BTC]"
     assert ax.get_ylabel() == "Resting up to the price [BTC]"
-    assert ax.get_title(loc="left") == "X BTCUSDT, 2024-08-08 09:05 Asia/Tokyo, 1m"
-    assert [top.get_xlabel() for top in ax.child_axes] == ["Distance from the mid [bps]"]
+    assert ax.get_title(loc="left") == "Order book · X BTCUSDT, 2024-08-08 09:05 Asia/Tokyo, 1m"
+    assert [top.get_xlabel() for top in ax.child_axes] == ["Distance from the mid [bp]"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["Bids", "Asks", "Mid 100.5"]
     ax.figure.canvas.draw()
 
@@ -137,7 +137,7 @@ def test_curves_end_where_the_book_does(ax):
 def test_axes_of_slippage_are_labelled_with_units(ax):
     plot.slippage(book(*BOOK, amount_unit="USD"), ax=ax)
     assert ax.get_xlabel() == "Order size [USD, log scale]"
-    assert ax.get_ylabel() == "Slippage [bps]"
+    assert ax.get_ylabel() == "Slippage [bp]"
     assert ax.get_xscale() == "log"
     ax.figure.canvas.draw()
 

@@ -96,7 +96,7 @@ def test_larger_rows_add_up(points, ax):
 
 def test_axes_are_labelled_with_units(points, ax):
     plot.footprint(points(FIRST, SECOND), ax=ax, timezone="Asia/Tokyo")
-    assert ax.get_title(loc="left") == "X BTCUSDT, 1h, rows of 1 USDT"
+    assert ax.get_title(loc="left") == "Footprint · X BTCUSDT, 1h, sold × bought [BTC], rows of 1 USDT"
     assert ax.get_ylabel() == "Price [USDT per BTC]"
     assert ax.get_xlabel() == "Time [Asia/Tokyo]"
     assert [inset.get_ylabel() for inset in ax.child_axes] == ["Delta [BTC per 1 USDT]"]

@@ -58,10 +58,10 @@ def test_lines_are_rates_per_year(ax, native):
 
 def test_title_says_the_funding_interval(ax):
     plot.funding(TWO, ax=ax)
-    assert ax.get_title(loc="left") == "BTC, 2 markets, 1h, rates per 8h"
+    assert ax.get_title(loc="left") == "Funding · BTC, 2 markets, 1h, from rates per 8h"
     assert ax.get_ylabel() == "Funding rate [% per year]"
     drawn = plot.funding(TWO, funding_interval="1h", ax=ax)
-    assert ax.get_title(loc="left") == "BTC, 2 markets, 1h, rates per 1h"
+    assert ax.get_title(loc="left") == "Funding · BTC, 2 markets, 1h, from rates per 1h"
     assert_allclose(drawn.settled["B"].get_ydata(), 0.0004 * 8 * YEAR)
 
 
@@ -69,7 +69,7 @@ def test_a_column_says_the_interval_of_each_rate(ax):
     own = TWO.with_columns(funding_interval=pl.lit(4 * 3_600_000_000_000))
     drawn = plot.funding(own, ax=ax)
     assert_allclose(drawn.settled["B"].get_ydata(), 0.0004 * 2 * YEAR)
-    assert ax.get_title(loc="left") == "BTC, 2 markets, 1h"
+    assert ax.get_title(loc="left") == "Funding · BTC, 2 markets, 1h"
     with pytest.raises(QueryError, match="funding_interval"):
         plot.funding(own, funding_interval="8h", ax=ax)
 
@@ -85,7 +85,7 @@ def test_the_mean_weighs_by_open_interest(ax, native):
 def test_the_legend_says_what_the_mean_does_not_cover(ax):
     more = interest(("A", 0, 6.0), ("B", 0, 1.0), ("C", 0, 3.0))  # C has no rate
     plot.funding(TWO, open_interest=more, ax=ax)
-    assert legend(ax)[-1] == "mean by open interest,\n60 % or more of it"  # in the hour in which B has none
+    assert legend(ax)[-1] == "mean by open interest,\n60% or more of it"  # in the hour in which B has none
 
 
 def legend(ax):

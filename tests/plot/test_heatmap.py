@@ -77,7 +77,7 @@ def test_axes_are_labelled_with_units(ax):
     plot.book_heatmap(book(*ROWS), ax=ax, timezone="Asia/Tokyo")
     assert ax.get_ylabel() == "Price [USDT per BTC]"
     assert ax.get_xlabel() == "Time [Asia/Tokyo]"
-    assert ax.get_title(loc="left") == "X BTCUSDT, 1m"
+    assert ax.get_title(loc="left") == "Order book · X BTCUSDT, 1m"
     scales = [inset.get_ylabel() for inset in ax.child_axes]
     assert scales == ["Bids [BTC per 0.5 USDT]", "Asks [BTC per 0.5 USDT]"]
     ax.figure.canvas.draw()

@@ -417,7 +417,7 @@ def test_more_candles_than_a_page_shows_are_joined_exactly(number, interval, len
     assert wanted.height <= MOST_CANDLES
     for name in ("open", "high", "low", "close"):
         assert_array_equal(getattr(trace, name), wanted[name])
-    assert figure.layout.title.text == f"X BTCUSDT, {interval}"
+    assert figure.layout.title.text == f"Candles · X BTCUSDT, {interval}"
     assert f"{number:,}" in figure.layout.title.subtitle.text
     bars = interactive.volume(frame).data[0]
     assert bars.y.sum() == frame["volume"].sum()

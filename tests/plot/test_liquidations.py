@@ -60,7 +60,7 @@ def test_the_scale_has_no_sign_but_a_unit(ax):
     assert not any("−" in tick.get_text() or "-" in tick.get_text() for tick in ax.get_yticklabels())
     assert ax.get_ylabel() == "Liquidations [BTC]"
     assert ax.get_xlabel() == "Time [Asia/Tokyo]"
-    assert ax.get_title(loc="left") == "X BTC-PERP, 1h"
+    assert ax.get_title(loc="left") == "Liquidations · X BTC-PERP, 1h"
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "Longs liquidated",
         "Shorts liquidated",
@@ -101,7 +101,7 @@ def test_a_heatmap_stands_at_its_time_and_price(ax, native):
     assert_allclose(matrix, [[1, nan, nan], [nan, nan, 4], [2, nan, nan]])
     assert drawn.image.get_extent() == [at(0), at(3), 100.0, 103.0]
     assert drawn.block_size == 1.0
-    assert ax.get_title(loc="left") == "X BTC-PERP, 1h"
+    assert ax.get_title(loc="left") == "Liquidations by price · X BTC-PERP, 1h"
 
 
 def test_a_heatmap_has_a_colour_bar_with_ticks_and_unit(ax):

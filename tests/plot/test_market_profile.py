@@ -145,7 +145,7 @@ def test_letters_without_room_are_blocks():
     many = {100 + n: [*range(48)] for n in range(40)}
     drawn = plot.market_profile(levels(many, block_size_minutes=30), ax=ax, style="letters")
     assert drawn.letters == ()
-    assert len(drawn.blocks.get_paths()) == 48 * 40
+    assert len(drawn.blocks.get_paths()) == 48 * 20  # the rows of letters
 
 
 def test_larger_rows_count_a_block_once(ax):
@@ -180,7 +180,7 @@ def test_frames_of_every_kind_look_the_same(ax, native):
 
 def test_title_and_axes_say_what_is_drawn(drawn):
     ax = drawn.ax
-    assert ax.get_title(loc="left") == "X BTCUSDT, 3 sessions of 1 d, rows of 1 USDT"
+    assert ax.get_title(loc="left") == "Market profile · X BTCUSDT, 3 sessions of 1 d, rows of 1 USDT"
     assert ax.get_ylabel() == "Price [USDT per BTC]"
     assert ax.get_xlabel() == "Time [UTC], longest row: 4 time blocks of 360 min"
     assert [inset.get_ylabel() for inset in ax.child_axes] == ["Time into the session [h]"]

@@ -52,10 +52,10 @@ def test_each_change_has_the_colour_of_its_quadrant(axes, native):
     }
     assert len({steps.get_facecolor() for steps in drawn.changes.values()}) == 4
     assert [text.get_text() for text in axes[2].get_legend().get_texts()] == [
-        "new longs: price up, open interest up (25 %)",
-        "short covering: price up, open interest down (25 %)",
-        "new shorts: price down, open interest up (25 %)",
-        "long unwinding: price down, open interest down (25 %)",
+        "new longs: price up, open interest up (25%)",
+        "short covering: price up, open interest down (25%)",
+        "new shorts: price down, open interest up (25%)",
+        "long unwinding: price down, open interest down (25%)",
     ]
     assert_allclose(drawn.lines["A X"].get_ydata(), [50, 52, 51, 53, 49, 49])
     assert len(drawn.candles.bodies.get_paths()) == 5
@@ -64,8 +64,12 @@ def test_each_change_has_the_colour_of_its_quadrant(axes, native):
 
 def test_axes_are_labelled_with_units(axes):
     plot.open_interest(interest(50, 52), candles=candles(100, 101), axes=axes)
-    assert [ax.get_ylabel() for ax in axes] == ["Price [quote per BTC]", "Open interest [BTC]", "Change [%]"]
-    assert axes[0].get_title(loc="left") == "A X, 1h"
+    assert [ax.get_ylabel() for ax in axes] == [
+        "Price [quote per BTC]",
+        "Open interest [BTC]",
+        "OI change [%]",
+    ]
+    assert axes[0].get_title(loc="left") == "Price and open interest · A X, 1h"
     assert axes[2].get_xlabel() == "Time [UTC]"
     limits = {ax.get_xlim() for ax in axes}
     assert len(limits) == 1
@@ -84,7 +88,7 @@ def test_several_markets_have_a_line_each_and_a_sum(ax, native):
         "B": [1, 2, 2],
     }
     assert drawn.total.get_ydata().tolist() == [6, 8, 8]
-    assert ax.get_title(loc="left") == "X, 2 markets, 1h"
+    assert ax.get_title(loc="left") == "Open interest · X, 2 markets, 1h"
     assert drawn.axes == (ax,)
     assert ax.get_ylim()[0] == 0
 

@@ -80,7 +80,7 @@ def test_axes_say_units_and_share_their_time(candles, sides, axes):
     drawn = plot.order_flow(candles, sides, axes=axes, timezone="Asia/Tokyo")
     assert [ax.get_ylabel() for ax in drawn.axes] == ["Price [USDT per BTC]", "Delta [BTC]", "CVD [BTC]"]
     assert [ax.get_xlabel() for ax in drawn.axes] == ["", "", "Time [Asia/Tokyo]"]
-    assert drawn.axes.price.get_title(loc="left") == "X BTCUSDT, 1h"
+    assert drawn.axes.price.get_title(loc="left") == "Order flow · X BTCUSDT, 1h"
     assert len({ax.get_xlim() for ax in drawn.axes}) == 1
     drawn.figure.canvas.draw()
 

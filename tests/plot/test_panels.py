@@ -60,7 +60,7 @@ def test_every_axis_is_labelled_once(hours, levels, axes):
     assert axes.volume.get_xlabel() == "Time [UTC]"
     assert axes.profile.get_xlabel() == "Volume [BTC per 1 USDT]"
     assert axes.price.get_xlabel() == axes.profile.get_ylabel() == ""
-    assert axes.price.get_title(loc="left") == "X BTCUSDT, 1h"
+    assert axes.price.get_title(loc="left") == "Candles and volume profile · X BTCUSDT, 1h"
 
 
 def test_the_title_says_how_many_intervals_the_profile_adds_up(hours, levels, axes):
@@ -69,7 +69,10 @@ def test_the_title_says_how_many_intervals_the_profile_adds_up(hours, levels, ax
     later = points.with_columns((pl.col("timestamp") + timedelta(hours=1)).cast(points.schema["timestamp"]))
     both = pl.concat([points, later])
     plot.candles_with_profile(bars, both, axes=axes)
-    assert axes.price.get_title(loc="left") == "X BTCUSDT, 1h, profile of 2 × 1h added up"
+    assert (
+        axes.price.get_title(loc="left")
+        == "Candles and volume profile · X BTCUSDT, 1h, profile of 2 × 1h added up"
+    )
 
 
 def test_legend_is_in_the_free_corner(hours, levels, axes):
@@ -115,7 +118,7 @@ def test_a_panel_without_data_says_so_and_the_others_are_drawn(hours, levels, ax
     drawn.figure.canvas.draw()
     known = empty != "both"
     assert axes.price.get_ylabel() == ("Price [USDT per BTC]" if known else "Price [quote per coin]")
-    assert axes.price.get_title(loc="left").startswith("X BTCUSDT") == known
+    assert axes.price.get_title(loc="left").startswith("Candles and volume profile · X BTCUSDT") == known
     prices = {ax: [tick.get_text() for tick in ax.get_yticklabels() if tick.get_visible()] for ax in axes[:2]}
     assert any(any(texts) for texts in prices.values()) == known
 

@@ -65,7 +65,7 @@ def test_legend_names_lines_with_their_prices(levels, ax):
         "VAH 7.0",
         "POC 6.0",
         "VAL 6.0",
-        "Value area, 75.0%",
+        "Value area, 75%",
         "Buy volume",
         "Sell volume",
     ]
@@ -75,7 +75,7 @@ def test_axes_are_labelled_with_units(levels, ax):
     plot.volume_profile(levels(*GOLDEN), ax=ax)
     assert ax.get_xlabel() == "Volume [BTC per 1 USDT]"
     assert ax.get_ylabel() == "Price [USDT per BTC]"
-    assert ax.get_title(loc="left") == "X BTCUSDT"
+    assert ax.get_title(loc="left") == "Volume profile · X BTCUSDT"
     plot.volume_profile(levels(*GOLDEN, amount_unit="USD"), ax=ax)
     assert ax.get_xlabel() == "Volume [USD per 1 USDT]"
     plot.volume_profile(levels(*GOLDEN).drop("amount_unit"), ax=ax)
@@ -95,7 +95,7 @@ def test_a_profile_that_does_not_tell_sides_apart_has_one_colour(levels, ax, nat
     assert_allclose(drawn.volume.get_data().values, [1, 4, 10, 4, 1])
     assert_allclose(drawn.volume.get_data().edges, [10, 11, 12, 13, 14, 15])
     assert (drawn.val, drawn.poc, drawn.vah) == (12.0, 12.0, 14.0)
-    assert [text.get_text() for text in ax.get_legend().get_texts()][-2:] == ["Value area, 75.0%", "Volume"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()][-2:] == ["Value area, 75%", "Volume"]
     assert plot.volume_profile(native(plain), ax=ax).volume is None
 
 
@@ -120,11 +120,11 @@ def test_title_says_how_many_timestamps_were_added(levels, ax):
     hour = levels(*GOLDEN).with_columns(interval=pl.lit("HOUR"))
     later = hour.with_columns(pl.col("timestamp").dt.offset_by("1h"))
     plot.volume_profile(hour, ax=ax)
-    assert ax.get_title(loc="left") == "X BTCUSDT, 1h"
+    assert ax.get_title(loc="left") == "Volume profile · X BTCUSDT, 1h"
     plot.volume_profile(pl.concat([hour, later]), ax=ax)
-    assert ax.get_title(loc="left") == "X BTCUSDT, 2 × 1h"
+    assert ax.get_title(loc="left") == "Volume profile · X BTCUSDT, 2 × 1h"
     plot.volume_profile(pl.concat([hour, later]).drop("interval"), ax=ax)
-    assert ax.get_title(loc="left") == "X BTCUSDT, 2 timestamps"
+    assert ax.get_title(loc="left") == "Volume profile · X BTCUSDT, 2 timestamps"
 
 
 def test_a_profile_has_its_figure(levels, ax):

@@ -59,7 +59,7 @@ def test_times_may_be_nanoseconds(ax, native):
     counted = TWO.with_columns(pl.col("timestamp", "expiry").dt.timestamp("ns"))
     drawn = plot.smile(native(counted), curves=native(counted.with_columns(moneyness=0.0)), ax=ax)
     assert list(drawn.quotes) == [WEEK, MONTH] == list(drawn.curves)
-    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 08:00 UTC, 2 expiries"
+    assert ax.get_title(loc="left") == "Volatility smile · DERIBIT BTC, 2026-03-05 08:00 UTC, 2 expiries"
     given = FOUR.with_columns(pl.col("timestamp").dt.timestamp("ns"))
     assert plot.surface(native(given), ax=ax).mesh is not None
 
@@ -72,7 +72,7 @@ def test_dots_are_the_out_of_the_money_quotes_by_expiry(ax, native):
         drawn.quotes[WEEK].get_xydata(), [[math.log(0.9), 60], [0, 54], [math.log(1.1), 52]], atol=1e-12
     )
     assert_allclose(drawn.quotes[MONTH].get_xydata(), [[math.log(0.8), 58], [math.log(1.2), 50]])
-    assert drawn.quotes[WEEK].get_linestyle() == "None"
+    assert drawn.quotes[WEEK].get_linestyle() == "-"
 
 
 def test_strikes_can_be_right(ax):
@@ -85,7 +85,9 @@ def test_axes_are_labelled_with_units(ax):
     plot.smile(TWO, ax=ax, timezone="Asia/Tokyo")
     assert ax.get_xlabel() == "Log-moneyness ln(K/F) [1]"
     assert ax.get_ylabel() == "Implied volatility [%]"
-    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 17:00 Asia/Tokyo, 2 expiries"
+    assert (
+        ax.get_title(loc="left") == "Volatility smile · DERIBIT BTC, 2026-03-05 17:00 Asia/Tokyo, 2 expiries"
+    )
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "2026-03-12 (7 d)",
         "2026-04-04 (30 d)",
@@ -251,7 +253,9 @@ def test_fits_are_a_surface(ax, native):
     between = (columns > 28.5) & (columns < 55)
     beyond = np.abs(rows) > 0.31  # one of the two has no quote there
     assert np.ma.getmaskarray(values)[np.ix_(beyond, between)].all()
-    assert ax.get_title(loc="left") == "BTC, 2026-03-05 08:00 UTC, 2 expiries, 1 poor fit"
+    assert (
+        ax.get_title(loc="left") == "Volatility surface · BTC, 2026-03-05 08:00 UTC, 2 expiries, 1 poor fit"
+    )
 
 
 def test_deviations_give_every_expiry_as_much_room(ax):
@@ -278,7 +282,7 @@ def test_surface_is_labelled_with_units(ax):
     plot.surface(FOUR, ax=ax)
     assert ax.get_xlabel() == "Time to expiry [d, log scale]"
     assert ax.get_ylabel() == "Log-moneyness ln(K/F) [1]"
-    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 08:00 UTC"
+    assert ax.get_title(loc="left") == "Volatility surface · DERIBIT BTC, 2026-03-05 08:00 UTC"
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["7", "14", "30"]
     assert [other.get_ylabel() for other in ax.child_axes] == ["Implied volatility [%]"]
 

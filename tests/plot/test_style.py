@@ -34,13 +34,37 @@ def test_colours_are_readable_on_any_face(face):
 
 @pytest.mark.parametrize("face", ["white", "black"])
 def test_colours_of_several_series_are_seen_on_white_and_on_black(face):
-    assert min(contrast(colour, face) for colour in style.CYCLE) > 2
-    assert len(set(style.CYCLE)) == 6
+    colours = style.inside(axes(face)).series
+    assert min(contrast(colour, face) for colour in colours) > (2 if face == "white" else 6)
+    assert len(set(colours)) == 6
 
 
 def test_lines_beyond_the_colours_differ_in_dashes():
-    looks = [style.look(place) for place in range(24)]
+    ax = axes("white")
+    looks = [style.look(ax, place) for place in range(24)]
     assert len({(look["color"], look["linestyle"]) for look in looks}) == 24
+
+
+def test_lines_end_with_markers_that_differ_and_are_listed_as_they_end():
+    ax = axes("white")
+    values = ([1.0, 2.0, np.nan], [3.0, 9.0, 5.0], [7.0, 1.0, 1.0])
+    lines = [ax.plot(ends, **style.look(ax, place))[0] for place, ends in enumerate(values)]
+    for line in lines:
+        style.mark_end(line)
+    assert [line.get_markevery() for line in lines] == [[1], [2], [2]]
+    assert len({line.get_marker() for line in lines}) == 3
+    assert style.from_above(lines) == [lines[1], lines[0], lines[2]]
+
+
+@pytest.mark.parametrize(
+    ("zone", "days"),
+    [("UTC", "2024-08-08 to 2024-08-09"), ("Asia/Tokyo", "2024-08-08 to 2024-08-10")],
+)
+def test_a_time_axis_says_which_days_it_shows(hours, zone, days):
+    ax = axes("white")
+    plot.candles(hours(*((hour, 1.0, 2.0, 0.5, 1.5, 3.0) for hour in range(48))), ax=ax, timezone=zone)
+    ax.get_figure().draw_without_rendering()
+    assert ax.xaxis.get_offset_text().get_text() == days
 
 
 def test_labels_take_the_colours_of_the_figure_and_marks_those_of_the_axes(hours):

@@ -78,7 +78,7 @@ def test_axes_are_labelled_with_units(summary, ax):
 
 def test_one_line_is_named_by_the_title_alone(summary, ax):
     plot.term_structure(summary(*BTC), ax=ax, timezone="Asia/Tokyo")
-    assert ax.get_title(loc="left") == "DERIBIT BTC_ATM, 1h, 2026-03-05 13:00 Asia/Tokyo"
+    assert ax.get_title(loc="left") == "Term structure · DERIBIT BTC_ATM, 1h, 2026-03-05 13:00 Asia/Tokyo"
     assert ax.get_legend() is None
 
 
@@ -90,7 +90,7 @@ def test_times_of_a_symbol_go_from_pale_to_full(summary, ax):
     strength = [rgb_to_hsv(colour)[1] for colour in colours]
     assert strength == sorted(strength)
     assert_allclose(colours[-1], to_rgb("#0072b2"))
-    assert ax.get_title(loc="left") == "DERIBIT BTC_25, 1h"
+    assert ax.get_title(loc="left") == "Term structure of skew · DERIBIT BTC_25, 1h"
     assert legend(ax) == ["2026-03-05 04:00", "2026-03-05 09:00", "2026-03-05 15:00"]
     assert ax.get_legend().get_title().get_text() == "Time [UTC]"
     assert ax.get_ylabel() == "Skew, put less call [vol points]"
@@ -99,7 +99,7 @@ def test_times_of_a_symbol_go_from_pale_to_full(summary, ax):
 def test_symbols_differ_in_colour(summary, ax):
     drawn = plot.term_structure(summary(*BTC, ("ETH_ATM", 0, "ONE_D", 70.0)), ax=ax)
     assert len({line.get_color() for line in drawn.lines.values()}) == 2
-    assert ax.get_title(loc="left") == "DERIBIT, 1h, 2026-03-05 04:00 UTC"
+    assert ax.get_title(loc="left") == "Term structure · DERIBIT, 1h, 2026-03-05 04:00 UTC"
     assert legend(ax) == ["BTC_ATM", "ETH_ATM"]
 
 
@@ -123,7 +123,7 @@ def test_skew_has_its_zero(summary, ax):
 
 def test_only_what_tells_the_lines_apart_is_needed(summary, ax):
     plot.term_structure(summary(*BTC).select("tenor", "timestamp", "implied_volatility"), ax=ax)
-    assert ax.get_title(loc="left") == "2026-03-05 04:00 UTC"
+    assert ax.get_title(loc="left") == "Term structure · 2026-03-05 04:00 UTC"
 
 
 def test_nothing_to_draw_says_no_data(summary, ax, native):
@@ -194,7 +194,7 @@ def test_expiries_are_drawn_by_their_days(ax, native):
     assert_allclose(line.get_xydata(), [[0.5, 54.0], [8.0, np.nan], [30.5, 52.0]])
     assert ax.get_xlabel() == "Time to expiry [d, log scale]"
     assert_allclose(ax.get_xlim(), [0.4, 30.5 * 1.25])
-    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 04:00 UTC"
+    assert ax.get_title(loc="left") == "Term structure · DERIBIT BTC, 2026-03-05 04:00 UTC"
 
 
 def test_coins_differ_in_colour(ax):
@@ -228,7 +228,7 @@ def test_many_times_of_one_symbol_are_a_map(summary, ax, native):
     assert_allclose(
         edges[1, 0, 1], math.sqrt(1 * 3)
     )  # half way between 1 and 3 days, as the axis is logarithmic
-    assert ax.get_title(loc="left") == "DERIBIT BTC_ATM, 1h, 7 times"
+    assert ax.get_title(loc="left") == "Term structure · DERIBIT BTC_ATM, 1h, 7 times"
     assert ax.get_ylabel() == "Tenor [log scale]"
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["1d", "3d", "1w", "1m"]
     bar = ax.child_axes[0]

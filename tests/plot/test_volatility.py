@@ -40,7 +40,7 @@ def test_a_line_per_tenor_from_the_shortest(ax, native):
     assert drawn.realized is None
     assert legend(ax) == ["1m", "1w"]
     assert ax.get_ylabel() == "Implied volatility [%]"
-    assert ax.get_title(loc="left") == "X BTC_ATM, 1h"
+    assert ax.get_title(loc="left") == "Volatility · X BTC_ATM, 1h"
     ax.figure.canvas.draw()
 
 
@@ -72,7 +72,7 @@ def test_skew_says_its_sign(ax, native):
     drawn = plot.skew(native(summary((0, "ONE_W", -2), (1, "ONE_W", 3), value="skew")), ax=ax)
     assert_allclose(drawn.lines[7].get_ydata(), [-2, 3])
     assert ax.get_ylabel() == "Skew, put less call [vol points]"
-    assert ax.get_title(loc="left") == "X BTC_ATM, 1h, 1w"
+    assert ax.get_title(loc="left") == "Skew · X BTC_ATM, 1h, 1w"
     assert ax.get_legend() is None
 
 

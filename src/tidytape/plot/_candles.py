@@ -101,7 +101,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     style.zone(timezone)  # before a figure is made for nothing
     ax = ax or style.new_axes(12, 6)
     drawn = draw_candles(ax, series, timezone)
-    style.title(ax, series.instrument.title)
+    style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.instrument.title)
     return drawn
 
 
@@ -154,7 +154,7 @@ def volume(
     style.zone(timezone)
     ax = ax or style.new_axes(12, 3)
     drawn = draw_volume(ax, series, timezone, quote=quote)
-    style.title(ax, series.instrument.title)
+    style.title(ax, "Volume", series.instrument.title)
     return drawn
 
 

@@ -23,14 +23,14 @@ from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
 _COUNTS = ("start", "end", "expected", "present", "missing", "completeness")
 _TINY = 1e-12  # what lies between none and some, and between some and all
 CLASSES = (
-    (_TINY, 0.0, "none"),
-    (0.5, 0.2, "under 50 %"),
-    (0.9, 0.36, "under 90 %"),
-    (0.99, 0.64, "under 99 %"),
-    (1 - _TINY, 0.8, "99 % or more"),
-    (1.0, 1.0, "all"),
+    (_TINY, "down", 1.0, "none"),
+    (0.5, "down", 0.75, "under 50%"),
+    (0.9, "down", 0.5, "under 90%"),
+    (0.99, "down", 0.3, "under 99%"),
+    (1 - _TINY, "buy", 0.25, "99% or more"),
+    (1.0, "buy", 0.5, "all"),
 )
-"""Where each class ends, which share of the scale of colours it has, and its name."""
+"""Where each class ends, its colour and how strong that is, and its name. What lacks is stronger than what is there."""
 _SEEN = 60  # columns that are wide enough to be told apart by a line
 
 
@@ -113,17 +113,22 @@ def completeness(
     style.frame_axes(ax)
     ax.grid(visible=False)
     style.time_axis(ax.xaxis, timezone)
-    style.title(ax, title)
+    style.title(ax, "Completeness", title)
     if not names:
         style.no_data(ax)
         return Completeness(ax, [], None, [])
-    scale = style.diverging(ax, style.inside(ax).down, style.inside(ax).buy, middle_ink=0.12)
-    colours = ListedColormap([scale(part) for _, part, _ in CLASSES])
+    face = np.array(style.face(ax))
+    colours = ListedColormap(
+        [
+            face + share * (np.array(style.rgb(getattr(style.inside(ax), name))) - face)
+            for _, name, share, _ in CLASSES
+        ]
+    )
     spans = PolyCollection(
         bars(list(zip(place, start, end, strict=True)), height=0.86),
         array=share,
         cmap=colours,
-        norm=BoundaryNorm([0, *(limit for limit, _, _ in CLASSES[:-1]), 1 + _TINY], colours.N),
+        norm=BoundaryNorm([0, *(limit for limit, *_ in CLASSES[:-1]), 1 + _TINY], colours.N),
         edgecolors=[style.face(ax)] if len(np.unique(start)) <= _SEEN else "face",
         linewidths=0.6,
         zorder=2,
@@ -134,7 +139,7 @@ def completeness(
     label_rows(ax, [""] * len(names), names, notes)
     present = sorted(set(np.asarray(spans.norm(share)).tolist()))
     style.legend(
-        ax, [Patch(color=colours(number), label=CLASSES[number][2]) for number in present], place="above"
+        ax, [Patch(color=colours(number), label=CLASSES[number][-1]) for number in present], place="above"
     )
     return Completeness(ax, names, spans, notes)
 
@@ -164,4 +169,4 @@ def _notes(frame: nw.DataFrame[Any], place: list[int], number: int) -> list[str]
         np.bincount(place, counts[name], minlength=number) for name in ("expected", "present")
     )
     # Rounded down: what lacks an interval is not complete.
-    return [f"{np.floor(share * 1000) / 10:g} %" for share in present / expected]
+    return [f"{np.floor(share * 1000) / 10:g}%" for share in present / expected]

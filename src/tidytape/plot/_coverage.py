@@ -109,7 +109,9 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     ax.grid(visible=False, axis="y")
     style.time_axis(ax.xaxis, timezone)
     markets = list(dict.fromkeys(row.market for row in rows))
-    style.title(ax, markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else "")
+    style.title(
+        ax, "Coverage", markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else ""
+    )
     if not rows:
         style.no_data(ax)
         return Coverage(ax, [], None, None, [])

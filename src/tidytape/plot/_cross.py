@@ -108,20 +108,21 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
     rules = _values(given, "reference_rule") if "reference_rule" in given.columns else []
     style.y_label(ax, f"Premium over {_reference(rules)}", "bp")
-    style.title(ax, series.title())
+    style.title(ax, "Premium", series.title())
     lines: dict[str, Line2D] = {}
     for label, track in series.by_label.items():
         times, values = track.line("premium")
         if np.nan_to_num(values).any():
-            look = style.look(len(lines)) | {"linewidth": 1.2, "label": label, "zorder": 2.2}
+            look = style.look(ax, len(lines)) | {"linewidth": 1.2, "label": label, "zorder": 2.2}
             lines[label] = draw_line(ax, times, values * _BASIS_POINTS, **look)
+            style.mark_end(lines[label])
     if not any(np.isfinite(track.values["premium"]).any() for track in series.by_label.values()):
         style.no_data(ax)
         return Premium(ax, lines)
     ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
     set_window(ax, series)
     if len(lines) > 1:
-        style.legend(ax, place=legend_place([*lines.values()]))
+        style.legend(ax, style.from_above(lines.values()), place=legend_place([*lines.values()]))
     return Premium(ax, lines)
 
 
@@ -196,7 +197,7 @@ def market_share(
     style.time_axis(ax.xaxis, timezone)
     ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
     style.y_label(ax, f"Share of {amount}" if amount else "Share", "%")
-    style.title(ax, series.title())
+    style.title(ax, "Market share", series.title())
     areas: dict[str, PolyCollection] = {}
     if not shares:
         style.no_data(ax)
@@ -208,11 +209,11 @@ def market_share(
             times,
             low * 100,
             high * 100,
-            facecolor=style.inside(ax).volume if is_rest else style.CYCLE[place % len(style.CYCLE)],
+            facecolor=style.inside(ax).volume if is_rest else style.look(ax, place)["color"],
             edgecolor=style.face(ax),
             linewidth=0.6,
             alpha=0.9,
-            label=f"{label}, {shares[label] * 100:.3g} %" if label else None,
+            label=f"{label}, {shares[label]:.1%}" if label else None,
             zorder=2,
         )
         low = high

@@ -157,7 +157,7 @@ def depth(
     style.frame_axes(ax)
     style.price_axis(ax.xaxis, found.instrument.price_unit)
     style.amount_axis(ax.yaxis, found.instrument.amounts(quote), bins=6, name="Resting up to the price")
-    style.title(ax, found.title(timezone))
+    style.title(ax, "Order book", found.title(timezone))
     if not any(price.size for price, _ in found.levels.values()):
         style.no_data(ax)
         return Depth(ax, None, None, None)
@@ -253,17 +253,17 @@ def slippage(
     ...     )
     >>> drawn = slippage(book, size=[1, 10, 100], ax=Figure().add_subplot())
     >>> drawn.ax.get_xlabel(), drawn.ax.get_ylabel()
-    ('Order size [BTC, log scale]', 'Slippage [bps]')
+    ('Order size [BTC, log scale]', 'Slippage [bp]')
     """
     style.zone(timezone)
     found = _read(book, at)
     curve = _curve(found, None if size is None else list(size))
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
-    style.title(ax, found.title(timezone))
+    style.title(ax, "Slippage", found.title(timezone))
     unit = found.instrument.amounts(quote)
     style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
-    style.y_label(ax, "Slippage", "bps")
+    style.y_label(ax, "Slippage", "bp")
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
     colours, lines = style.inside(ax), {}
     for side, colour in ((Side.BUY, colours.up), (Side.SELL, colours.down)):
@@ -345,7 +345,7 @@ def _distance_axis(ax: Axes, mid: float) -> None:
     top.spines["top"].set_visible(False)
     top.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
     top.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
-    top.set_xlabel(style.label("Distance from the mid", "bps"), color=outer.ink, fontsize="small")
+    top.set_xlabel(style.label("Distance from the mid", "bp"), color=outer.ink, fontsize="small")
 
 
 def _curve(

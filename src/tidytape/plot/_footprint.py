@@ -172,7 +172,7 @@ def footprint(
     style.time_axis(ax.xaxis, timezone)
     style.price_axis(ax.yaxis, instrument.price_unit)
     if not known.any():
-        style.title(ax, instrument.title)
+        style.title(ax, "Footprint", instrument.title)
         style.no_data(ax)
         return Footprint(ax, None, (), None, None, None, None)
 
@@ -190,8 +190,6 @@ def footprint(
         time[known], row_of(price, height), values["buy_volume"][known], values["sell_volume"][known]
     )
     ax.set_ylim(*padded(rows.row.min() * height, (rows.row.max() + 1) * height))
-    unit = style.price_text(height, height)
-    style.title(ax, f"{instrument.title}, rows of {unit} {instrument.quote}")
     return _drawn(ax, rows, height, width, imbalance=imbalance, instrument=instrument, quote=quote)
 
 
@@ -273,7 +271,10 @@ def _drawn(
     for marks in (pocs, buys, sells):
         ax.add_collection(marks, autolim=False)
     texts = _numbers(ax, rows, levels, height, width)
-    style.colour_bar(ax, levels, "Delta", instrument.amounts(quote, style.price_text(height, height)))
+    numbered = style.label("sold × bought", instrument.amounts(quote)) if texts else ""
+    unit = style.price_text(height, height)
+    style.title(ax, "Footprint", instrument.title, numbered, f"rows of {unit} {instrument.quote}")
+    style.colour_bar(ax, levels, "Delta", instrument.amounts(quote, unit))
     style.legend(ax, [pocs, *(marks for marks in (buys, sells) if len(marks.get_paths()))], place="above")
     return Footprint(ax, levels, texts, pocs, buys, sells, height, rows.sell, rows.buy)
 

@@ -120,10 +120,10 @@ def funding(
     style.time_axis(ax.xaxis, timezone)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
     style.y_label(ax, "Funding rate", "% per year")
-    style.title(ax, ", ".join(filter(None, (series.title(), _interval_text(over)))))
+    style.title(ax, "Funding", series.title(), _interval_text(over))
     drawn = Funding(ax, {}, {}, {})
     for place, (label, track) in enumerate(series.by_label.items()):
-        look = style.look(place)
+        look = style.look(ax, place)
         if np.isfinite(track.values["settled"]).any():
             (drawn.settled[label],) = ax.plot(
                 *track.steps("settled"),
@@ -133,9 +133,16 @@ def funding(
                 label=label,
                 **look,
             )
+            style.mark_end(drawn.settled[label])
         if np.isfinite(track.values["predicted"]).any():
             # Steps of many small changes would hide those of the settled rate.
-            look |= {"linestyle": _DASHES, "linewidth": 0.9, "alpha": 0.7, "label": label}
+            look = {
+                "color": look["color"],
+                "linestyle": _DASHES,
+                "linewidth": 0.9,
+                "alpha": 0.55,
+                "label": label,
+            }
             drawn.predicted[label] = draw_line(ax, *track.line("predicted"), zorder=2.1, **look)
     for label, track in means.by_label.items():
         (drawn.means[label],) = ax.plot(
@@ -186,14 +193,16 @@ def _interval_text(over: str | timedelta | None) -> str:
     if over is None:
         return ""
     if not isinstance(over, timedelta):
-        return f"rates per {over}"
+        return f"from rates per {over}"
     hours = over / timedelta(hours=1)
-    return f"rates per {hours:g}h"
+    return f"from rates per {hours:g}h"
 
 
 def _legend(drawn: Funding, least: float | None) -> None:
     ink = style.ink(drawn.ax)
-    handles = [drawn.settled.get(label, line) for label, line in {**drawn.settled, **drawn.predicted}.items()]
+    handles = style.from_above(
+        drawn.settled.get(label, line) for label, line in {**drawn.predicted, **drawn.settled}.items()
+    )
     if drawn.predicted and drawn.settled:
         handles.append(Line2D([], [], color=ink, linewidth=1.0, linestyle=_DASHES, label="predicted"))
     covered = "" if least is None or least > _ALL else f",\n{_percent(least)} or more of it"
@@ -205,4 +214,4 @@ def _legend(drawn: Funding, least: float | None) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{np.floor(share * 1000) / 10:g} %"
+    return f"{np.floor(share * 1000) / 10:g}%"

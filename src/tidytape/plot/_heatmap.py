@@ -203,7 +203,7 @@ def book_heatmap(
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.price_axis(ax.yaxis, books.instrument.price_unit)
-    style.title(ax, books.instrument.title)
+    style.title(ax, "Order book", books.instrument.title)
     if cells is None:
         style.no_data(ax)
         return BookHeatmap(ax, None, None, None)
@@ -295,7 +295,7 @@ def _prices(books: _Books) -> tuple[float, float]:
 
 
 def draw_price(
-    ax: Axes, edges: NDArray[np.float64], values: NDArray[np.float64], name: str
+    ax: Axes, edges: NDArray[np.float64], values: NDArray[np.float64], name: str, *, colour: str = ""
 ) -> StepPatch | None:
     """Draw a price over colours; nothing where it is nowhere known."""
     if not np.isfinite(values).any():
@@ -304,7 +304,7 @@ def draw_price(
         values,
         edges,
         baseline=None,
-        color=style.inside(ax).poc,
+        color=colour or style.inside(ax).poc,
         linewidth=1.2,
         path_effects=style.halo(ax, 2.6),
         zorder=2.5,

@@ -39,7 +39,7 @@ from tidytape.plot._series import (
 )
 from tidytape.times import DAY
 
-_MOST_ROWS = 120  # fewer than of books: they are sparse, and must be seen
+_MOST_ROWS = 60  # fewer than of books: they are sparse, and must be seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def liquidations(
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.amount_axis(ax.yaxis, instrument.amounts(quote), bins=6, name="Liquidations")
-    style.title(ax, instrument.title)
+    style.title(ax, "Liquidations", instrument.title)
     if not known.any():
         style.no_data(ax)
         return Liquidations(ax, None, None)
@@ -204,7 +204,7 @@ def liquidation_heatmap(
         Where to draw; a new figure otherwise.
     block_size : float or Decimal, > 0, optional
         Volumes are added up in rows of this height; without it in the blocks they came in, or several of them where
-        they would be more than 120 rows. [quote per coin]
+        they would be more than 60 rows. [quote per coin]
     prices : (float, float), optional
         Lowest and highest price to show; without it, all that have liquidations, and those of the candles.
         [quote per coin]
@@ -261,7 +261,7 @@ def liquidation_heatmap(
     # The candles say what prices are in, which a heatmap of all markets of a coin does not.
     whose = instrument if closes is None else replace(closes.instrument, amount_unit=instrument.amount_unit)
     style.price_axis(ax.yaxis, whose.price_unit)
-    style.title(ax, instrument.title)
+    style.title(ax, "Liquidations by price", instrument.title)
     if cells is None:
         style.no_data(ax)
         return LiquidationHeatmap(ax, None, None)
@@ -281,7 +281,7 @@ def liquidation_heatmap(
     line = None
     if closes is not None and closes.start.size:
         edges, steps = spaced(closes.start, closes.width, closes.close)
-        line = draw_price(ax, edges, steps, "Close")
+        line = draw_price(ax, edges, steps, "Close", colour=style.inside(ax).volume)
         ax.set_xlim(min(edges[0], cells.extent[0]), max(edges[-1], cells.extent[1]))
         ends = [*cells.extent[2:], *steps[np.isfinite(steps)]]
         if prices is None:
@@ -293,6 +293,10 @@ def liquidation_heatmap(
 def _price_beside(ax: Axes, closes: CandleSeries) -> tuple[Axes, Line2D]:
     """Draw closing prices on axes of their own over ``ax``, with their ticks at the right."""
     beside = ax.twinx()
+    # Below the bars, which the picture is about.
+    beside.patch.set(visible=True, facecolor=ax.get_facecolor())
+    ax.patch.set_visible(False)
+    ax.set_zorder(beside.get_zorder() + 1)
     style.frame_axes(beside)
     beside.grid(visible=False)
     beside.spines["right"].set_visible(True)
@@ -300,7 +304,7 @@ def _price_beside(ax: Axes, closes: CandleSeries) -> tuple[Axes, Line2D]:
     edges, steps = spaced(closes.start, closes.width, closes.close)
     shown = ax.get_xlim()
     middle = (edges[1:] + edges[:-1]) / 2
-    (line,) = beside.plot(middle, steps, color=style.inside(ax).flat, linewidth=1.2, label="Close, right")
+    (line,) = beside.plot(middle, steps, color=style.inside(ax).volume, linewidth=1.0, label="Close, right")
     beside.set_ylim(*padded(np.nanmin(steps), np.nanmax(steps)))
     ax.set_xlim(min(edges[0], shown[0]), max(edges[-1], shown[1]))
     return beside, line

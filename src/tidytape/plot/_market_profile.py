@@ -40,7 +40,7 @@ from tidytape.plot._series import (
 )
 from tidytape.times import DAY, MINUTE, SECOND
 
-_ROWS = {"blocks": 120, "letters": 60}  # at most, that a screen shows
+_ROWS = {"blocks": 120, "letters": 36}  # at most, that a screen shows
 LEFT, _WIDEST = (
     0.045,
     0.88,
@@ -192,7 +192,7 @@ def draw_sessions(ax: Axes, found: Sessions, style: str, timezone: str | tzinfo)
     ax.grid(visible=False, axis="x")
     looks.price_axis(ax.yaxis, found.instrument.price_unit)
     looks.time_axis(ax.xaxis, timezone)
-    looks.title(ax, _title(found))
+    looks.title(ax, "Market profile", _title(found))
     if not found.sessions:
         looks.no_data(ax)
         return _drawn(ax, found, style)

@@ -147,7 +147,7 @@ def open_interest(
     )
     top, middle, bottom = _axes(axes, 3)
     drawn = draw_candles(top, prices, timezone)
-    style.title(top, prices.instrument.title)
+    style.title(top, "Price and open interest", prices.instrument.title)
     lines, _ = _draw_lines(middle, series, None)
     _finish(middle, series, timezone)
     changes = _draw_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
@@ -159,7 +159,7 @@ def open_interest(
             ax.tick_params(labelbottom=False)
             ax.set_xlabel("")
             ax.xaxis.get_offset_text().set_visible(False)
-    style.title(middle, series.title() if series.title() != prices.instrument.title else "")
+    style.title(middle, "", series.title() if series.title() != prices.instrument.title else "")
     return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
 
 
@@ -191,10 +191,12 @@ def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[st
     lines: dict[str, Line2D] = {}
     for place, (label, track) in enumerate(series.by_label.items()):
         # One line has the colour of ink: beside candles the others have a meaning.
-        look = style.look(place) if len(series.by_label) > 1 else {"color": style.ink(ax)}
+        look = style.look(ax, place) if len(series.by_label) > 1 else {"color": style.ink(ax)}
         (lines[label],) = ax.plot(
             *track.steps("close"), drawstyle="steps-post", linewidth=1.4, label=label, zorder=2.2, **look
         )
+        if len(series.by_label) > 1:
+            style.mark_end(lines[label])
     if total is None:
         return lines, None
     (track,) = total.by_label.values()
@@ -213,7 +215,7 @@ def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.amount_axis(ax.yaxis, series.shared.amounts(None), bins=5, name="Open interest")
-    style.title(ax, series.title())
+    style.title(ax, "Open interest", series.title())
     if not any(np.isfinite(track.values["close"]).any() for track in series.by_label.values()):
         style.no_data(ax)
         return
@@ -221,13 +223,13 @@ def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
     if len(series.by_label) > 1:
         ax.set_ylim(bottom=0)
         handles = [line for line in ax.lines if np.isfinite(np.asarray(line.get_ydata(), float)).any()]
-        style.legend(ax, handles[::-1], place=legend_place(handles))
+        style.legend(ax, style.from_above(handles), place=legend_place(handles))
 
 
 def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> dict[str, StepPatch]:
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.y_label(ax, "Change", "%")
+    style.y_label(ax, "OI change", "%")
     ax.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
     series = tracks(quadrants, "candles", ["open_interest_change"])
     track = next(iter(series.by_label.values()), None)
@@ -249,7 +251,7 @@ def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo
                 times,
                 fill=True,
                 color=getattr(style.inside(ax), colour),
-                label=f"{meaning} ({share * 100:.0f} %)",
+                label=f"{meaning} ({share:.0%})",
                 zorder=2,
             )
     ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=2.1)

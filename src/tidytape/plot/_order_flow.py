@@ -148,7 +148,7 @@ def order_flow(
     drawn = draw_candles(place.price, bars, timezone)
     # An empty frame does not say whose it is, and the other one does.
     whose = bars.instrument if bars.start.size else found.instrument
-    style.title(place.price, whose.title)
+    style.title(place.price, "Order flow", whose.title)
     bought, sold = _draw_delta(place.delta, found, timezone, quote)
     line = _draw_cvd(place.cvd, found, timezone, quote)
     starts = np.concatenate([bars.start, found.start])

@@ -192,7 +192,7 @@ def candles_with_profile(
     ... })
     >>> drawn = candles_with_profile(bars, levels, axes=panels(Figure()))
     >>> drawn.lines["POC"].get_label(), drawn.axes.price.get_title(loc="left")
-    ('POC 61', 'X BTCUSDT')
+    ('POC 61', 'Candles and volume profile · X BTCUSDT')
     """
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
@@ -225,7 +225,7 @@ def candles_with_profile(
     place.profile.xaxis.label.set(x=1.0, ha="right")
     place.price.xaxis.offsetText.set_visible(False)
     merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
-    style.title(place.price, ", ".join(filter(None, (whose.title, merged))))
+    style.title(place.price, "Candles and volume profile", whose.title, merged)
     _legend(place, beside, bars.instrument, rows.levels.instrument, when)
     cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
     return CandlesWithProfile(place, drawn, below, beside, shade, lines)

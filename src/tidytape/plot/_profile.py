@@ -178,7 +178,7 @@ def volume_profile(
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
     ax = ax or style.new_axes(6, 8)
     drawn = draw_profile(ax, rows, quote=quote)
-    style.title(ax, rows.levels.title)
+    style.title(ax, "Volume profile", rows.levels.title)
     style.price_axis(ax.yaxis, rows.levels.instrument.price_unit)
     if drawn.lines:
         style.legend(ax, drawn.handles, title=drawn.note or None)
@@ -251,7 +251,7 @@ def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
     """Shade the value area and draw its lines across axes of prices."""
     if area.poc is None or area.vah is None or area.val is None or area.share is None:
         return None, {}
-    name, look = f"Value area, {area.share:.1%}", style.inside(ax)
+    name, look = f"Value area, {area.share * 100:.3g}%", style.inside(ax)
     shade = ax.axhspan(
         area.val, area.vah + area.step, color=look.value_area, linewidth=0, zorder=0.4, label=name
     )

@@ -51,7 +51,7 @@ class Smile:
     ax : matplotlib.axes.Axes
         Where.
     quotes : dict of datetime to matplotlib.lines.Line2D
-        By expiry in UTC, the out-of-the-money quotes as dots.
+        By expiry in UTC, the out-of-the-money quotes as dots, which a thin line joins where no curve does.
     curves : dict of datetime to matplotlib.lines.Line2D
         By expiry in UTC, what was given as ``curves``.
     spreads : dict of datetime to matplotlib.collections.LineCollection
@@ -162,13 +162,20 @@ def smile(
     style.y_label(ax, "Implied volatility", "%")
     expiries = sorted({**dots, **lines})
     several = f"{len(expiries)} expiries" if len(expiries) > 1 else ""
-    style.title(ax, ", ".join(filter(None, [title, several])))
+    style.title(ax, "Volatility smile", title, several)
     drawn = Smile(ax, {}, {}, {})
     for expiry, colour in zip(expiries, _shades(ax, len(expiries)), strict=True):
         if expiry in dots:
             place_of, volatility, bid, ask = dots[expiry]
             (drawn.quotes[expiry],) = ax.plot(
-                place_of, volatility, color=colour, linestyle="none", marker="o", markersize=3, zorder=2.2
+                place_of,
+                volatility,
+                color=colour,
+                linestyle="none" if expiry in lines else "solid",  # their curve joins them
+                linewidth=0.7,
+                marker="o",
+                markersize=3,
+                zorder=2.2,
             )
             both = np.isfinite(bid) & np.isfinite(ask)
             if both.any():

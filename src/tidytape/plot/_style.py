@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb, to_rgba
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator, num2date
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
 from matplotlib.transforms import ScaledTranslation
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
 
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""
 
 _SEEN = 0.85  # of viridis: its yellow is hard to see on white, and its violet on black
 _DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+_MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Palette:
     poc: str
     value_area: str
     value_area_edge: str
+    series: tuple[str, ...]  # several lines
 
 
 _LIGHT = Palette(
@@ -68,6 +71,7 @@ _LIGHT = Palette(
     poc="#111111",
     value_area="#e9e1f2",
     value_area_edge="#6a3d8f",
+    series=CYCLE,
 )
 _DARK = Palette(
     ink="#e3e6e9",
@@ -82,6 +86,7 @@ _DARK = Palette(
     poc="#ffffff",
     value_area="#33273f",
     value_area_edge="#b996da",
+    series=("#2f9ae0", "#f07f2e", "#1dbd90", "#d98fb8", "#9ad4f5", "#f2bd42"),
 )
 _ABOVE = 22.0  # between axes and title, where a legend stands [pt]
 _EQUAL = 0.179  # relative luminance on which black and white have the same contrast: sqrt(1.05 * 0.05) - 0.05
@@ -112,12 +117,36 @@ def grid(ax: Axes) -> str:
     return inside(ax).grid
 
 
-def look(place: int) -> dict[str, Any]:
-    """Return colour and dashes of one of several lines: the colours come again, with other dashes."""
+def look(ax: Axes, place: int) -> dict[str, Any]:
+    """Return colour, dashes and marker of one of several lines: the colours come again, with other dashes.
+
+    The marker is for `mark_end`, which shows it.
+    """
+    colours = inside(ax).series
     return {
-        "color": CYCLE[place % len(CYCLE)],
-        "linestyle": _DASHES[place // len(CYCLE) % len(_DASHES)],
+        "color": colours[place % len(colours)],
+        "linestyle": _DASHES[place // len(colours) % len(_DASHES)],
+        "marker": _MARKERS[place % len(_MARKERS)],
+        "markersize": 4.5,
+        "markevery": [],
     }
+
+
+def mark_end(line: Line2D) -> None:
+    """Show the marker of a line at its last value, and at those that it has: colours alone do not print in grey."""
+    values = np.asarray(line.get_ydata(), float)
+    shown: Any = line.get_markevery()
+    line.set_markevery(sorted({*shown, *np.flatnonzero(np.isfinite(values))[-1:].tolist()}))
+
+
+def from_above(lines: Iterable[Line2D]) -> list[Line2D]:
+    """Return lines in the order of their last values, the highest first, as a legend beside them lists them."""
+
+    def last(line: Line2D) -> float:
+        values = np.asarray(line.get_ydata(), float)
+        return float(values[np.isfinite(values)][-1:].sum())
+
+    return sorted(lines, key=last, reverse=True)
 
 
 def shades(ax: Axes, colour: str, faint: float = 0.14) -> Colormap:
@@ -239,8 +268,17 @@ def frame_axes(ax: Axes) -> None:
     ax.tick_params(labelcolor=outer.ink, labelsize="small", color=outer.quiet)
 
 
-def title(ax: Axes, text: str) -> None:
-    """Write the title of axes."""
+def title(ax: Axes, subject: str, *of: str) -> None:
+    """Write the title of axes: the subject, and of which market and interval it is.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> title(ax := Figure().add_subplot(), "Candles", "X BTCUSDT", "", "1h")
+    >>> ax.get_title(loc="left")
+    'Candles · X BTCUSDT, 1h'
+    """
+    text = " · ".join(filter(None, (subject, ", ".join(filter(None, of)))))
     ax.set_title(text, loc="left", color=around(ax).ink)
 
 
@@ -378,8 +416,9 @@ def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
     where, name = zone(timezone)
     locator = _Roomy(tz=where)  # type: ignore[no-untyped-call]
     axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator, tz=where))  # type: ignore[no-untyped-call]
+    axis.set_major_formatter(_Dates(locator, where))
     _name(axis, label("Time", name))
+    axis.label.set(x=0.0, horizontalalignment="left")  # the days are at the right
 
 
 def price_axis(axis: Axis, unit: str) -> None:
@@ -462,6 +501,26 @@ class _Roomy(AutoDateLocator):
         # Hours have to suffice for as long as there are fewer days than this.
         self.minticks = min((most - 1) // 2, 4)
         return super().get_locator(dmin, dmax)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Dates(ConciseDateFormatter):
+    """Times in few characters, and at the end of the axis the days that it shows."""
+
+    def __init__(self, locator: DateLocator, zone: tzinfo) -> None:
+        zero_formats = ["", "%Y", "%b", "%d %b", "%H:%M", "%H:%M"]
+        super().__init__(locator, tz=zone, zero_formats=zero_formats)  # type: ignore[no-untyped-call]
+        self._zone = zone
+
+    def get_offset(self) -> str:
+        """Return the first and the last day, e.g. ``2024-08-07 to 2024-08-08``."""
+        low, high = sorted(self.axis.get_view_interval()) if self.axis else (0.0, 0.0)
+        # What is around the data may be of the days before and after.
+        pad = 0.02 * (high - low)
+        first, last = (
+            num2date(time, tz=self._zone).strftime("%Y-%m-%d")  # type: ignore[no-untyped-call]
+            for time in (low + pad, high - pad)
+        )
+        return first if first == last else f"{first} to {last}"
 
 
 class Grouped(ScalarFormatter):

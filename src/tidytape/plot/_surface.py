@@ -164,7 +164,7 @@ def surface(
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
     ax.grid(visible=False)
-    style.title(ax, ", ".join(filter(None, [title, note])))
+    style.title(ax, "Volatility surface", title, note)
     style.x_label(ax, "Time to expiry", "d, log scale")
     style.y_label(ax, *_AXES[up])
     if not np.isfinite(values).any():

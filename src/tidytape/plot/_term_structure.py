@@ -133,7 +133,11 @@ def term_structure(
     unit = _VALUES[chosen].unit
     name = "Skew, put less call" if chosen == "skew" else "Implied volatility"
     exchange, interval = _only(given, "exchange"), interval_named(_only(given, "interval"))
-    style.title(ax, _title(exchange, interval, curves, timezone))
+    style.title(
+        ax,
+        "Term structure of skew" if chosen == "skew" else "Term structure",
+        _title(exchange, interval, curves, timezone),
+    )
     if is_map and curves:
         by_time = {time: curve for (_, time), curve in curves.items()}
         mesh = draw_map(ax, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)

@@ -162,7 +162,9 @@ def draw_line(ax: Axes, times: Floats, values: Floats, **look: Any) -> Line2D:
     marks: dict[str, Any] = (
         {"marker": "o", "markersize": 3, "markevery": alone.tolist()} if alone.size else {}
     )
-    (line,) = ax.plot(times, values, **marks, **look)
+    if "marker" in look:
+        look["markevery"] = alone.tolist()
+    (line,) = ax.plot(times, values, **marks | look)
     return line
 
 

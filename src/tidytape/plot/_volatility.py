@@ -126,12 +126,12 @@ def volatility(
         line = draw_line(
             ax,
             *track.line("realized_volatility"),
-            color=style.ink(ax),
-            linewidth=1.7,
+            color=style.inside(ax).down,
+            linewidth=1.9,
             label=_realized_name(other, past),
             zorder=2.3,
         )
-    _finish(ax, lines, series, [line] if line else [])
+    _finish(ax, "Volatility", lines, series, [line] if line else [])
     return Volatility(ax, lines, line)
 
 
@@ -187,7 +187,7 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     style.y_label(ax, name, "vol points")
     if lines:
         ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
-    _finish(ax, lines, series, [])
+    _finish(ax, "Risk reversal" if delta else "Skew", lines, series, [])
     return Skew(ax, lines)
 
 
@@ -262,11 +262,11 @@ def _drawn(
     return ax, lines
 
 
-def _finish(ax: Axes, lines: dict[float, Line2D], series: Tracks, others: list[Line2D]) -> None:
+def _finish(ax: Axes, subject: str, lines: dict[float, Line2D], series: Tracks, others: list[Line2D]) -> None:
     """Write title and legend, or that there is no data."""
     tenor = [line.get_label() for line in lines.values()] if len(lines) == 1 else []
     shared = Tracks(series.shared, {})
-    style.title(ax, ", ".join(filter(None, [shared.title(), *map(str, tenor)])))
+    style.title(ax, subject, shared.title(), *map(str, tenor))
     handles = [*lines.values()][::-1] + others
     if not handles:
         style.no_data(ax)

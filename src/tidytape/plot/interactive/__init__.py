@@ -9,7 +9,7 @@ shown is what the static function draws: the same numbers, units, titles and col
 >>> with tidytape.Client.demo() as client:
 ...     figure = candles(client.candles(interval="1h", **market))
 >>> figure.layout.title.text, figure.layout.yaxis.title.text
-('DEMO_SPOT BTCUSDT, 1h', 'Price [USDT per BTC]')
+('Candles · DEMO_SPOT BTCUSDT, 1h', 'Price [USDT per BTC]')
 
 A notebook shows a figure that a cell returns; ``figure.write_html("candles.html")`` makes a page of it.
 

@@ -119,13 +119,14 @@ def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
         # A value between two gaps is a dot.
         gap = np.pad(np.isnan(y), 1, constant_values=True)
         rows = np.flatnonzero(~gap[1:-1] & gap[:-2] & gap[2:])
-        add(
-            canvas,
-            line,
-            x=canvas.positions(ax, x[rows]),
-            y=y[rows],
-            **trace | {"mode": "markers", "showlegend": False},
-        )
+        if rows.size:
+            add(
+                canvas,
+                line,
+                x=canvas.positions(ax, x[rows]),
+                y=y[rows],
+                **trace | {"mode": "markers", "showlegend": False},
+            )
 
 
 def _number(ax: Axes) -> int:

@@ -92,7 +92,7 @@ def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: b
             ]
             _add_spans(
                 canvas, drawn.ax, row[own], start[own], end[own], texts=texts,
-                name=_completeness.CLASSES[number][2], of=drawn.spans.get_cmap()(int(number)),
+                name=_completeness.CLASSES[number][-1], of=drawn.spans.get_cmap()(int(number)),
             )  # fmt: skip
         canvas.done.add(drawn.spans)
     pairs = zip(drawn.rows, drawn.notes or [""] * len(drawn.rows), strict=True)
