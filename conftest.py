@@ -33,6 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "recorded" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.recorded)
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

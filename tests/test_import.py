@@ -78,6 +78,7 @@ def test_version_is_that_of_the_distribution() -> None:
     assert tidytape.__version__ == version("tidytape")
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_lake_are_reached_as_the_guides_write_them() -> None:
     """A fresh interpreter has imported none of them."""
     for name in ("ingest.ingest", "hygiene.check", "rollup.rollup"):

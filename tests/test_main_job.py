@@ -106,6 +106,7 @@ def test_ingesting_everything_again_changes_nothing(tmp_path: Path, recorded: Pa
     assert before["trades"] == 9_757 + 6_106 + 21_313 + 5_882
 
 
+@pytest.mark.slow
 @every_log
 def test_candles_equal_those_of_the_raw_file(
     client: tidytape.Client[pl.DataFrame], recorded: Path, exchange: str, symbol: str
@@ -125,6 +126,7 @@ def test_candles_equal_those_of_the_raw_file(
         assert row["volume"] == pytest.approx(wanted["volume"], rel=1e-9)
 
 
+@pytest.mark.slow
 @every_log
 def test_buys_and_sells_add_up(client: tidytape.Client[pl.DataFrame], exchange: str, symbol: str) -> None:
     both = client.candles(exchange=exchange, raw_symbol=symbol, **WINDOW)

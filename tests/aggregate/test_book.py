@@ -212,7 +212,7 @@ def tickers(path):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "symbol", "shared"), LOGS)
 def test_recorded_books_equal_the_tickers(recorded, tmp_path, name, symbol, shared):
     from ingested import ingest
@@ -237,7 +237,7 @@ def test_recorded_books_equal_the_tickers(recorded, tmp_path, name, symbol, shar
     assert {last: tuple(row) for last, *row in best.rows()} == {last: told[last] for last in both["last_id"]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "symbol", "shared"), LOGS)
 def test_recorded_books_never_cross(recorded, tmp_path, name, symbol, shared):
     from ingested import ingest

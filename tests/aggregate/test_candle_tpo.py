@@ -60,6 +60,7 @@ cuts = st.sampled_from(
 few = settings(max_examples=10)
 
 
+@pytest.mark.slow
 @few
 @given(trades, sizes, cuts, st.sampled_from(["1m", "5m"]))
 def test_touches_of_candles_are_those_of_trades(tape, size, cut, length) -> None:
@@ -81,6 +82,7 @@ def test_volume_is_kept(tape, size, cut, spreading) -> None:
     assert totals["total_volume"].to_list() == pytest.approx(expected["total_volume"].to_list(), rel=1e-12)
 
 
+@pytest.mark.slow
 @few
 @given(trades, sizes, st.sampled_from(["uniform", "close"]))
 def test_candles_of_one_price_make_the_exact_profiles(tape, size, spreading) -> None:

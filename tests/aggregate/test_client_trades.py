@@ -24,7 +24,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_times_of_any_kind_are_taken_and_given_back(engine, trades, name):
     counted = trades.with_columns(pl.col("timestamp") // 1_000 * 1_000)

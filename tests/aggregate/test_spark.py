@@ -71,7 +71,13 @@ POINTS: dict[str, Points] = {
 }
 
 
-@pytest.mark.parametrize("points", POINTS.values(), ids=POINTS)
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(points, id=name, marks=[] if name == "candles" else pytest.mark.long)
+        for name, points in POINTS.items()
+    ],
+)
 def test_a_folder_of_parquet_becomes_one_of_points(
     spark: Any, trades: pl.DataFrame, raw: Path, tmp_path: Path, points: Points
 ) -> None:

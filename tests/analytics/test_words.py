@@ -111,7 +111,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "case"), ASKED)
 def test_categories_stay_what_they_are(kind: str, case: Case, of_text: dict[int, pl.DataFrame]) -> None:
     name, made = KINDS[kind]

@@ -52,6 +52,7 @@ DAY = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "read"), [("parquet", pl.read_parquet), ("csv", pl.read_csv), ("jsonl", pl.read_ndjson)]
 )

@@ -187,6 +187,7 @@ def test_json_of_keys_never_has_their_hash(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("keys", "list", *keys, "--json")[1]) == []
 
 
+@pytest.mark.slow
 def test_json_of_a_damaged_tape(run: Run, folder: Path, tmp_path: Path) -> None:
     code, said, told = run("tape", "verify", folder / "study.tape", "--json")
     assert (code, json.loads(said), told) == (0, {"is_sound": True, "entries": 1, "wrong": []}, "")

@@ -280,6 +280,7 @@ def test_names_are_printed_one_a_line_or_written_as_a_column(
     assert column.name in {"type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol", "tenor"}
 
 
+@pytest.mark.slow
 def test_no_names_are_an_empty_file(run: Run, lake: Path, tmp_path: Path) -> None:
     asked = ("fetch", "coins", "--exchange", "NOWHERE", "--lake", lake)
     assert run(*asked) == (0, "", "")

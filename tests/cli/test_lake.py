@@ -72,6 +72,7 @@ def test_info(run, lake):
     }
 
 
+@pytest.mark.slow
 def test_info_tells_gaps(run, lake, tmp_path):
     Lake(lake).append("trades", tape(10_000, 10_100), source="c")
     (row,) = [

@@ -395,6 +395,7 @@ print(Slow.sent, frame.height)
 """
 
 
+@pytest.mark.slow
 def test_a_fetch_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     def run(most: int) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path), str(most)]

@@ -170,6 +170,7 @@ def ask(request: pytest.FixtureRequest, address: str) -> Ask:
 # --- time ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["drip_body", "drip_headers", "early_hints", "silent"])
 def test_the_deadline_bounds_whatever_the_service_does(ask: Ask, mode: str) -> None:
     began = time.monotonic()
@@ -197,6 +198,7 @@ def test_what_was_left_behind_ends_with_the_next_part(address: str) -> None:
     assert threading.active_count() <= before
 
 
+@pytest.mark.slow
 def test_a_refused_connection_is_an_error_soon() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets it

@@ -148,6 +148,7 @@ def test_the_other_ways_to_make_a_client_name_its_options(kind: type, name: str)
     assert {option for option in Options.__annotations__ if f"``{option}``" not in described} == set()
 
 
+@pytest.mark.slow
 def test_without_docstrings_the_methods_are_the_same() -> None:
     program = (
         "import sys\nfrom tidytape.client import Client\nfrom tidytape.cli import app\n"

@@ -53,6 +53,7 @@ def test_a_session_that_began_before_the_window_is_left_out_as_documented(client
         assert "one that began before ``start`` is left out" in " ".join(method.__doc__.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", STARTS)
 def test_a_session_needs_no_interval(client: Any, session: str) -> None:
     sessions = client.tpo_sessions(session=session, **WINDOW)

@@ -149,6 +149,7 @@ def test_several_types_have_frames_of_their_own(kind: str) -> None:
 # --- laws -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 @given(cuts=st.lists(st.integers(0, 10_000), max_size=20), size=st.integers(1, 700))
 @settings(deadline=None, max_examples=60)
@@ -160,13 +161,14 @@ def test_wherever_connections_are_cut_nothing_is_lost_and_nothing_comes_twice(
     assert len(service.requests) <= len(cuts) + 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @both
 def test_a_cut_after_any_byte_changes_nothing(kind: str) -> None:
     for cut in range(len(b"".join(LINES)) + 1):
         assert received(follow(kind, resuming(LINES, [cut]))) == EXPECTED
 
 
+@pytest.mark.slow
 @both
 @given(
     changes=st.lists(

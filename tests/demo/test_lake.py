@@ -131,6 +131,7 @@ def test_a_longer_market_begins_with_a_shorter_one(made: dict[str, pl.DataFrame]
         assert first.equals(rows), name
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits(made: dict[str, pl.DataFrame]) -> None:
     again = joined(DAYS)
     for name, rows in made.items():
@@ -155,7 +156,7 @@ def test_another_machine_gives_nearly_the_same_values(made: dict[str, pl.DataFra
     assert made["option_quotes"]["implied_volatility"].sum() == pytest.approx(3_622_958.62, rel=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_lake_is_filled_further_and_filling_again_changes_nothing(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     fill(tmp_path / "lake", days=1)
@@ -419,7 +420,7 @@ def test_supply_grows_and_is_worth_its_price(made: dict[str, pl.DataFrame]) -> N
 # --- the whole, in the long run -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_month_keeps_its_bounds() -> None:
     """Every day of a month is a market, and what is carried from day to day does not run away."""
     rows: dict[tuple[int, str], int] = {}

@@ -148,7 +148,7 @@ def test_every_table_is_tried() -> None:
     assert RAW.keys() == ROLLUP_TABLES.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("tables", [[*TABLES], *([name] for name in ROLLUP_TABLES)], ids=lambda one: one[-1])
 def test_a_table_with_an_unknown_column_is_read_and_not_written_to(path: Path, tables: list[str]) -> None:
     asked = answers(path)
@@ -256,6 +256,7 @@ def refused(path: Path, table: str, match: str) -> None:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", EVERY)
 def test_an_unknown_column_that_may_not_be_null_is_refused_by_name(path: Path, table: str) -> None:
     more = Column("quality", "string", "", "")
@@ -265,6 +266,7 @@ def test_an_unknown_column_that_may_not_be_null_is_refused_by_name(path: Path, t
     assert_frame_equal(stored(path, table), rows, check_row_order=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", EVERY)
 def test_a_column_of_another_dtype_is_refused_by_name(path: Path, table: str) -> None:
     name = next(column.name for column in EVERY[table].columns if column.dtype in {"float64", "list[string]"})

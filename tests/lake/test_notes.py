@@ -26,6 +26,7 @@ def uri(tmp_path: Path) -> str:
     return uri
 
 
+@pytest.mark.slow
 def test_all_notes_at_once_are_those_of_the_log(uri: str) -> None:
     log = Path(uri) / "_delta_log"
     assert (log / "_last_checkpoint").exists()
@@ -43,6 +44,7 @@ def test_all_notes_at_once_are_those_of_the_log(uri: str) -> None:
     assert [opened.transaction_version(name) for name in names] == expected
 
 
+@pytest.mark.slow
 def test_notes_of_an_older_version_are_those_of_it(uri: str) -> None:
     store = filesystem(uri, None)
     for version in (0, 1, 99, 110):

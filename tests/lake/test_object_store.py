@@ -129,6 +129,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.long
 def test_two_compactions_beside_a_writer_lose_and_double_nothing(bucket):
     path = f"s3://{bucket}/lake"
     Lake.create(path)

@@ -13,6 +13,7 @@ _ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONI
 _INFO = "from tidytape.cli import main; main()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Märkte", "lake"])
 def test_a_python_of_ascii_says_what_is_wrong_with_a_path(tmp_path: Path, name: str) -> None:
     from tidytape.lake import Lake

@@ -49,6 +49,7 @@ def files_of(lake: Lake) -> list[Path]:
     return [path for path in Path(lake.path).rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_files_are_merged_and_what_was_replaced_is_deleted_in_time(lake: Lake, tmp_path: Path) -> None:
     clock = Clock()
     tidier = Tidier(lake, keep=100, clock=clock)
@@ -70,7 +71,7 @@ def test_files_are_merged_and_what_was_replaced_is_deleted_in_time(lake: Lake, t
     assert ids(Lake(lake.path)) == list(range(60))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_thousand_small_commits_leave_some_hundred_files(lake: Lake, tmp_path: Path) -> None:
     clock = Clock()
     tidier = Tidier(lake, keep=0, clock=clock)
@@ -107,6 +108,7 @@ def test_tables_that_nobody_writes_to_are_left_alone(lake: Lake) -> None:
     assert Lake(lake.path).version() == before
 
 
+@pytest.mark.slow
 def test_a_compaction_between_changes_nothing(lake: Lake, tmp_path: Path) -> None:
     clock = Clock()
     tidier = Tidier(lake, keep=900, clock=clock)

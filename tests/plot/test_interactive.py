@@ -184,6 +184,7 @@ def titles_of(figure):
     return texts | {bar.title.text for bar in bars}
 
 
+@pytest.mark.slow
 def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(case, figure):
     place = drawn(*case, figure.layout.height / 100)
     numbers = sent(figure)

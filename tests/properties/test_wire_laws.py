@@ -138,6 +138,7 @@ def by_value(body: bytes, kind: DataType) -> Parts:
         return columnar.read_spelled(spelled(parsed(body), kind, place), kind, len(body))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_pieces")
 @given(st.data(), ALL_TYPES)
 def test_both_lanes_read_the_same(data: st.DataObject, kind: DataType) -> None:

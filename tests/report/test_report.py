@@ -68,6 +68,7 @@ def page(tape: Path) -> Page:
     return Page(report.write(tape, tape.parent / "report.html"))
 
 
+@pytest.mark.slow
 def test_every_section_stands_on_the_page_with_a_picture_or_a_table(page: Page) -> None:
     assert page.headings == SECTIONS
     assert len(page.images) >= len(SECTIONS) - 2
@@ -115,6 +116,7 @@ def test_the_manifest_has_every_answer_and_what_is_known_of_the_study(tape: Path
     assert "Simulated data" in page.text
 
 
+@pytest.mark.slow
 def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path: Path) -> None:
     asked = {"exchange": "DEMO_SPOT", "coin": "BTC", **DAY}
     with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):

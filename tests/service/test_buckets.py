@@ -324,6 +324,7 @@ def test_a_server_that_may_not_write_is_away(fragile_redis: RedisServer, run: An
     run(buckets.close())
 
 
+@pytest.mark.slow
 def test_who_stops_waiting_leaves_no_answer_for_the_next(fragile_redis: RedisServer, run: Any) -> None:
     buckets = RedisBuckets(fragile_redis.url, timeout=30)
 

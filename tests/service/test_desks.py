@@ -106,6 +106,7 @@ def test_what_takes_too_long_is_thrown_away_and_the_desk_goes_on(
     assert answer.body == b"b"
 
 
+@pytest.mark.slow
 def test_the_time_that_a_task_waits_does_not_count(desks_of: Callable[..., SmallDesks], held: Held) -> None:
     desks = desks_of(seconds=1.0)
 

@@ -110,7 +110,7 @@ def bucket(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str
     return object_store.emptied(address, monkeypatch, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_answers_are_as_new_as_a_lake_in_an_object_store(bucket: str) -> None:
     filled(Lake.create(f"s3://{bucket}/lake"))
     assert require_fresh(f"s3://{bucket}/lake", candles, commits=12) > READERS

@@ -141,7 +141,7 @@ def check(asked: Asked, answer: Answer, hidden: list[str]) -> None:
         assert all(one not in value for value in answer.headers.values())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_thousand_hostile_requests(service: Any, lake: Path, caplog: pytest.LogCaptureFixture) -> None:
     hidden = secrets(lake)
     used: dict[bytes | None, str] = {}

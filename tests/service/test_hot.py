@@ -139,6 +139,7 @@ def require_same(lake: Lake, asked: PointsQuery) -> None:
 FIRSTS, LENGTHS = st.integers(-1_600, (DAYS + 1) * 1_440), st.integers(1, 3_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.sampled_from(TYPES),
@@ -226,6 +227,7 @@ def test_what_is_in_memory_is_not_read_again(tmp_path: Path) -> None:
     assert engine(lake).body(asked, markets) == expected
 
 
+@pytest.mark.slow
 def test_an_answer_is_never_older_than_the_lake(tmp_path: Path) -> None:
     """Late trades, a rollup of them, new days, and a compaction: the next answer has each of them."""
     from tidytape.lake.hygiene import compact
@@ -348,6 +350,7 @@ def test_a_lake_that_was_removed_or_made_anew_is_seen_at_once(tmp_path: Path) ->
         assert found == [100.0 * commits + number for number in range(commits)]
 
 
+@pytest.mark.slow
 def test_names_of_files_and_frames_without_rows_count_as_memory(tmp_path: Path) -> None:
     lake = filled(tmp_path / "lake")
     for number in range(40):

@@ -64,7 +64,7 @@ def queries() -> Iterator[PointsQuery]:
             yield PointsQuery(**asked)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query", list(queries()), ids=lambda query: " ".join("=".join(one) for one in query.to_params())
 )
@@ -108,7 +108,7 @@ VALUES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(DATA_TYPES))
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)

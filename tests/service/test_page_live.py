@@ -226,6 +226,7 @@ def test_a_part_that_was_zoomed_to_stays_or_moves_on_with_time(page: Page, marke
     assert page.js("return document.activeElement === window.root")  # it is the same picture all the time
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["TRADE", "TRADE_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG", "BLOCK_BOOK_SNAPSHOT_AGG"]
 )

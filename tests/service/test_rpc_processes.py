@@ -155,6 +155,7 @@ computing.close()
 ]
 
 
+@pytest.mark.long
 def test_a_notebook_serves_forks_and_goes_on(tmp_path: Path, key: str) -> None:
     cells = [nbformat.v4.new_code_cell(f"KEY = {key!r}"), *map(nbformat.v4.new_code_cell, CELLS)]
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -168,6 +169,7 @@ def test_a_notebook_serves_forks_and_goes_on(tmp_path: Path, key: str) -> None:
     assert said[4].splitlines()[-1] == "1"
 
 
+@pytest.mark.long
 def test_without_the_extra_the_error_names_it(tmp_path: Path, key: str) -> None:
     program = "import sys; sys.modules['grpc'] = None; from tidytape.cli import main; main()"
     words = ["serve", "--lake", "lake", "--keys", "keys.json", "--port", "0", "--grpc-port", "0"]

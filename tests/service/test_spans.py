@@ -32,6 +32,7 @@ def held(service: Any) -> Any:
     return rows
 
 
+@pytest.mark.slow
 def test_every_type_and_venue_with_its_span(held: Any) -> None:
     rows = held()
     assert list(dict.fromkeys(row["type"] for row in rows)) == list(DATA_TYPES)

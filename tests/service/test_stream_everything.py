@@ -19,7 +19,7 @@ from tidytape.query import StreamQuery
 from tidytape.schema import schema_of
 from tidytape.times import DAY, HOUR, SECOND
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 START = 1_723_161_600 * SECOND
 COMMITS = 24

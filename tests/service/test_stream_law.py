@@ -154,4 +154,4 @@ Streaming.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestStreaming = pytest.mark.slow(Streaming.TestCase)
+TestStreaming = pytest.mark.long(Streaming.TestCase)

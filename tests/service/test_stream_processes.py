@@ -71,6 +71,7 @@ def log(recorded: Path) -> Path:
     return recorded / "binance-usdm_ws_btcusdt_20240808.gz"
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_at_random_moments_loses_and_repeats_nothing(
     log: Path, market: Market, tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def law(
     require_same(lake, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("restarts", [False, True])
 @given(places=st.lists(st.integers(0, 10_000), min_size=1, max_size=4))
@@ -153,7 +154,7 @@ RECORDED: dict[str, tuple[Layout, Market]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", RECORDED)
 @given(places=st.lists(st.integers(0, 10**9), min_size=2, max_size=5))
 @settings(max_examples=often(2, thoroughly=20), suppress_health_check=list(HealthCheck), deadline=None)
@@ -167,7 +168,7 @@ def test_recorded_files_cut_anywhere(
     law(text, name, layout, market, places, made, tmp_path / "law", restarts=True, skip_bad=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["binance-usdm_ws_btcusdt_20240808.gz", "binance-spot_ws_ethusdt_20240808.gz"]
 )

@@ -70,7 +70,7 @@ def grow(path: Path, lines: list[bytes], *, pieces: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_any_moment_and_started_again(lines: list[bytes], whole: Lake, tmp_path: Path) -> None:
     path, lake = tmp_path / "log", tmp_path / "lake"
     Lake.create(lake)

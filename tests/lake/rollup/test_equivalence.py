@@ -66,7 +66,7 @@ def equal(found: dict[str, pl.DataFrame], expected: dict[str, pl.DataFrame]) -> 
         assert frame.equals(expected[what]), what
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(often(1, thoroughly=4)))
 def test_an_answer_does_not_depend_on_rollups(tmp_path, seed):
     rng = np.random.default_rng(seed)

@@ -44,7 +44,7 @@ def test_what_a_rollup_made_is_conserved(lake):
     assert found(lake) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("table", "column"),
     [
@@ -179,7 +179,7 @@ for _ in range(6):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rollups_and_compactions_at_once_lose_and_double_nothing(lake, pytestconfig):
     environment = {"PYTHONPATH": str(pytestconfig.rootpath / "tests")}
     running = [

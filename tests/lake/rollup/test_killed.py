@@ -44,7 +44,7 @@ def kept(lake: Lake) -> dict[str, pl.DataFrame]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_any_moment_the_next_run_completes_it(tmp_path):
     rng = np.random.default_rng(1)
     lake = filled(tmp_path / "undisturbed", 5, 0, 20)
