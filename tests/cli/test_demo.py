@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import filelock
 import polars as pl
 import pytest
 
-from tidytape.cli.demo import journey
+from tidytape.cli.demo import Journey, journey
 from tidytape.demo.market import markets
 from tidytape.errors import QueryError, TidytapeError
 from tidytape.lake import Lake
@@ -74,3 +75,16 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(QueryError, match="a folder"):
         begin(tmp_path / "file")
+
+
+def test_a_seed_that_no_tape_can_hold_is_refused_at_once(folder: Path) -> None:
+    with pytest.raises(QueryError, match="below"):
+        journey(folder, seed=2**64)
+    assert not folder.exists()
+
+
+def test_the_commands_to_try_next_work_in_any_folder(folder: Path) -> None:
+    done = Journey(folder / "lake", folder / "market.tape", folder / "report.html", pl.DataFrame())
+    tries = [shlex.split(line) for line in str(done).splitlines() if line.startswith("tidytape ")]
+    paths = [str(done.lake), str(done.lake), str(done.tape)]
+    assert all(path in words for path, words in zip(paths, tries, strict=True))

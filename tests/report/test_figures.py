@@ -93,6 +93,12 @@ def test_no_text_of_a_market_ends_the_script() -> None:
     assert json.loads(sent.json)["layout"]["title"]["text"].startswith("Candles · X&lt;/script&gt;")
 
 
+def test_a_name_that_the_font_lacks_warns_of_nothing() -> None:
+    with tidytape.Client.demo() as client:
+        candles = client.candles(**SMALL).with_columns(exchange=pl.lit("\N{ROCKET}"))
+    assert Picture.of("A picture.", 4.0, Plot.of("candles", candles)).png().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("sizes", "kept", "has_images"), [((1, 2), 2, True), ((1, 5), 2, False), ((1, 9), 1, True)]
 )

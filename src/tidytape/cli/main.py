@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -168,6 +170,8 @@ def main() -> None:
 
     The code is 2 where the request was wrong and 1 where carrying it out failed.
     """
+    if sys.stderr is None:  # it was closed, and a progress bar writes there
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     handler, showwarning = _Warnings(logging.WARNING), warnings.showwarning
     logging.getLogger("tidytape").addHandler(handler)
     warnings.showwarning = _show_warning

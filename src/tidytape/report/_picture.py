@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -107,10 +108,13 @@ class Picture:
                 if number:
                     ax.set_title("", loc="left")  # the same as that of its neighbour
         file = io.BytesIO()
-        # Neither the library's version nor a time belongs to a picture that has to come out the same.
-        figure.savefig(
-            file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True}
-        )
+        with warnings.catch_warnings():
+            # A market's name may have letters that the font lacks, or be too long: its picture is still one.
+            warnings.simplefilter("ignore", UserWarning)
+            # Neither the library's version nor a time belongs to a picture that has to come out the same.
+            figure.savefig(
+                file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True}
+            )
         return file.getvalue()
 
     @cached_property
