@@ -270,6 +270,16 @@ def test_an_error_that_nobody_expected_is_one_line(
     assert told == "error: unexpected ZeroDivisionError: by nothing; --debug shows where\n"
 
 
+def test_an_extra_that_is_not_installed_is_said_with_the_way_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch, inside: Path
+) -> None:
+    for module in ("plotly", "plotly.offline"):
+        monkeypatch.setitem(sys.modules, module, None)
+    code, _, told = run("report", "--tape", "any.tape", "--out", "report.html", "--interactive")
+    assert code == 1
+    assert told == "error: an interactive report takes plotly: pip install 'tidytape[interactive]'\n"
+
+
 def test_an_interrupt_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch, inside: Path) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

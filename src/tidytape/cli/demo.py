@@ -160,7 +160,7 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
     with Client.local(lake, progress=False) as client:
         report.record(client, tape, overwrite=True, about={"seed": seed, "days": days}, step=step)
     step("report")
-    page = report.write(tape, folder / "report.html", title="A simulated market")
+    page = report.write(tape, folder / "report.html")
     return Journey(lake, tape, page, report.fetched(tape))
 
 

@@ -183,7 +183,10 @@ def main() -> None:
         _fail(error, _told(error), 2, is_debug=is_debug)
     except TidytapeError as error:
         _fail(error, _told(error), 1, is_debug=is_debug)
-    except OSError as error:
+    except (
+        OSError,
+        ModuleNotFoundError,
+    ) as error:  # a module that is not there: an extra that is not installed
         _fail(error, str(error), 1, is_debug=is_debug)
     except KeyboardInterrupt as error:
         _fail(error, "interrupted", _INTERRUPTED, is_debug=is_debug)

@@ -47,7 +47,9 @@ def report(
     interval: Annotated[
         str | None, typer.Option(help="Interval of the candles; else one that suits the window.")
     ] = None,
-    title: Annotated[str, typer.Option(help="Title of the report.")] = "Market report",
+    title: Annotated[
+        str | None, typer.Option(help="Title of the report; else Market report, or A simulated market.")
+    ] = None,
     timezone: Annotated[str, typer.Option(help="Time zone of the pictures.")] = "UTC",
     interactive: Annotated[
         bool,

@@ -24,8 +24,9 @@
 - `interactive` : the same pictures as figures of Plotly, which answer to the mouse.
 - `live` : a live frame, drawn anew as it grows; `live_widget` : the same as a widget, where plotly is installed.
 
-Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
-window, and none touches a setting or a figure that is not its own. Polars and pandas frames look the same, and times
+Every function draws on the axes it is given, or on a figure of its own, and returns what it drew:
+``drawn.figure.savefig("drawn.png")`` saves the picture. None shows a window, and none touches a setting or a figure
+that is not its own. Polars and pandas frames look the same, and times
 may be datetimes or int64 nanoseconds since the epoch.
 """
 

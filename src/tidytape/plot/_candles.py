@@ -14,13 +14,14 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
 
 BODY = 0.72  # of the interval; the rest keeps neighbours apart
 
 
 @dataclass(frozen=True, slots=True)
-class Candles:
+class Candles(Picture):
     """What `candles` drew.
 
     Attributes
@@ -39,7 +40,7 @@ class Candles:
 
 
 @dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(Picture):
     """What `volume` drew.
 
     Attributes

@@ -17,6 +17,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.plot import _style as style
 from tidytape.plot._coverage import ROW, bars, label_rows
 from tidytape.plot._frame import opened, timed
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import Instrument, numbers
 from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
 
@@ -35,7 +36,7 @@ _SEEN = 60  # columns that are wide enough to be told apart by a line
 
 
 @dataclass(frozen=True, slots=True)
-class Completeness:
+class Completeness(Picture):
     """What `completeness` drew.
 
     Attributes

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
+from tidytape.plot._picture import Picture
 from tidytape.plot._tracks import dates
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,7 @@ _LINE = 9.0  # height that a label needs [pt]
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Picture):
     """What `coverage` drew.
 
     Attributes

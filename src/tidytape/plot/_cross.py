@@ -15,6 +15,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import _values
 from tidytape.plot._tracks import Floats, Tracks, draw_line, legend_place, set_window, tracks
 
@@ -23,7 +24,7 @@ _OTHERS = "others"
 
 
 @dataclass(frozen=True, slots=True)
-class Premium:
+class Premium(Picture):
     """What `premium` drew.
 
     Attributes
@@ -39,7 +40,7 @@ class Premium:
 
 
 @dataclass(frozen=True, slots=True)
-class MarketShare:
+class MarketShare(Picture):
     """What `market_share` drew.
 
     Attributes

@@ -21,6 +21,7 @@ from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import Instrument, block_of, interval_named, market_frame, numbers, smallest_step
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
@@ -32,7 +33,7 @@ _SMALLEST = 1e-3  # order size, of all that rests
 
 
 @dataclass(frozen=True, slots=True)
-class Depth:
+class Depth(Picture):
     """What `depth` drew.
 
     Attributes
@@ -52,7 +53,7 @@ class Depth:
 
 
 @dataclass(frozen=True, slots=True)
-class Slippage:
+class Slippage(Picture):
     """What `slippage` drew.
 
     Attributes

@@ -20,6 +20,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
 from tidytape.plot._heatmap import nanoseconds, require_height, width_of
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     Instrument,
     added,
@@ -43,7 +44,7 @@ _EXTREME = 0.98  # quantile of deltas that has the full colour
 
 
 @dataclass(frozen=True, slots=True)
-class Footprint:
+class Footprint(Picture):
     """What `footprint` drew.
 
     Attributes

@@ -19,6 +19,7 @@ from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
+from tidytape.plot._picture import Picture
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
 _OWN = "funding_interval"
@@ -27,7 +28,7 @@ _ALL = 1 - 1e-9  # of the open interest, but for rounding
 
 
 @dataclass(frozen=True, slots=True)
-class Funding:
+class Funding(Picture):
     """What `funding` drew.
 
     Attributes

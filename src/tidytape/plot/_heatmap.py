@@ -22,6 +22,7 @@ from tidytape.catalogue import BookSide, Interval, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     Instrument,
     block_of,
@@ -45,7 +46,7 @@ _DOT_ROWS = 90  # rows in which trades are added up
 
 
 @dataclass(frozen=True, slots=True)
-class BookHeatmap:
+class BookHeatmap(Picture):
     """What `book_heatmap` drew.
 
     Attributes

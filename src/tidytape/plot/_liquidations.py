@@ -27,6 +27,7 @@ from tidytape.plot._heatmap import (
     scale_of,
     width_of,
 )
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     CandleSeries,
     added,
@@ -43,7 +44,7 @@ _MOST_ROWS = 60  # fewer than of books: they are sparse, and must be seen
 
 
 @dataclass(frozen=True, slots=True)
-class Liquidations:
+class Liquidations(Picture):
     """What `liquidations` drew.
 
     Attributes
@@ -66,7 +67,7 @@ class Liquidations:
 
 
 @dataclass(frozen=True, slots=True)
-class LiquidationHeatmap:
+class LiquidationHeatmap(Picture):
     """What `liquidation_heatmap` drew.
 
     Attributes

@@ -25,6 +25,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
+from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
     FROM_CANDLES,
@@ -51,7 +52,7 @@ _WIDTH = 0.61  # of a letter of the monospaced font, of its size
 
 
 @dataclass(frozen=True, slots=True)
-class MarketProfile:
+class MarketProfile(Picture):
     """What `market_profile` drew: one line or rectangle per session, in order of time, where not said otherwise.
 
     Attributes

@@ -21,6 +21,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, draw_candles
 from tidytape.plot._frame import opened
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
 
@@ -38,7 +39,7 @@ _QUADRANTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class OpenInterest:
+class OpenInterest(Picture):
     """What `open_interest` drew.
 
     Attributes

@@ -20,6 +20,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, draw_candles, set_time_limits, spaced
 from tidytape.plot._frame import timed
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     CandleSeries,
     Instrument,
@@ -54,7 +55,7 @@ class FlowPanels(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OrderFlow:
+class OrderFlow(Picture):
     """What `order_flow` drew.
 
     Attributes
@@ -75,11 +76,6 @@ class OrderFlow:
     bought: StepPatch
     sold: StepPatch
     cvd: StepPatch
-
-    @property
-    def figure(self) -> Figure:
-        """The figure, e.g. to save it."""
-        return cast("Figure", self.axes.price.get_figure(root=True))
 
 
 def order_flow(

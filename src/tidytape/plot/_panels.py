@@ -19,6 +19,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
+from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
 from tidytape.plot._series import Instrument, candle_series, require_one_market, volume_series
 from tidytape.plot._windows import time_of_profile
@@ -54,7 +55,7 @@ class Panels(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CandlesWithProfile:
+class CandlesWithProfile(Picture):
     """What `candles_with_profile` drew.
 
     Attributes
@@ -84,11 +85,6 @@ class CandlesWithProfile:
         # A notebook shows it under the picture.
         drawn = self.profile
         return f"CandlesWithProfile(poc={drawn.poc}, val={drawn.val}, vah={drawn.vah})"
-
-    @property
-    def figure(self) -> Figure:
-        """The figure, e.g. to save it."""
-        return cast("Figure", self.axes.price.get_figure(root=True))
 
 
 def panels(figure: Figure | SubFigure | None = None) -> Panels:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
 from narwhals.stable.v2.typing import IntoFrame
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from tidytape.analytics import profile as profiles
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import Levels, added, levels, row_of, smallest_step, together
 
 _LOOKS = {
@@ -29,7 +29,7 @@ _MOST_ROWS = 200  # that a screen shows as rows; below three pixels each they on
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Picture):
     """What `volume_profile` drew, and the numbers behind it.
 
     Attributes
@@ -66,11 +66,6 @@ class Profile:
     row_height: float | None
     note: str = ""
     volume: StepPatch | None = None
-
-    @property
-    def figure(self) -> Figure:
-        """The figure, e.g. to save it."""
-        return cast("Figure", self.ax.get_figure(root=True))
 
     @property
     def steps(self) -> list[StepPatch]:

@@ -22,6 +22,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
+from tidytape.plot._picture import Picture
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ _SPREAD = ("bid_iv", "ask_iv")
 
 
 @dataclass(frozen=True, slots=True)
-class Smile:
+class Smile(Picture):
     """What `smile` drew.
 
     Attributes

@@ -20,6 +20,7 @@ from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
+from tidytape.plot._picture import Picture
 from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, _colours, _opened, _title
 
 Floats = NDArray[np.float64]
@@ -61,7 +62,7 @@ _WIDE = 2.0  # the highest volatility over the lowest, from where on colours are
 
 
 @dataclass(frozen=True, slots=True)
-class Surface:
+class Surface(Picture):
     """What `surface` drew.
 
     Attributes

@@ -20,6 +20,7 @@ from tidytape.catalogue import Interval, Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import interval_named
 from tidytape.plot._term_map import draw_map
 from tidytape.schema import schema_of
@@ -35,7 +36,7 @@ _NAMED = 6  # times of a symbol that a legend lists, and curves that can be told
 
 
 @dataclass(frozen=True, slots=True)
-class TermStructure:
+class TermStructure(Picture):
     """What `term_structure` drew.
 
     Attributes

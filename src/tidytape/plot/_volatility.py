@@ -18,6 +18,7 @@ from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
+from tidytape.plot._picture import Picture
 from tidytape.plot._series import _values
 from tidytape.plot._smile import _shades
 from tidytape.plot._tracks import IDENTITY, Track, Tracks, draw_line, legend_place, set_window, tracks
@@ -28,7 +29,7 @@ _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
 
 
 @dataclass(frozen=True, slots=True)
-class Volatility:
+class Volatility(Picture):
     """What `volatility` drew.
 
     Attributes
@@ -47,7 +48,7 @@ class Volatility:
 
 
 @dataclass(frozen=True, slots=True)
-class Skew:
+class Skew(Picture):
     """What `skew` drew.
 
     Attributes

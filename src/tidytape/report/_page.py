@@ -26,7 +26,7 @@ def page(
     sections: Mapping[str, Section],
     *,
     left_out: Sequence[str],
-    title: str,
+    title: str | None,
     timezone: str,
     figures: Figures | None = None,
 ) -> str:
@@ -40,7 +40,8 @@ def page(
         By their titles.
     left_out : sequence of str
         Titles of the sections that the tape has no answers for.
-    title : str
+    title : str, optional
+        "Market report" otherwise, and "A simulated market" if that is what it is about.
     timezone : str
         The time zone of the pictures.
     figures : Figures, optional
@@ -51,6 +52,7 @@ def page(
     str
         HTML. The same answers give the same text.
     """
+    is_simulated = _is_simulated(answers)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("tidytape.report", "."),
         autoescape=True,
@@ -61,10 +63,10 @@ def page(
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     environment.filters["markup"] = Markup
     return environment.get_template("page.html").render(
-        title=title,
+        title=title or ("A simulated market" if is_simulated else "Market report"),
         sections=sections,
         numbers=numbers,
-        is_simulated=_is_simulated(answers),
+        is_simulated=is_simulated,
         left_out=left_out,
         manifest=_manifest(answers),
         facts=_facts(answers, timezone, _DRAWN_BY if figures is None else (*_DRAWN_BY, "plotly")),

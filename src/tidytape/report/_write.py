@@ -42,7 +42,7 @@ def write(
     out: str | os.PathLike[str],
     /,
     *,
-    title: str = "Market report",
+    title: str | None = None,
     timezone: str = "UTC",
     interactive: bool = False,
 ) -> Path:
@@ -54,8 +54,8 @@ def write(
         A whole tape, of `record` or of a study.
     out : path
         The file. It is replaced where it is there.
-    title : str
-        What stands above the report.
+    title : str, optional
+        What stands above the report; otherwise "Market report", or "A simulated market" where a demo answered.
     timezone : str
         Time zone of the pictures. Tables are in UTC.
     interactive : bool

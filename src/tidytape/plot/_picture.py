@@ -1,0 +1,23 @@
+"""What every picture has: its figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Picture"]
+
+
+class Picture:
+    """What a function drew: its artists, the axes that they stand on (``ax`` or ``axes``), and their figure."""
+
+    __slots__ = ()
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, e.g. to save it: ``drawn.figure.savefig("drawn.png")``."""
+        drawn: Any = self
+        ax = drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]
+        return cast("Figure", ax.get_figure(root=True))
