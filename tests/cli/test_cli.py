@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import runpy
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +280,16 @@ def test_help_and_version(run: Run) -> None:
         assert code == 0
         assert "Usage: tidytape" in said
     assert run("--version")[1].startswith("tidytape ")
+
+
+def test_python_runs_the_command_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tidytape", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("tidytape", run_name="__main__")
+    assert ended.value.code in (0, None)
+    assert capsys.readouterr().out == f"tidytape {tidytape.__version__}\n"
 
 
 @pytest.mark.slow
