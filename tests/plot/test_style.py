@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from matplotlib.figure import Figure
 
 from tidytape import plot
 from tidytape.plot import _style as style
+from tidytape.plot._coverage import label_rows
 
 
 def contrast(one, other):
@@ -135,3 +138,15 @@ def test_legends_are_readable_wherever_they_stand(place, face):
     below = face if place == "inside" else "white"
     texts = [*drawn.get_texts(), drawn.get_title()]
     assert min(contrast(text.get_color(), below) for text in texts) > 7
+
+
+def test_a_dollar_in_a_name_begins_no_formula():
+    name = r"$x^2_{\frac and $WIF"
+    ax = axes("white")
+    ax.plot([0, 1], label=name)
+    style.title(ax, name)
+    style.x_label(ax, name)
+    style.legend(ax, title=name)
+    style.colour_bar(ax, ax.imshow([[0, 1]]), name)
+    label_rows(ax, [name, name], [name, name], [name, name])
+    ax.figure.savefig(io.BytesIO())  # raises where it is one

@@ -229,7 +229,9 @@ def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Seq
     ax.set_ylim(number - 0.4, -0.6)
     for row in starts[1:]:
         ax.axhline(row - 0.5, color=style.inside(ax).grid, linewidth=0.8, zorder=1)
-    look: dict[str, Any] = {"va": "center", "fontsize": "small", "color": outer.ink}
+    for text in ax.get_yticklabels():
+        text.set_parse_math(False)
+    look: dict[str, Any] = {"va": "center", "fontsize": "small", "color": outer.ink, "parse_math": False}
     beside = ax.get_yaxis_transform()
     if has_room and len(starts) > 1:
         left = -_LETTER * max(map(len, names)) - 14  # [pt], beyond the names of the rows

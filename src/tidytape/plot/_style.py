@@ -279,7 +279,8 @@ def title(ax: Axes, subject: str, *of: str) -> None:
     'Candles · X BTCUSDT, 1h'
     """
     text = " · ".join(filter(None, (subject, ", ".join(filter(None, of)))))
-    ax.set_title(text, loc="left", color=around(ax).ink)
+    # A `$` in the name of a market begins no formula, here and in every text below.
+    ax.set_title(text, loc="left", color=around(ax).ink, parse_math=False)
 
 
 def x_label(ax: Axes, name: str, unit: str = "") -> None:
@@ -351,6 +352,8 @@ def legend(
         **where,
     )
     drawn.get_title().set_color(text)
+    for part in (drawn.get_title(), *drawn.get_texts()):
+        part.set_parse_math(False)
     return drawn
 
 
@@ -394,7 +397,7 @@ def colour_bar(
     write = format or short
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     bar.ax.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
-    bar.set_label(label(name, unit), color=outer.ink, fontsize="small")
+    bar.set_label(label(name, unit), color=outer.ink, fontsize="small", parse_math=False)
     return bar
 
 
@@ -437,7 +440,7 @@ def amount_axis(axis: Axis, unit: str, *, bins: int, name: str = "Volume") -> No
 
 def _name(axis: Axis, text: str) -> None:
     outer = around(axis.axes)
-    axis.set_label_text(text, color=outer.ink)
+    axis.set_label_text(text, color=outer.ink, parse_math=False)
     axis.offsetText.set(color=outer.ink, fontsize="small")
 
 
