@@ -35,8 +35,8 @@ def depths(answers: Answers, timezone: str) -> Section | None:
     size = float(usual.filter(**market)["bid_depth"].item() or newest["size"].sum())
     costs = depth.slippage(newest, size=[round(size * share, 3) for share in _SHARES])
     return Section(
-        reading="A dark line that stays where it is while the price moves is a wall: orders that wait. "
-        "One that leaves as the price comes was never meant to trade.",
+        reading="A dark line that stays at one price is a wall: large orders that wait there. "
+        "Where the line ends before the price reaches it, somebody cancelled the orders.",
         rule=f"Depth is the size within {_NEAR:g} basis points of the mid. A wall is a price with at least the "
         f"{_LARGE:.0%} quantile of all sizes in three snapshots in a row. Slippage is how far the average price of a "
         "trade against the newest book lies from the mid.",

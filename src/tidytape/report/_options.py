@@ -44,8 +44,8 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         text = f"{name_of(market)}: skew by tenor, the volatility of the put less that of the call."
         through_time.append(Picture.of(text, 3.6, Plot.of("skew", skews.of(**market), timezone=timezone)))
     return Section(
-        reading="A negative risk reversal means that puts are dearer than calls: protection is in demand. "
-        "A term structure that falls with time says that the market expects the near future to be the wilder one.",
+        reading="A negative risk reversal means that puts cost more than calls: traders pay for protection. "
+        "A term structure that falls means that the market expects higher volatility soon than later.",
         rule="Volatilities are in percent per year. Points at 25 delta are interpolated between the quotes of an "
         "expiry; nothing is extrapolated. The risk reversal is the call less the put, the butterfly the mean of both "
         "less the money. Curves are raw SVI fits.",

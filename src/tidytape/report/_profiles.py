@@ -21,8 +21,8 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
         return None
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
     section = Section(
-        reading="A price outside of the value area of the session before is one that few accepted then: it either "
-        "returns, or value moves there.",
+        reading="Most of a session's volume trades in its value area. When a price leaves the value area of the "
+        "session before, it either returns, or trading moves to the new price.",
         rule="The value area holds 70 % of the volume around the point of control, grown by the larger of the next two "
         "rows above or below (rule two_row).",
         entries=levels.entries + (candles.entries if candles else ()),

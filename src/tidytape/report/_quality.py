@@ -48,8 +48,8 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         shown = Plot.of("coverage", held[0], timezone=timezone)
         parts.append(Picture.of(text, 1.6 + 0.17 * tables_held, shown))
     return Section(
-        reading="A gap in open interest, funding or books is a recording that stopped. One in candles may also be a "
-        "market in which nobody traded.",
+        reading="A gap in open interest, funding or books means that the recording stopped. A gap in candles may also "
+        "mean that nobody traded.",
         rule="A gap is a run of intervals without a row between the first and the last row of its series. Findings are "
         "those of quality.audit with its usual thresholds.",
         parts=[
