@@ -83,6 +83,33 @@ def test_a_market_of_candles_alone_says_which_types_it_has(client: Client[pl.Dat
     assert warned == [f"X OLDUSDT has no {name}; it has TRADE_SIDE_AGNOSTIC_AGG{call}"] == [str(reason)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "warning"),
+    [
+        (
+            {"exchange": ["DEMO_PERP", "DEMO_SPOT"], "coin": "BTC"},
+            "DEMO_SPOT BTCUSDT has no FUNDING_RATE_AGG; it has TRADE",
+        ),
+        (
+            {"exchange": ["DEMO_PERP", "DEMO_LINEAR"], "raw_symbol": "BTC-PERP"},
+            "DEMO_LINEAR BTC-PERP has no FUNDING",
+        ),
+        (
+            {"exchange": ["DEMO_PERP", "DEMO_LINEAR"], "coin": "SOL"},
+            "DEMO_LINEAR SOL has no FUNDING_RATE_AGG",
+        ),
+        ({"exchange": ["DEMO_PERP", "DEMO_SPOT"], "coin": "BTC", "category": "PERPETUAL"}, None),
+        ({"exchange": ["DEMO_PERP", "DEMO_LINEAR"], "coin": ["BTC", "SOL"]}, None),
+    ],
+    ids=["no-perpetual", "no-symbol", "no-coin", "left-out-by-category", "all-there"],
+)
+def test_an_exchange_that_adds_nothing_is_said(asked: Any, warning: str | None) -> None:
+    with Client.demo() as demo:
+        answer, warned = fetched(demo, type="FUNDING_RATE_AGG", **asked, start="2024-08-08", end="2024-08-09")
+    assert not answer.frame.is_empty()
+    assert [one[: len(warning or "")] for one in warned] == ([] if warning is None else [warning])
+
+
 @pytest.mark.parametrize("name", sorted(ASKED))
 @pytest.mark.parametrize("days", [(-100, -90), (100, 101)], ids=["before", "after"])
 def test_a_window_outside_of_what_is_held_says_from_when_to_when(

@@ -26,6 +26,7 @@ from tidytape.service import hot
 from tidytape.service.candles import last_closes
 from tidytape.service.metadata import (
     able_intervals,
+    absent,
     description,
     descriptions,
     note_of_reach,
@@ -177,7 +178,7 @@ class Engine:
             ({**market.names(scan.interval), **described, "side": one.side}, one.parts) for one in texts
         ]
         first, last = max(one.first for one in texts), min(one.last for one in texts)
-        notes = note_of_reach(query, name, scan, first, last)
+        notes = [*absent(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
         return wire.encode_series(name, series, notes), sum(one.rows for one in texts)
 
     def notes(

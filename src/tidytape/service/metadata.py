@@ -19,7 +19,15 @@ from tidytape.times import DAY, SECOND
 from tidytape.wire import Note
 from tidytape.wire.tidy import DATA_UNTIL, with_finality, with_series
 
-__all__ = ["able_intervals", "description", "descriptions", "note_of_reach", "notes_of", "with_descriptors"]
+__all__ = [
+    "able_intervals",
+    "absent",
+    "description",
+    "descriptions",
+    "note_of_reach",
+    "notes_of",
+    "with_descriptors",
+]
 
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 
@@ -213,24 +221,46 @@ def notes_of(
     -------
     list of Note
         A market without points has a note that says why. A market with points has one if its type is dense and the
-        points do not reach both ends of the window. A member of a group has one too if it adds nothing.
+        points do not reach both ends of the window. A member of a group has one too if it adds nothing. So has an
+        exchange of the query that no market of it is on.
     """
     kind = data_type(name)
+    notes = absent(query, name, markets)
     if len(markets) == 1 and frame.height and not kind.dense:
-        return []
+        return notes
     columns = ["coin"] if query.group_by or kind.selection is Selection.TOKEN else _MARKET
     full = _full(frame, kind, query, columns, is_one=len(markets) == 1)
-    notes = []
+    of_class = {one.exchange for one in markets if not kind.categories or one.category in kind.categories}
     for one in markets:
         key, scan = tuple(getattr(one, column) or None for column in columns), MarketScan(lake, one, query)
         if key in full and not query.group_by:
             note = _part(kind, scan, is_full=full[key])
-        elif frame.height and _is_of_no_such_class(kind, scan):
+        elif frame.height and one.exchange in of_class and _is_of_no_such_class(kind, scan):
             note = None
         else:
             note = _lacking(kind, scan, is_empty=key not in full, is_full=full.get(key, False), now=now)
         notes += [] if note is None else [note]
     return notes
+
+
+def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:
+    """Return a note for each exchange of a query that has none of its symbols or coins, although another has.
+
+    An exchange that ``category`` or ``event`` leaves out has no note: the query asked for that.
+
+    Examples
+    --------
+    >>> query = PointsQuery(type="TRADE_AGG", exchange=["X", "Y"], coin="SOL", interval="1d", start=0, end=86_400)
+    >>> [note] = absent(query, "TRADE_AGG", [Market("X", "SOL-USD", "SOL-USD", "SOL", "SPOT", None)])
+    >>> note.code, note.exchange, note.coin
+    (<NoteCode.NO_DATA: 'NO_DATA'>, 'Y', 'SOL')
+    """
+    if data_type(name).selection is not Selection.INSTRUMENT or query.category or query.event:
+        return []
+    symbol = ", ".join(query.raw_symbol or query.normalized_symbol) or None
+    coin = ", ".join(query.coin) or None
+    having = {one.exchange for one in markets}
+    return [Note(NoteCode.NO_DATA, name, one, symbol, coin) for one in query.exchange if one not in having]
 
 
 def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, last: int) -> list[Note]:
