@@ -194,7 +194,8 @@ def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(cas
         assert_allclose(numbers[np.clip(place_of, 0, numbers.size - 1)], known, rtol=2e-9)
     assert titles_of(figure) == labels_of(place)
     title = next((text for ax in place.axes if (text := ax.get_title(loc="left"))), "")
-    assert figure.layout.title.text == title
+    lines = (figure.layout.title.text, figure.layout.title.subtitle.text)
+    assert " · ".join(filter(None, lines)) == title
 
 
 def test_hovering_says_units_and_pages_are_small(case, figure):
@@ -418,8 +419,9 @@ def test_more_candles_than_a_page_shows_are_joined_exactly(number, interval, len
     assert wanted.height <= MOST_CANDLES
     for name in ("open", "high", "low", "close"):
         assert_array_equal(getattr(trace, name), wanted[name])
-    assert figure.layout.title.text == f"Candles · X BTCUSDT, {interval}"
-    assert f"{number:,}" in figure.layout.title.subtitle.text
+    of, note = figure.layout.title.subtitle.text.split("<br>")
+    assert of == f"X BTCUSDT, {interval}"
+    assert f"{number:,}" in note
     bars = interactive.volume(frame).data[0]
     assert bars.y.sum() == frame["volume"].sum()
     assert len(figure.to_json()) < 600_000
@@ -437,7 +439,7 @@ def test_candles_of_few_columns_are_joined_too(columns):
 def test_exactly_as_many_candles_as_a_page_shows_stay_as_they_are():
     figure = interactive.candles(minutes(MOST_CANDLES))
     assert len(figure.data[0].x) == MOST_CANDLES
-    assert not figure.layout.title.subtitle.text
+    assert figure.layout.title.subtitle.text == "X BTCUSDT, 1m"
 
 
 def test_candles_that_no_interval_joins_are_refused():

@@ -90,7 +90,7 @@ def test_no_text_of_a_market_ends_the_script() -> None:
         candles = client.candles(**SMALL).with_columns(**{name: pl.lit(text) for name, text in names.items()})
     (sent,) = Picture.of("A picture.", 4.0, Plot.of("candles", candles)).figures
     assert "<" not in sent.json
-    assert json.loads(sent.json)["layout"]["title"]["text"].startswith("Candles · X&lt;/script&gt;")
+    assert json.loads(sent.json)["layout"]["title"]["subtitle"]["text"].startswith("X&lt;/script&gt;")
 
 
 def test_a_name_that_the_font_lacks_warns_of_nothing() -> None:

@@ -141,7 +141,7 @@ def funding(
                 "color": look["color"],
                 "linestyle": _DASHES,
                 "linewidth": 0.9,
-                "alpha": 0.55,
+                "alpha": 0.65,
                 "label": label,
             }
             drawn.predicted[label] = draw_line(ax, *track.line("predicted"), zorder=2.1, **look)

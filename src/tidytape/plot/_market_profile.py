@@ -276,7 +276,7 @@ def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
         blocks = None if letters else _blocks(ax, found)
         _price_texts(ax, naked, found.height)
         scale = "letters:" if letters else f"longest row: {found.most}"
-        ax.set_xlabel(f"{ax.get_xlabel()}, {scale} time blocks of {found.minutes} min")
+        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} time blocks of {found.minutes} min")
         looks.legend(ax, [mark for mark in marks if len(mark.get_paths())], place="above")
     return MarketProfile(
         ax,

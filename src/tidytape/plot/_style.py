@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""
 
+OF = " · "  # between the subject of a title and whose it is
 _SEEN = 0.85  # of viridis: its yellow is hard to see on white, and its violet on black
 _DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -278,7 +279,7 @@ def title(ax: Axes, subject: str, *of: str) -> None:
     >>> ax.get_title(loc="left")
     'Candles · X BTCUSDT, 1h'
     """
-    text = " · ".join(filter(None, (subject, ", ".join(filter(None, of)))))
+    text = OF.join(filter(None, (subject, ", ".join(filter(None, of)))))
     # A `$` in the name of a market begins no formula, here and in every text below.
     ax.set_title(text, loc="left", color=around(ax).ink, parse_math=False)
 

@@ -146,6 +146,18 @@ class Answers:
         )
         return str(ranked["coin"].first()) if ranked.height else ""
 
+    @property
+    def window(self) -> tuple[datetime, datetime] | None:
+        """Start of the first and end of the last interval of all points."""
+        ends = [(first, last + one.length) for one in self._points.values() for first, last in [one.window]]
+        return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+
+    @property
+    def markets(self) -> int:
+        """How many markets have points."""
+        names = pl.concat([one.frame.select(pl.col(MARKET).cast(pl.String)) for one in self._points.values()])
+        return names.drop_nulls().n_unique()
+
     def events(self, table: str) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
         """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none."""
         entries = [

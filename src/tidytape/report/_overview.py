@@ -46,7 +46,7 @@ def overview(answers: Answers, timezone: str) -> Section | None:
                     "low": Shown("Low", "number"),
                     "high": Shown("High", "number"),
                     "volume": Shown("Volume", "amount", "coin"),
-                    "realized_volatility": Shown("Volatility", "points", "per year"),
+                    "realized_volatility": Shown("Volatility", "points", "% per year"),
                     "completeness": Shown("Held", "percent"),
                 },
                 "One row per market. Prices are in the quote of the market.",

@@ -64,6 +64,7 @@ def page(
     environment.filters["markup"] = Markup
     return environment.get_template("page.html").render(
         title=title or ("A simulated market" if is_simulated else "Market report"),
+        about=_about(answers),
         sections=sections,
         numbers=numbers,
         is_simulated=is_simulated,
@@ -72,6 +73,14 @@ def page(
         facts=_facts(answers, timezone, _DRAWN_BY if figures is None else (*_DRAWN_BY, "plotly")),
         figures=figures,
     )
+
+
+def _about(answers: Answers) -> str:
+    """Return when and of how much the report is, e.g. ``2024-08-07 00:00 to 2024-08-10 00:00 UTC · 16 markets``."""
+    if answers.window is None:
+        return ""
+    first, last = (f"{time:%Y-%m-%d %H:%M}" for time in answers.window)
+    return f"{first} to {last} UTC · {answers.markets} markets"
 
 
 def _is_simulated(answers: Answers) -> bool:

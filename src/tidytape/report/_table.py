@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from math import floor, isnan, log10
+from typing import Any, Literal
 
 import polars as pl
 
 from tidytape.report._section import Table
 
-if TYPE_CHECKING:
-    from great_tables import GT
-
 __all__ = ["Shown", "table"]
 
 _MOST_ROWS = 24
 _DIGITS = 6
+_LETTERS = {1e12: "tn", 1e9: "bn", 1e6: "M", 1e3: "k"}
+_WORDS = {"text", "time", "date"}
 
 Style = Literal["text", "number", "amount", "percent", "points", "count", "time", "date"]
 
@@ -31,8 +31,8 @@ class Shown:
     label : str
         What stands above it.
     style : str
-        ``text``; ``number``, six significant digits; ``amount``, a short number; ``percent`` of a ratio; ``points``,
-        two decimals; ``count``; ``time`` to the minute, or ``date``, both in UTC.
+        ``text``; ``number``, up to six significant digits; ``amount``, a short number with four; ``percent`` of
+        a ratio; ``points``, two decimals; ``count``; ``time`` to the minute, or ``date``, both in UTC.
     unit : str
         Below the label.
     """
@@ -63,41 +63,83 @@ def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> Table
     if frame.is_empty():
         return Table("", text)
     rows = frame.select(list(columns)).head(_MOST_ROWS)
-    texts = [
-        pl.col(name).dt.strftime("%Y-%m-%d" if shown.style == "date" else "%Y-%m-%d %H:%M")
-        for name, shown in columns.items()
-        if shown.style in {"time", "date"}
-    ]
-    categories = [
-        pl.col(name).cast(pl.String) for name, dtype in rows.schema.items() if dtype == pl.Categorical
-    ]
-    rows = rows.with_columns(*texts, *categories)
+    texts = {name: [_text(value, columns[name].style) for value in rows[name]] for name in columns}
+    for unit in {shown.unit for shown in columns.values()}:
+        _align(
+            [texts[name] for name, shown in columns.items() if shown.style == "number" and shown.unit == unit]
+        )
     # Names the table's style sheet within the page; the same for the same table.
     name = "t" + hashlib.sha256(f"{text}{list(columns)}".encode()).hexdigest()[:8]
-    great = GT(rows, id=name)
+    great = GT(pl.DataFrame(texts), id=name)
     for column, shown in columns.items():
-        great = _formatted(great, column, shown.style)
+        great = great.cols_align("left" if shown.style in _WORDS else "right", columns=column)
     labels = {
         column: html(f"{shown.label}<br><span class='unit'>{shown.unit or '&nbsp;'}</span>")
         for column, shown in columns.items()
     }
-    great = great.cols_label(**labels).sub_missing(missing_text="–")  # type: ignore[arg-type]
-    great = great.tab_options(
-        table_font_size="13px", table_width="100%", data_row_padding="4px", table_border_top_style="none"
+    great = great.cols_label(**labels).tab_options(  # type: ignore[arg-type]
+        table_font_size="13px",
+        table_width="100%",
+        table_border_top_style="none",
+        data_row_padding="4px",
+        data_row_padding_horizontal="10px",
+        column_labels_padding_horizontal="10px",
     )
     if frame.height > rows.height:
         text = f"{text} The first {rows.height} of {frame.height} rows."
     return Table(great.as_raw_html(), text)
 
 
-def _formatted(great: GT, column: str, style: Style) -> GT:
-    if style in {"text", "time", "date"}:
-        return great.cols_align("left", columns=column)
-    great = great.cols_align("right", columns=column)
-    if style == "number":
-        return great.fmt_number(column, n_sigfig=_DIGITS, drop_trailing_zeros=True)
+def _text(value: Any, style: Style) -> str:
+    """Return a value as its column shows it."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return "–"
+    if style == "text":
+        return str(value)
+    if style in {"time", "date"}:
+        return f"{value:%Y-%m-%d}" if style == "date" else f"{value:%Y-%m-%d %H:%M}"
     if style == "amount":
-        return great.fmt_number(column, n_sigfig=4, compact=True, drop_trailing_zeros=True)
-    if style == "percent":
-        return great.fmt_percent(column, decimals=2)
-    return great.fmt_number(column, decimals=0 if style == "count" else 2)
+        text = _amount(value)
+    elif style == "number":
+        text = _significant(value)
+    elif style == "percent":
+        text = f"{value:,.2%}"
+    else:
+        text = f"{value:,.0f}" if style == "count" else f"{value:,.2f}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def _amount(value: float) -> str:
+    """Return four digits and the letter that pictures have too.
+
+    Examples
+    --------
+    >>> [_amount(value) for value in (0.0, 5.227, 88_750.0, -1_695.2, 3.3621e9)]
+    ['0', '5.227', '88.75k', '-1.695k', '3.362bn']
+    """
+    if not value:
+        return "0"
+    size = next((size for size in _LETTERS if abs(value) >= size * (1 - 5e-5)), 1.0)
+    return f"{value / size:#.4g}".rstrip(".") + _LETTERS.get(size, "")
+
+
+def _significant(value: float) -> str:
+    """Return plain decimals, at most six digits that matter and no zeros at their end.
+
+    Examples
+    --------
+    >>> [_significant(value) for value in (60_014.04, 0.5, 1.092604, 1_234_567.8, 0.00001234)]
+    ['60,014', '0.5', '1.0926', '1,234,568', '0.00001234']
+    """
+    whole = len(f"{abs(value):.0f}") if abs(value) >= 1 else 1 + floor(log10(abs(value))) if value else 1
+    text = f"{value:,.{max(_DIGITS - whole, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _align(columns: list[list[str]]) -> None:
+    """Give the numbers of a row that have one unit the same decimals."""
+    for row in range(len(columns[0]) if columns else 0):
+        decimals = [len(column[row].partition(".")[2]) for column in columns]
+        for column, own in zip(columns, decimals, strict=True):
+            if column[row] != "–" and own < max(decimals):
+                column[row] += "." * (own == 0) + "0" * (max(decimals) - own)

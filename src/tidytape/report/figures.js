@@ -9,7 +9,7 @@
     if (isNarrow) {
       // A finger moves the page, and there is room for less.
       figure.layout.dragmode = false;
-      figure.layout.title.font.size = 12;
+      figure.layout.title.subtitle.font.size = 10;
       figure.layout.margin = { l: 10, r: 10, t: figure.layout.margin.t, b: 10 };
       for (const name of Object.keys(figure.layout)) {
         const axis = figure.layout[name];

@@ -8,8 +8,8 @@ shown is what the static function draws: the same numbers, units, titles and col
 >>> market = {"exchange": "DEMO_SPOT", "raw_symbol": "BTCUSDT", "start": "2024-08-08", "end": "2024-08-09"}
 >>> with tidytape.Client.demo() as client:
 ...     figure = candles(client.candles(interval="1h", **market))
->>> figure.layout.title.text, figure.layout.yaxis.title.text
-('Candles · DEMO_SPOT BTCUSDT, 1h', 'Price [USDT per BTC]')
+>>> figure.layout.title.text, figure.layout.title.subtitle.text, figure.layout.yaxis.title.text
+('Candles', 'DEMO_SPOT BTCUSDT, 1h', 'Price [USDT per BTC]')
 
 A notebook shows a figure that a cell returns; ``figure.write_html("candles.html")`` makes a page of it.
 

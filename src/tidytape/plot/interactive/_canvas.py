@@ -273,6 +273,9 @@ class Canvas:
         legend = next((one for one in (ax.get_legend() for ax in self.place.axes) if one), None)
         legend_title = legend.get_title().get_text() if legend else ""
         titles = [ax.get_title(loc="left") for ax in self._ids]
+        # Two lines have room beside the buttons, and on a telephone.
+        subject, _, of = titles[0].partition(style.OF)
+        lines = [html.escape(line, quote=False) for line in (of, self.subtitle) if line]
         for ax, title in list(zip(self._ids, titles, strict=True))[1:]:
             if title:
                 self._note(ax, title)
@@ -285,16 +288,16 @@ class Canvas:
             "paper_bgcolor": self._face,
             "plot_bgcolor": self._face,
             "font": {"family": _FONT, "size": 12, "color": around.ink},
-            "margin": {"l": 70, "r": 24, "t": 64 if self.subtitle else 48, "b": 56},
+            "margin": {"l": 70, "r": 24, "t": 48 + 17 * len(lines), "b": 56},
             "title": {
-                "text": html.escape(titles[0], quote=False),
+                "text": html.escape(subject, quote=False),
                 "font": {"size": 15},
                 "x": 0.01,
                 "xanchor": "left",
                 "y": 1,
                 "yanchor": "top",
                 "pad": {"t": 14},
-                "subtitle": {"text": self.subtitle, "font": {"size": 12}},
+                "subtitle": {"text": "<br>".join(lines), "font": {"size": 12}},
             },
             "hovermode": "x unified" if self.is_unified else "closest",
             "hoverlabel": {
