@@ -140,8 +140,8 @@ def slope(
     frame, one row per (by, timestamp), sorted by these, of the kind of ``structure``
         - ``short``, ``long`` : float64, the values there, null where there is none, or two. [as the value]
         - ``slope`` : float64, long less short. [vol points]
-        - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` where it is below minus
-          that, ``flat`` between, null where it is null.
+        - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` (inverted) where it is
+          below minus that, ``flat`` between, null where it is null.
         - ``short_days``, ``long_days`` [d], ``flat_within`` : the arguments.
 
     Raises
@@ -363,8 +363,8 @@ def tenor_slope(
         - ``short``, ``long`` : float64, the values; null where the tenor is missing at that time, or there twice.
           [unit of the value]
         - ``slope`` : float64, long minus short, null where either is. [unit of the value]
-        - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` where it is below minus
-          that, ``flat`` between, null where it is null.
+        - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` (inverted) where it is
+          below minus that, ``flat`` between, null where it is null.
         - ``short_tenor``, ``long_tenor``, ``flat_within`` : the arguments.
 
     Raises
