@@ -49,6 +49,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,
     "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"], "index": []},
 }
 html_sidebars = {
     page: [] for page in ("index", "quickstart", "contributing", "changelog", "migration", "concepts/*")
