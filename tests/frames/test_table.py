@@ -59,6 +59,14 @@ def test_nanoseconds_are_not_lost(engine: Engine) -> None:
     assert closed["timestamp"].dt.epoch("ns").to_list() == [1_772_697_600_000_000_123]
 
 
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_text_is_no_time_and_the_error_says_how_it_becomes_one(kind: str) -> None:
+    frame: Any = pl.DataFrame({"timestamp": ["2024-08-08 12:00:00"]})
+    frame = frame.to_pandas() if kind == "pandas" else frame
+    with pytest.raises(QueryError, match=r"pd\.to_datetime\(…, utc=True\)"):
+        Table.opened(frame, times=["timestamp"])
+
+
 FAR = [
     datetime(9999, 12, 31, tzinfo=UTC),
     datetime(1600, 1, 1, tzinfo=UTC),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidytape.cli.output import PICTURES, TABLES, Json, check_target, put, put_json
 from tidytape.errors import QueryError, counted
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["app"]
 
@@ -51,9 +54,9 @@ def info(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is in a lake, per market and data type: from when to when, how many events, and with which gaps.
+    """Say what is in a lake, per market and table: from when to when, how many events, and with which gaps.
 
-    Types that are made of the same table have the same numbers.
+    --json and --out have a row per data type; types that are made of the same tables have the same numbers.
     """
     from datetime import timedelta
 
@@ -84,14 +87,22 @@ def info(
     if as_json:
         put_json(found)
     elif out is None:
-        shown = found if by_table or instruments else found.select(_SHOWN)
+        shown = found if by_table or instruments else _per_table(found)
         put(shown, None, whole="--json prints all", rows=_ROWS)
 
 
+def _per_table(found: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for the data types of a market that are made of the same tables, with times in whole seconds."""
+    import polars as pl
+
+    # All types of options are made of the one chain of a coin.
+    symbol = pl.when(tables="option_quotes").then("coin").otherwise("raw_symbol").alias("raw_symbol")
+    times = pl.col("first_timestamp", "last_timestamp").dt.truncate("1s")
+    return found.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
+
+
 _ROWS = 200
-_SHOWN = (
-    "exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp", "rows", "gaps", "longest_gap", "gaps_from"
-)  # fmt: skip
+_NUMBERS = ("rows", "gaps", "longest_gap", "gaps_from")
 
 
 @app.command()

@@ -60,6 +60,8 @@ def clock_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], column: str, dtype: A
     hint = None
     if isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown":
         hint = "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
+    elif dtype in {nw.String, nw.Object, nw.Categorical}:
+        hint = "text becomes times with pd.to_datetime(…, utc=True), or .str.to_datetime(time_zone='UTC') of polars"
     elif dtype.is_float():
         hint = (
             "floats hold every 256th nanosecond only: keep them as int64, where one is null as pandas' Int64"

@@ -113,6 +113,12 @@ def test_a_broken_row_is_named_and_nothing_goes_in(lake):
     assert (report.trades_new, report.bad_lines) == (1, 1)
 
 
+def test_candles_that_are_taken_for_trades_are_told_their_table(lake):
+    times = {"timestamp": [1_723_118_400], "Open": [1.0], "High": [1.0], "Low": [1.0], "Close": [1.0]}
+    with pytest.raises(QueryError, match=r"; candles go into a table of their own: .* --table candles$"):
+        lake.write(pl.DataFrame(times), market=X, time_unit="s")
+
+
 def test_amounts_and_names_are_those_of_a_file(lake):
     frame = pl.DataFrame(TRADES).rename({"price": "px"})
     market = Market(exchange="BITMEX", raw_symbol="XBTUSD")

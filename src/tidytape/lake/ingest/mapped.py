@@ -661,7 +661,12 @@ class Rows:
             )
         if unmapped:
             expected = f"{', '.join(unmapped)} mapped to {self._columns_of()}"
-            raise _map_error(self.layout.columns or None, (), expected)
+            hint = None
+            if self.table is TRADES and {"open", "high", "low", "close"} <= {
+                one.casefold() for one in self.header
+            }:
+                hint = 'candles go into a table of their own: table="candles", or --table candles'
+            raise _map_error(self.layout.columns or None, (), expected, hint=hint)
 
     def _columns_of(self, limit: int = 200) -> str:
         """Name a file's columns, or the first of them: the first line of another kind of file may be anything."""
@@ -758,9 +763,10 @@ def _kind(table: Table, name: str, column: Column | None) -> Kind:
     return {"string": TEXT, "int64": INTEGER, "bool": FLAG}[column.dtype]
 
 
-def _map_error(got: object, known: Iterable[str], expected: str) -> QueryError:
+def _map_error(got: object, known: Iterable[str], expected: str, *, hint: str | None = None) -> QueryError:
     """Return the error of a column map: what was named, what is known, and what was expected."""
-    hint = did_you_mean(got, known) if isinstance(got, str) else None
+    if isinstance(got, str):
+        hint = did_you_mean(got, known)
     return QueryError("columns", got=got, expected=expected, hint=hint)
 
 
