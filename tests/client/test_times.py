@@ -91,6 +91,10 @@ def test_the_last_candles_are_those_before_the_end(client: Any) -> None:
     [
         ({}, "start: left out, expected a time, '-30d' to count back from now, or limit instead"),
         ({"end": "2024-08-09"}, "start: left out"),
+        (
+            {"start": "-2d", "end": "2024-08-09"},
+            r"start: got '-2d', expected a time before end \(2024-08-09T00:00:00Z\); such a start counts back from now",
+        ),
         ({"start": "-1d", "limit": 3}, "limit: got 3, expected nothing where start is given"),
         ({"limit": 0}, "limit: got 0, expected a whole number from 1"),
         ({"limit": "many"}, "limit: got 'many', expected a whole number"),

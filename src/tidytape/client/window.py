@@ -17,7 +17,7 @@ from tidytape.budget import weight
 from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSession
 from tidytape.errors import BudgetError, QueryError, shown
 from tidytape.query import PointsQuery
-from tidytape.query.values import EXPECTED_TIME, TimeLike, epoch_seconds, whole_number
+from tidytape.query.values import EXPECTED_TIME, TimeLike, epoch_seconds, whole_number, written_time
 from tidytape.times import Span
 
 __all__ = ["SETTLING", "Times", "Window", "ahead", "covering", "longest"]
@@ -206,7 +206,8 @@ class Times:
         Raises
         ------
         QueryError
-            If there is neither start nor limit, or both, or the interval has no fixed length.
+            If there is neither start nor limit, or both, a start that counts back from now lies after the end, or the
+            interval has no fixed length.
         """
         now = int(time.time())
         end = now if self.end is None else _moment(self.end, "end", now)
@@ -214,7 +215,16 @@ class Times:
             if self.start is None:
                 expected = "a time, '-30d' to count back from now, or limit instead"
                 raise QueryError("start", got=None, expected=expected)
-            return _moment(self.start, "start", now), end
+            start = _moment(self.start, "start", now)
+            if (
+                _ago(self.start)
+                and not _ago(self.end)
+                and epoch_seconds(end, "end") <= epoch_seconds(start, "start")
+            ):
+                hint = "such a start counts back from now; limit counts intervals back from end"
+                expected = f"a time before end ({written_time(epoch_seconds(end, 'end'))})"
+                raise QueryError("start", got=self.start, expected=expected, hint=hint)
+            return start, end
         if self.start is not None:
             raise QueryError("limit", got=self.limit, expected="nothing where start is given")
         query = probe()
