@@ -274,7 +274,7 @@ def liquidation_heatmap(
         amount,
         np.ones(amount.size, bool),
         norm=scale_of(amount),
-        colours=style.shades(ax, style.inside(ax).value_area_edge, faint=0.4),
+        colours=style.shades(ax, style.inside(ax).value_area_edge, faint=0.55),
     )
     ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
     unit = whose.amounts(quote, style.price_text(cells.height, cells.height))

@@ -57,6 +57,7 @@ _LEVELS = np.array(
     ]
 )  # [%]
 _MOST_LEVELS = 9
+_LABELLED = 0.25  # of the time axis, that a contour with a label has at least
 _FINE = 200  # columns and rows: more than one sees
 _WIDE = 2.0  # the highest volatility over the lowest, from where on colours are logarithmic
 
@@ -188,13 +189,20 @@ def surface(
     if min(known.shape) > 1 and len(levels):
         levels = levels[:: -(-len(levels) // _MOST_LEVELS)]
         contours = ax.contour(days, places, known, levels=levels, colors="white", linewidths=0.8, zorder=2)
-        ax.clabel(contours, fontsize="small", fmt="%g")
+        ax.clabel(contours, fontsize="small", fmt="%g", manual=_middles(contours.allsegs, days))
     ticks = [day for day in _TICKS if days[0] <= day <= days[-1]] or [float(days[0])]
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_major_formatter(FixedFormatter([f"{day:g}" for day in ticks]))
     ax.xaxis.set_minor_locator(NullLocator())
     style.colour_bar(ax, mesh, "Implied volatility", "%")
     return Surface(ax, mesh, contours)
+
+
+def _middles(segments: list[list[Floats]], days: Floats) -> list[tuple[float, float]]:
+    """Return where contours have room for their value: in the middle of those that are not short."""
+    least = _LABELLED * np.log(days[-1] / days[0])
+    long = (part for level in segments for part in level if len(part) and np.ptp(np.log(part[:, 0])) >= least)
+    return [(float(x), float(y)) for x, y in (part[len(part) // 2] for part in long)]
 
 
 def _quality(fits: nw.DataFrame[Any]) -> str:
