@@ -23,7 +23,7 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
     section = Section(
         reading="Most of a session's volume trades in its value area. When a price leaves the value area of the "
         "session before, it either returns, or trading moves to the new price.",
-        rule="The value area holds 70 % of the volume around the point of control, grown by the larger of the next two "
+        rule="The value area holds 70% of the volume around the point of control, grown by the larger of the next two "
         "rows above or below (rule two_row).",
         entries=levels.entries + (candles.entries if candles else ()),
     )

@@ -288,10 +288,10 @@ class Canvas:
             "paper_bgcolor": self._face,
             "plot_bgcolor": self._face,
             "font": {"family": _FONT, "size": 12, "color": around.ink},
-            "margin": {"l": 70, "r": 24, "t": 48 + 17 * len(lines), "b": 56},
+            "margin": {"l": 70, "r": 24, "t": 52 + 17 * len(lines), "b": 56},
             "title": {
                 "text": html.escape(subject, quote=False),
-                "font": {"size": 15},
+                "font": {"size": 15, "weight": 600},
                 "x": 0.01,
                 "xanchor": "left",
                 "y": 1,
