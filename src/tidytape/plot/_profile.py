@@ -253,7 +253,7 @@ def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
     looks = (
         ("VAH", area.vah, look.value_area_edge, (0, (6, 2)), 1.2),
         ("POC", area.poc, look.poc, "solid", 1.3),
-        ("VAL", area.val, look.value_area_edge, (0, (1.5, 1.5)), 1.4),
+        ("VAL", area.val, look.value_area_edge, ":", 1.5),
     )
     lines = {}
     for short, price, colour, dashes, width in looks:
