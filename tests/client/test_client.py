@@ -20,6 +20,7 @@ import tidytape
 from tidytape.client import local
 from tidytape.demo import fill
 from tidytape.errors import AuthenticationError, LakeError, QueryError
+from tidytape.lake import Lake
 from tidytape.schema import schema_of
 
 DAY: dict[str, Any] = {
@@ -169,6 +170,16 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TIDYTAPE_API_KEY", "from-the-environment")
     with tidytape.Client() as client:
         assert repr(client) == "Client('http://127.0.0.1:9', backend='polars')"
+
+
+def test_a_client_of_a_lake_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "lake"
+    Lake.create(path)
+    with tidytape.Client.local(path) as client:
+        assert repr(client) == f"Client.local({str(path)!r}, backend='polars')"
+    with tidytape.Client.demo(backend="pandas") as client:
+        assert repr(client) == "Client.demo(backend='pandas')"
+    assert repr(tidytape.AsyncClient.demo()) == "AsyncClient.demo(backend='polars')"
 
 
 @pytest.mark.parametrize(

@@ -260,10 +260,15 @@ class Endpoints(
         self._tape = NO_TAPE
 
     def __repr__(self) -> str:
-        """Return the address, or the tape that is replayed, and the backend, never the key."""
+        """Return the address, the lake or the tape that answers, and the backend, never the key."""
         name, path = type(self).__name__, self._tape.replayed
-        made = f"{name}({self._settings.base_url!r}" if path is None else f"{name}.replay({str(path)!r}"
-        return f"{made}, backend={self._backend!r})"
+        backend, lake = f"backend={self._backend!r}", getattr(self._transport, "lake", None)
+        if path is not None:
+            return f"{name}.replay({str(path)!r}, {backend})"
+        if lake is not None:
+            is_demo = getattr(self._transport, "is_demo", False)
+            return f"{name}.demo({backend})" if is_demo else f"{name}.local({str(lake.path)!r}, {backend})"
+        return f"{name}({self._settings.base_url!r}, {backend})"
 
     @abstractmethod
     def _run(self, steps: Flow[Any]) -> Any:

@@ -60,6 +60,7 @@ class AppTransport(httpx.BaseTransport):
     def __init__(self, app: ASGIApp, *, lake: Lake | None = None, folder: str | None = None) -> None:
         self._app = app
         self.lake = lake
+        self.is_demo = folder is not None
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
         self._held = _Held(folder)
         self._finalizer = weakref.finalize(self, self._held.let_go)
@@ -101,6 +102,7 @@ class AsyncAppTransport(httpx.ASGITransport):
     def __init__(self, app: ASGIApp, *, lake: Lake | None = None, folder: str | None = None) -> None:
         super().__init__(app, raise_app_exceptions=False)
         self.lake = lake
+        self.is_demo = folder is not None
         self._held = _Held(folder)
         self._finalizer = weakref.finalize(self, self._held.let_go)
 
