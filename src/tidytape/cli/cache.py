@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="What was fetched before and is kept on this machine.", no_args_is_help=True)
+app = typer.Typer(help="List or clear the answers that are stored on this machine.", no_args_is_help=True)
 
 Folder = Annotated[
     Path | None,
-    typer.Option(envvar="TIDYTAPE_CACHE_DIR", help="Folder of the cache; the user's if left out."),
+    typer.Option(envvar="TIDYTAPE_CACHE_DIR", help="Folder of the cache; by default the user's."),
 ]
 
 
 @app.command("ls")
 def listed(folder: Folder = None, as_json: Json = False) -> None:
-    """List what is kept: one line per series, the one that was read last first."""
+    """List what the cache has: one line per series, the last read first."""
     from tidytape.client.cache import Cache
     from tidytape.query.values import written_time
 
@@ -51,7 +51,7 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove all of it: what is asked for again is fetched again, and weighs again."""
+    """Empty the cache: later fetches request everything again, and pay its weight again."""
     from tidytape.client.cache import Cache
 
     cache = Cache(folder)

@@ -72,9 +72,13 @@ class Journey:
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report, the tape and the lake; made if need be.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, the tape and the lake; made if there is none.")
+    ],
     days: Annotated[int, typer.Option(min=1, max=366, help="Length of the simulated market. [d]")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another market.")] = 7,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the simulation; each seed makes another market.")
+    ] = 7,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -107,7 +111,7 @@ def journey(
     days : int
         Length of the simulated market. [d]
     seed : int
-        Another seed, another market.
+        Seed of the simulation; each seed makes another market.
     step : callable
         Is called with the name of each step before it begins.
 

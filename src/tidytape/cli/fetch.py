@@ -34,63 +34,70 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "markets", "plans", "usage"]
 
-app = typer.Typer(help="Fetch series as tidy frames, and lists of what there is.", no_args_is_help=True)
+app = typer.Typer(
+    help="Fetch series as tidy frames, and lists such as that of all exchanges.", no_args_is_help=True
+)
 plans = typer.Typer(
-    help="Say what fetching a series would send and cost, without fetching.", no_args_is_help=True
+    help="Print the requests and the weight of a fetch, without fetching.", no_args_is_help=True
 )
 
-Lake = Annotated[str | None, typer.Option(help="Answer from this lake, in this process.")]
+Lake = Annotated[str | None, typer.Option(help="Fetch from this lake, without a service.")]
 BaseUrl = Annotated[
-    str | None, typer.Option(envvar="TIDYTAPE_BASE_URL", help="Or ask the service at this address.")
+    str | None, typer.Option(envvar="TIDYTAPE_BASE_URL", help="Fetch from the service at this address.")
 ]
 ApiKey = Annotated[
     str | None,
     typer.Option(
-        envvar="TIDYTAPE_API_KEY", show_envvar=True, help="Key of the service; better in the environment."
+        envvar="TIDYTAPE_API_KEY", show_envvar=True, help="Key of the service; safer in the environment."
     ),
 ]
 Cache = Annotated[
     bool | None,
     typer.Option(
         "--cache/--no-cache",
-        help="Keep what is over, and do not fetch it again; services only. If left out, all but those on this machine.",
+        help="Store final points, and do not fetch them again; services only. By default on, except for a service on "
+        "this machine.",
         show_default=False,
     ),
 ]
-Offline = Annotated[bool, typer.Option("--offline", help="Answer from what is kept alone; services only.")]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Use only the cache and send nothing; services only.")
+]
 WhereUsedUp = Annotated[
     OnLimit,
-    typer.Option(help="Where the budget of the key is used up: wait, or raise an error; services only."),
+    typer.Option(help="If the budget of the key is used up: wait, or raise an error; services only."),
 ]
 MaxWait = Annotated[
     float,
-    typer.Option(help="Longest time that the budget may make it wait; inf waits as long as it takes. [s]"),
+    typer.Option(help="Longest time to wait for the budget; inf allows any wait. [s]"),
 ]
 WhereUnanswered = Annotated[
     Partial,
     typer.Option(
-        help="Where a part is not answered: raise an error, or flag it, which tells what is missing and ends with code "
-        "1 after the rest is written."
+        help="If a part is missing: raise an error, or flag it: write the rest, name the missing part, and end with "
+        "exit code 1."
     ),
 ]
 WhatIsAbsent = Annotated[
     Absent,
     typer.Option(
-        help="What a number is that points leave out although every point has it, such as a volume: null, or zero, as "
-        "of a service that leaves out zeros."
+        help="What it means if a point lacks a number that every point should have, such as a volume: null, or zero "
+        "for a service that leaves out zeros."
     ),
 ]
 OfTier = Annotated[
     str | None,
     typer.Option(
-        help="Plan for a key of this tier of the contract, basic, advanced or enterprise, whose budget is full. Then "
-        "neither a lake nor a service is needed."
+        help="Plan for a key of this tier, basic, advanced or enterprise, with a full budget; this needs neither a "
+        "lake nor a service."
     ),
 ]
 _NOWHERE = "http://127.0.0.1"
 """The address of a client that sends nothing, and needs no key."""
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
-Out = Annotated[Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal.")]
+Out = Annotated[
+    Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; by default the terminal.")
+]
 
 
 def _client(
@@ -212,7 +219,7 @@ def _planning(method: FunctionType) -> Callable[..., None]:
             _option("as_json", Json, default=False),
             *client_options.values(),
         ],
-        help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nNothing that weighs anything is sent.",
+        help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nIt sends no request that has weight.",
     )
 
 

@@ -32,14 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-_EXCHANGE = "Venue the files were recorded at."
+_EXCHANGE = "Exchange of the files."
 _RUN = {
-    "workers": (int | None, None, typer.Option(min=1, help="Files that are read at once.")),
+    "workers": (int | None, None, typer.Option(min=1, help="Number of files to read at the same time.")),
     "skip_bad": (bool, False, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")),
     "verbose": (
         bool,
         False,
-        typer.Option("--verbose", "-v", help="Tell of every file and market, however many; else in sum."),
+        typer.Option(
+            "--verbose", "-v", help="Report every file and market; by default many of them are summed up."
+        ),
     ),
     "as_json": (bool, False, JSON_OPTION),
 }
@@ -48,7 +50,9 @@ _FOLLOW = {
     "follow": (
         bool,
         False,
-        typer.Option("--follow", help="Go on with what is appended to the files, until interrupted."),
+        typer.Option(
+            "--follow", help="Keep reading the lines that are appended to the files, until interrupted."
+        ),
     ),
     "every": (
         float,
@@ -58,7 +62,7 @@ _FOLLOW = {
     "keep": (
         float,
         900.0,
-        typer.Option(help="With --follow: seconds that older versions of the lake stay, for streams."),
+        typer.Option(help="With --follow: seconds for which older versions of the lake stay, for streams."),
     ),
 }
 
@@ -102,13 +106,13 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
     def command(**said: Any) -> None:
         _run(name, said)
 
-    command.__doc__ = "Files of any layout that their names and first lines tell."
+    command.__doc__ = "Files whose layout can be recognised by their names and first lines."
     if layout is not None:
         command.__doc__ = (inspect.getdoc(layout) or "").partition("\n")[0]
     parameters = {
         "files": (list[Path], inspect.Parameter.empty, typer.Argument(help="Files, plain, gzipped or zipped.")),
         "lake": (
-            str, inspect.Parameter.empty, typer.Option("--lake", help="The lake; made if it is not there.")
+            str, inspect.Parameter.empty, typer.Option("--lake", help="The lake; made if there is none.")
         ),
         **_options(layout),
         **_RUN,

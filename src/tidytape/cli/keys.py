@@ -21,21 +21,22 @@ app = typer.Typer(help="Make, list and revoke the API keys of a service.", no_ar
 
 @app.command()
 def new(
-    keys: Annotated[Path, typer.Option(help="File of keys; made if it is not there.")],
+    keys: Annotated[Path, typer.Option(help="File of keys; made if there is none.")],
     tier: Annotated[
-        str, typer.Option(help="basic, advanced or enterprise; or one of the file of tiers.")
+        str, typer.Option(help="basic, advanced or enterprise; or a tier of the file --tiers.")
     ] = "basic",
     tiers: Annotated[
-        Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
+        Path | None, typer.Option(help="TOML file of tiers; by default the three built-in tiers.")
     ] = None,
     expires: Annotated[
-        str | None, typer.Option(help="When the key ends, e.g. 2027-01-01; never if left out.")
+        str | None, typer.Option(help="Date at which the key expires, e.g. 2027-01-01; by default never.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key. It is printed once, alone on the last line; the file keeps only its hash.
+    """Make a key, and print it once, alone on the last line; the file has only its hash.
 
-    A tier bounds how far back a key sees: of the contract's, basic 90 days, advanced a year, enterprise all there is.
+    A tier limits how far back a key sees. Of the built-in tiers, basic sees 90 days, advanced a year, and enterprise
+    everything.
     """
     from tidytape.query.values import epoch_seconds
     from tidytape.service import KeyFile, tiers_of
@@ -68,11 +69,11 @@ def _included(tier: Tier) -> str:
 def listed(
     keys: Annotated[Path, typer.Option(help="File of keys.")],
     tiers: Annotated[
-        Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
+        Path | None, typer.Option(help="TOML file of tiers; by default the three built-in tiers.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the keys by their ids, with tier, when they were made and when they end; never the keys themselves."""
+    """List the ids of the keys with tier, creation and expiry; never the keys themselves."""
     from tidytape.query.values import written_time
     from tidytape.service import KeyFile, tiers_of
 
@@ -92,11 +93,11 @@ def revoke(
     ],
     keys: Annotated[Path, typer.Option(help="File of keys.")],
     tiers: Annotated[
-        Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
+        Path | None, typer.Option(help="TOML file of tiers; by default the three built-in tiers.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Remove a key. A service that runs refuses it from then on; no restart is needed."""
+    """Remove a key. A running service refuses it from then on, without a restart."""
     from tidytape.service import KeyFile, tiers_of
 
     gone = KeyFile(keys, tiers=tiers_of(tiers)).revoke(key_id)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Look after a lake: what is in it, is it sound, keep it small.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look after a lake: list what is in it, check it, keep it small.", no_args_is_help=True
+)
 
 LakeOption = Annotated[str, typer.Option("--lake", help="The lake: a folder or an object-store address.")]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")]
@@ -25,32 +27,30 @@ Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this tab
 def info(
     lake: LakeOption,
     by_table: Annotated[
-        bool, typer.Option("--tables", help="One line per table instead: files and version too.")
+        bool, typer.Option("--tables", help="One line per table, with files and version.")
     ] = False,
     instruments: Annotated[
         bool,
-        typer.Option("--instruments", help="One line per table and market: what amounts were recorded in."),
+        typer.Option("--instruments", help="One line per table and market, with the unit of its amounts."),
     ] = False,
     shortest_gap: Annotated[
         str | None,
         typer.Option(
-            help="From what length on a stretch without an event is a gap, e.g. 15m, 3h or 2d; an hour if left out. It "
-            "is longer for a market whose events are rare."
+            help="Shortest span without an event that is a gap, e.g. 15m, 3h or 2d; by default an hour, and longer "
+            "for a market with rare events."
         ),
     ] = None,
     events: Annotated[
         bool,
         typer.Option(
             "--events",
-            help="Read all events for the gaps. If left out, a table of more than 10 million rows is looked at by its "
-            "minutes, or by its log, which shows only the gaps between files.",
+            help="Find gaps in the events of every table. By default a table of more than 10 million rows is judged "
+            "by its rollup, or by its log, which shows only the gaps between files.",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="File: .png, .svg or .pdf draws what is held, .parquet, .csv or .jsonl has the frame."
-        ),
+        typer.Option(help="File: .png, .svg or .pdf for a picture; .parquet, .csv or .jsonl for the frame."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -114,7 +114,7 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read all of a lake and say what is wrong with it; exit code 1 if anything is."""
+    """Read all rows of a lake and print what is wrong; exit code 1 if anything is."""
     from tidytape.lake import Lake, hygiene
 
     report = hygiene.check(Lake(lake), tables=table, checks=checks)
@@ -131,11 +131,11 @@ def compact(
     lake: LakeOption,
     table: Tables = None,
     everything: Annotated[
-        bool, typer.Option("--everything", help="Rewrite also what has few files, in the order of time.")
+        bool, typer.Option("--everything", help="Also rewrite markets that have few files.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Put many small files into few, in the order of time; the rows stay the same."""
+    """Merge many small files into few, sorted by time; the rows stay the same."""
     from tidytape.lake import Lake, hygiene
 
     done = hygiene.compact(Lake(lake), tables=table, everything=everything)
@@ -154,15 +154,15 @@ def vacuum(
     table: Tables = None,
     retention_hours: Annotated[
         int | None,
-        typer.Option(min=0, help="Keep files that were replaced within this time; a week (168) if left out."),
+        typer.Option(min=0, help="Keep files that were replaced within this time; by default a week (168)."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete them.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be deleted; so also without --yes.")
+        bool, typer.Option("--dry-run", help="Only print what would be deleted, as without --yes.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete the files that no version of the last week needs; only say which without --yes."""
+    """Delete files that no version of the last week needs; without --yes only list them."""
     from tidytape.lake import Lake, hygiene
 
     done = hygiene.vacuum(

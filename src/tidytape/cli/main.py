@@ -50,7 +50,7 @@ _DEBUG = "--debug"
 
 app = typer.Typer(
     name="tidytape",
-    help="Market data as tidy frames: fetch, store, serve, analyse and draw it.",
+    help="Market data as tidy frames: fetch, store, serve, analyse and draw them.",
     epilog=_EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -87,11 +87,13 @@ def _print_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option(_DEBUG, help="Print the traceback of an error too; anywhere in the command line."),
+        typer.Option(
+            _DEBUG, help="Also print the traceback of an error; it may stand anywhere in the command."
+        ),
     ] = False,
 ) -> None:
     pass

@@ -14,8 +14,8 @@ __all__ = ["polymarket_gamma"]
 
 def polymarket_gamma(
     files: Annotated[list[Path], typer.Argument(help="Files, plain or gzipped.")],
-    lake: Annotated[str, typer.Option("--lake", help="The lake; made if it is not there.")],
-    exchange: Annotated[str, typer.Option(help="Venue the files were recorded at.")] = "POLYMARKET",
+    lake: Annotated[str, typer.Option("--lake", help="The lake; made if there is none.")],
+    exchange: Annotated[str, typer.Option(help="Exchange of the files.")] = "POLYMARKET",
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave broken objects out instead of failing.")
     ] = False,

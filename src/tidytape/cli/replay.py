@@ -15,52 +15,56 @@ __all__ = ["replay"]
 
 def replay(
     files: Annotated[list[Path], typer.Argument(help="Files, plain, gzipped or zipped.")],
-    lake: Annotated[str, typer.Option("--lake", help="The lake; made if it is not there.")],
-    speed: Annotated[float, typer.Option(help="Seconds of events per second; inf: without waiting.")] = 60.0,
+    lake: Annotated[str, typer.Option("--lake", help="The lake; made if there is none.")],
+    speed: Annotated[
+        float, typer.Option(help="How many times as fast as recorded; inf: without waiting.")
+    ] = 60.0,
     layout: Annotated[
-        str | None, typer.Option(help="How the files are written, if they do not tell: a command of ingest.")
+        str | None, typer.Option(help="Layout of the files, if it cannot be recognised: a command of ingest.")
     ] = None,
     exchange: Annotated[
-        str | None, typer.Option(help="Venue the files were recorded at, if they do not say.")
+        str | None, typer.Option(help="Exchange of the files, if they do not name it.")
     ] = None,
     raw_symbol: Annotated[
-        str | None, typer.Option(help="The one instrument to take, or of files that name none.")
+        str | None, typer.Option(help="The only market to take; or the market of files that name none.")
     ] = None,
     normalized_symbol: Annotated[
-        str | None, typer.Option(help="Cross-exchange symbol; guessed from the raw one if left out.")
+        str | None,
+        typer.Option(help="Symbol as coin-quote, e.g. BTC-USD; by default read from the raw symbol."),
     ] = None,
-    coin: Annotated[
-        str | None, typer.Option(help="Base asset; guessed from the raw symbol if left out.")
-    ] = None,
+    coin: Annotated[str | None, typer.Option(help="Base asset; by default read from the raw symbol.")] = None,
     category: Annotated[str | None, typer.Option(help="SPOT, PERPETUAL, FUTURE, OPTION or COMBO.")] = None,
     block_size: Annotated[
-        str | None, typer.Option(help="Height of a profile level; else chosen from the price.")
+        str | None, typer.Option(help="Height of a profile level; by default chosen from the price.")
     ] = None,
     contract: Annotated[
-        str | None, typer.Option(help="What a contract is, if amounts count contracts.")
+        str | None, typer.Option(help="Kind of contract, if amounts are in contracts.")
     ] = None,
     contract_size: Annotated[str | None, typer.Option(help="Size of one contract.")] = None,
     amount_unit: Annotated[
-        str | None, typer.Option(help="What amounts count: coin, quote or contracts.")
+        str | None, typer.Option(help="Unit of amounts: coin, quote or contracts.")
     ] = None,
     funding_interval: Annotated[
-        str | None, typer.Option(help="Time between settlements of funding reports that state none.")
+        str | None, typer.Option(help="Funding interval of rates that have none, e.g. 8h.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Of csv and jsonl: what the rows are.")] = None,
+    table: Annotated[str | None, typer.Option(help="Of csv and jsonl: the table to fill.")] = None,
     columns: Annotated[
-        str | None, typer.Option("--map", help="Of csv and jsonl: which column is what, price=px,amount=qty.")
+        str | None,
+        typer.Option(
+            "--map", help="Of csv and jsonl: columns of the table and of the file, price=px,amount=qty."
+        ),
     ] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Of csv and jsonl: how times are written.")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Of csv and jsonl: unit or format of times.")] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")
     ] = False,
     every: Annotated[float, typer.Option(help="Seconds between two commits of one file.")] = 1.0,
     keep: Annotated[
-        float, typer.Option(help="Seconds that older versions of the lake stay, for streams.")
+        float, typer.Option(help="Seconds for which older versions of the lake stay, for streams.")
     ] = 900.0,
     as_json: Json = False,
 ) -> None:
-    """Put recorded files into a lake as if their events happened now, at a multiple of real time."""
+    """Write recorded files into a lake as if their events happened now, or several times as fast."""
     from tidytape.lake import Lake
     from tidytape.lake.ingest import replay as replayed
     from tidytape.lake.ingest import summary

@@ -21,10 +21,11 @@ __all__ = ["report", "steps"]
 def report(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
     tape: Annotated[
-        Path | None, typer.Option(help="Write the report of this tape; nothing is asked of any service.")
+        Path | None, typer.Option(help="Write the report of this tape, without a service.")
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(help="Keep the answers on a new tape here, to write the same report again.")
+        Path | None,
+        typer.Option(help="Record the answers on a new tape here, to write the same report again."),
     ] = None,
     lake: Annotated[str | None, typer.Option(help="Report on this lake.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Report on the service at this address.")] = None,
@@ -33,33 +34,37 @@ def report(
         typer.Option(
             envvar="TIDYTAPE_API_KEY",
             show_envvar=True,
-            help="Key of the service; better in the environment.",
+            help="Key of the service; safer in the environment.",
         ),
     ] = None,
     exchange: Annotated[list[str] | None, typer.Option(help="Only this exchange; may be repeated.")] = None,
     coin: Annotated[list[str] | None, typer.Option(help="Only this coin; may be repeated.")] = None,
     start: Annotated[
-        str | None, typer.Option(help="Start of the window, inclusive; else three days before its end.")
+        str | None, typer.Option(help="Start of the window, inclusive; by default three days before its end.")
     ] = None,
     end: Annotated[
-        str | None, typer.Option(help="End of the window, exclusive; else the end of what is held.")
+        str | None, typer.Option(help="End of the window, exclusive; by default the end of the data.")
     ] = None,
     interval: Annotated[
-        str | None, typer.Option(help="Interval of the candles; else one that suits the window.")
+        str | None, typer.Option(help="Interval of the candles; by default one that suits the window.")
     ] = None,
     title: Annotated[
-        str | None, typer.Option(help="Title of the report; else Market report, or A simulated market.")
+        str | None, typer.Option(help="Title of the report; by default Market report, or A simulated market.")
     ] = None,
     timezone: Annotated[str, typer.Option(help="Time zone of the pictures.")] = "UTC",
     interactive: Annotated[
         bool,
-        typer.Option("--interactive", help="Pictures that zoom and say values; takes tidytape[interactive]."),
+        typer.Option(
+            "--interactive",
+            help="Pictures in which you can zoom and read values; needs tidytape[interactive].",
+        ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Write a report: pictures, tables and a manifest in one HTML file.
 
-    Without --tape, --lake and --base-url it is about the demo's simulated market. The same tape gives the same bytes.
+    Without --tape, --lake and --base-url the report is about the demo's simulated market. The same tape gives the same
+    report, byte for byte.
     """
     from tidytape.report import write
 

@@ -12,7 +12,7 @@ __all__ = ["rollup"]
 
 
 def rollup(lake: Annotated[str, typer.Option("--lake", help="The lake.")], as_json: Json = False) -> None:
-    """Keep minutes of all events, so that queries cost what their answers do. Only what is new is made."""
+    """Compute one-minute rows of all events, which make queries faster. Only new minutes are computed."""
     from tidytape.lake import Lake
     from tidytape.lake.rollup import rollup as keep
 

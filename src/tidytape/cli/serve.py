@@ -22,52 +22,55 @@ def serve(
         typer.Option(
             min=0,
             max=65535,
-            help="Port to answer over gRPC on as well; needs the extra grpc. None if left out.",
+            help="Port for gRPC; needs tidytape[grpc]. By default there is no gRPC.",
         ),
     ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Threads for small answers, and processes for others; one each per processor, 2 to 4, if left out.",
+            help="Number of threads for small answers, and of processes for others; by default one per processor, "
+            "2 to 4.",
         ),
     ] = None,
-    waiting: Annotated[int, typer.Option(min=0, help="Queries that may wait for one; beyond it 503.")] = 256,
+    waiting: Annotated[
+        int, typer.Option(min=0, help="Queries that may wait for a thread, and for a process; more get 503.")
+    ] = 256,
     waiting_of_key: Annotated[
-        int, typer.Option(min=0, help="Queries of one key that may wait; beyond it 503.")
+        int, typer.Option(min=0, help="Queries of one key that may wait; more get 503.")
     ] = 64,
     seconds: Annotated[
         float,
-        typer.Option(min=0.1, help="Longest that one answer may take, once it has begun; beyond it 504."),
+        typer.Option(
+            min=0.1, help="Longest time for one answer, once it has begun; longer ones get 504. [s]"
+        ),
     ] = 30.0,
-    memory: Annotated[int, typer.Option(min=512, help="Most MiB that one such process may allocate.")] = 4096,
+    memory: Annotated[int, typer.Option(min=512, help="Memory that one process may allocate. [MiB]")] = 4096,
     tiers: Annotated[
-        Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
+        Path | None, typer.Option(help="TOML file of tiers; by default the three built-in tiers.")
     ] = None,
     buckets: Annotated[
         str | None,
         typer.Option(
             envvar="TIDYTAPE_BUCKETS",
             show_envvar=True,
-            help="Count weight in this Redis, shared by replicas: redis://host:6379/0. With a password better in the "
-            "environment. In this process if left out.",
+            help="Redis in which replicas share the budgets of keys: redis://host:6379/0. If it has a password, use "
+            "the environment variable. By default budgets are in this process.",
         ),
     ] = None,
-    buckets_prefix: Annotated[
-        str, typer.Option(help="What the names of its keys in Redis begin with.")
-    ] = "tidytape:",
+    buckets_prefix: Annotated[str, typer.Option(help="Prefix of the names in Redis.")] = "tidytape:",
     key_header: Annotated[str, typer.Option(help="Header that carries the key.")] = "X-Service-Key",
     token_secret: Annotated[
         Path | None,
         typer.Option(
-            help="File of the secret that signs the resume tokens of streams, made if absent; beside the file of keys "
-            "if left out. Replicas share it."
+            help="File of the secret that signs the resume tokens of streams; made if there is none. By default in the "
+            "folder of the file of keys. Replicas need the same one."
         ),
     ] = None,
 ) -> None:
     """Answer the API over HTTP, and with --grpc-port over gRPC, until interrupted.
 
-    A line of JSON per request goes to the standard output.
+    The service prints one line of JSON per request to standard output.
     """
     import logging
     import signal

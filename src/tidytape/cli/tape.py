@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Tapes: every answer of a study in one folder.", no_args_is_help=True)
+app = typer.Typer(help="List and verify tapes: folders with every answer of a study.", no_args_is_help=True)
 
 Tape = Annotated[Path, typer.Argument(help="The tape.")]
 
 
 @app.command()
 def verify(tape: Tape, as_json: Json = False) -> None:
-    """Check every byte of a tape; what is not as it was recorded is named, and the exit code is 1."""
+    """Check every byte of a tape; print what has changed since the recording, with exit code 1."""
     from tidytape.client.tape import entries
     from tidytape.client.tape import verify as wrong_with
 
@@ -40,7 +40,7 @@ def verify(tape: Tape, as_json: Json = False) -> None:
 
 @app.command("ls")
 def listed(tape: Tape, as_json: Json = False) -> None:
-    """List what a tape has: one line per answer, in the order of recording."""
+    """List the answers of a tape, one line each, in the order of recording."""
     from tidytape.client.tape import described_ask, opened
 
     contents = opened(tape)

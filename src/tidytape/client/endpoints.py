@@ -451,7 +451,7 @@ class Endpoints(
         return fetched
 
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
-        """Fetch into a Parquet file, one request after the other, so that the window may be larger than memory.
+        """Fetch into a Parquet file, request by request, so that the data need not fit into memory.
 
         Parameters
         ----------
@@ -551,9 +551,9 @@ class Endpoints(
         overwrite: bool = False,
         about: Mapping[str, Any] | None = None,
     ) -> Recording:
-        """Keep every answer of a study in one folder, the tape, from which ``replay`` gives them again.
+        """Record every answer of a study in one folder, the tape, which ``replay`` answers from.
 
-        It is for ``with``, and with an ``AsyncClient`` for ``async with`` too.
+        Use it in a ``with`` statement, or with an ``AsyncClient`` also in ``async with``.
 
         Parameters
         ----------

@@ -237,9 +237,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -279,10 +279,10 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         raw_symbol: Names = None,
         normalized_symbol: Names = None,
     ) -> FrameT:
-        """Describe what there is: every market with every data type, from when to when, and with which gaps.
+        """Describe the data: one row per market and data type, with first and last time and the gaps.
 
-        ``tidytape.plot.coverage`` draws the frame. A service of another kind lists its markets alone: first and last
-        times, rows and gaps are null then, because the contract has no request that tells them.
+        ``tidytape.plot.coverage`` draws the frame. A service that is not tidytape's lists only its markets:
+        then first and last times, rows and gaps are null, because the API has no request for them.
 
         Parameters
         ----------
@@ -380,9 +380,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -418,7 +418,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         start: TimeLike | None = None,
         end: TimeLike | None = None,
     ) -> NamesT:
-        """List the venues.
+        """List the exchanges.
 
         Parameters
         ----------
@@ -435,9 +435,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -490,9 +490,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -545,9 +545,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -600,9 +600,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -655,9 +655,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -710,9 +710,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         normalized_symbol : str or list of str, optional
             Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
-            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
         end : int, datetime, date or str, optional
-            Keep what has data before this time.
+            Only entries with data before this time.
 
         Returns
         -------
@@ -737,7 +737,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         return self._names("tenors", MetaQuery(**given(locals())))
 
     def usage(self) -> UsageT:
-        """Fetch the quota of the key.
+        """Fetch the budget of the key.
 
         Returns
         -------

@@ -163,38 +163,38 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         by_side : bool, default False
-            One series per aggressor side; a ``side`` implies it.
+            One series for BUY and one for SELL, the side of the aggressor. ``side`` implies it.
         side : str, optional
-            Keep BUY or SELL.
+            Only this side: BUY or SELL.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
         gapfill : bool, default False
-            Fill missing intervals with the last close, if the service can.
+            Fill intervals without trades with the last close, if the service can.
         quote : str, optional
-            ``USD`` converts the volume; prices stay as they are.
+            ``USD`` converts the volume to USD; prices stay in the quote of the market.
         group_by : str, optional
-            ``sum`` joins the markets of a coin into one series; amounts are in USD then.
+            ``sum`` adds up the markets of a coin into one series, with amounts in USD.
         event : str or list of str, optional
             Slugs of prediction-market events.
 
@@ -225,18 +225,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.candles(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.candles(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -267,29 +267,29 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch raw trades.
 
-        Each side of the aggressor is a series of its own. A trade has no interval; the column of that name is null, or
-        has the interval by which the service counts the weight of trades.
+        BUY and SELL, the sides of the aggressor, are two series. A trade has no interval: the column
+        ``interval`` is null, or has the interval that the service uses for the weight of trades.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         side : str, optional
-            Keep BUY or SELL.
+            Only this side: BUY or SELL.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
         event : str or list of str, optional
@@ -311,18 +311,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.trades(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.trades(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -357,32 +357,32 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch the open interest of perpetuals.
 
-        An interval in which nothing was reported has no row. With ``quote="USD"`` every value is null as long as the
-        service knows no price of the market, from trades or recorded candles: `candles` of it then has no rows.
+        An interval without a report has no row. With ``quote="USD"`` all values are null if the service has
+        no price of the market, neither from trades nor from recorded candles; then `candles` returns no rows.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
         quote : str, optional
@@ -412,18 +412,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.open_interest(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.open_interest(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -456,42 +456,43 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch funding rates of perpetuals, and predicted ones.
 
-        A positive rate is paid by longs to shorts; the predicted one is that of the next settlement. Every rate is a
-        fraction of the position per ``funding_interval``, whatever the venue's own: per eight hours unless that is
-        given. No column says so, it is the same in all rows; ``interval`` is how long a row is. A rate over another
-        interval is the same in proportion: over eight hours it is eight times that over one.
+        If a rate is positive, longs pay shorts. The predicted rate is that of the next settlement. Each rate
+        is a fraction of the position's value per ``funding_interval``, by default 8 hours, whatever the
+        interval of the exchange. Rates are converted in proportion: a rate per 8 hours is eight times the
+        rate per hour. There is no column for this interval, because it is the same in all rows; ``interval``
+        is the time that a row covers.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         funding_interval : int, str or timedelta, optional
-            Time that the rates are brought to, e.g. ``1h``; 8 hours unless given. A number counts
+            Interval that all rates are converted to, e.g. ``1h``; by default 8 hours. A number is in
             milliseconds.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
         group_by : str, optional
-            ``open_interest_weighted_avg`` joins the markets of a coin, weighted by their open interest in
-            USD.
+            ``open_interest_weighted_avg`` averages the rates of the markets of a coin, weighted by their open
+            interest in USD.
         event : str or list of str, optional
             Slugs of prediction-market events.
 
@@ -519,18 +520,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.funding(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.funding(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -567,42 +568,42 @@ class SeriesMethods(ABC, Generic[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch what was liquidated, longs and shorts apart.
+        """Fetch liquidations, longs and shorts separately.
 
-        BUY are longs that were liquidated, SELL shorts. Venues report some of their liquidations only, so these are
-        lower bounds.
+        BUY means that longs were liquidated, and SELL that shorts were. Exchanges report only some of their
+        liquidations, so the amounts are lower bounds.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         side : str, optional
-            Keep BUY, longs that were liquidated, or SELL, shorts.
+            Only this side: BUY (longs were liquidated) or SELL (shorts were liquidated).
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
         quote : str, optional
             ``USD`` converts at the price of each liquidation.
         group_by : str, optional
-            ``sum`` joins the markets of a coin into one series; amounts are in USD then.
+            ``sum`` adds up the markets of a coin into one series, with amounts in USD.
         event : str or list of str, optional
             Slugs of prediction-market events.
 
@@ -622,18 +623,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.liquidations(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.liquidations(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -667,26 +668,26 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
         event : str or list of str, optional
@@ -717,18 +718,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.cme_open_interest(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.cme_open_interest(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -764,39 +765,39 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch the volume traded at each price level.
 
-        Each interval has a profile of its own.
+        Each interval has its own profile.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         block_size : number, optional
-            Height of a price level; the service chooses one otherwise. [quote per coin]
+            Height of a price level; by default the service chooses it. [quote per coin]
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
-            ``USD`` converts the volumes; prices stay as they are.
+            ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
-            ``sum`` joins the markets of a coin into one profile; volumes are in USD then.
+            ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
         event : str or list of str, optional
             Slugs of prediction-market events.
 
@@ -822,18 +823,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.volume_profile(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.volume_profile(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -870,49 +871,50 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch market profiles (TPO), level by level.
 
-        Time price opportunity: which blocks of time touched each price level. What is said of a session as a whole, its
-        value area for one, stands in each of its rows. A session is a day, a week from Monday on or a calendar month
-        with ``session``, which needs no ``interval``, or else one ``interval`` long. Where both are given ``session``
-        counts, and ``interval`` only says what it weighs.
+        A market profile (time price opportunity) says in which time blocks the price traded at each level.
+        Results of the whole session, such as its value area, are repeated in each of its rows. With
+        ``session`` a session is a day, a week from Monday or a calendar month, and ``interval`` is not
+        needed. With ``interval`` alone a session is one ``interval`` long. If you pass both, ``session`` sets
+        the length, and ``interval`` only the weight of the request.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         interval : str, optional
-            ``1m 5m 15m 30m 1h 4h 1d 1w``: how long a session is, and what its points weigh, unless
-            ``session`` says so; one of both.
+            Length of a session, ``1m 5m 15m 30m 1h 4h 1d 1w``, unless you pass ``session``. It also sets the
+            weight of the request. Pass at least one of ``interval`` and ``session``.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         block_minutes : int, optional
-            Length of a block of time: 5, 30, 60, 240; 30 unless given. [min]
+            Length of a time block: 5, 30, 60 or 240; by default 30. [min]
         session : str, optional
-            Length of a session: ``daily``, ``weekly``, ``monthly``, from 00:00 UTC, weeks from Monday,
-            months from the first; a session is one ``interval`` long unless given. It counts where it
-            starts: one that began before ``start`` is left out.
+            Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
+            months on the first. Without it a session is one ``interval`` long. A session that began before
+            ``start`` is left out.
         block_size : number, optional
-            Height of a price level; the service chooses one otherwise. [quote per coin]
+            Height of a price level; by default the service chooses it. [quote per coin]
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
-            ``USD`` converts the volumes; prices stay as they are.
+            ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
-            ``sum`` joins the markets of a coin into one profile; volumes are in USD then.
+            ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
         event : str or list of str, optional
             Slugs of prediction-market events.
 
@@ -960,13 +962,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         See Also
         --------
@@ -974,8 +976,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Notes
         -----
-        ``client.query.tpo(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.tpo(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1012,48 +1014,48 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch market profiles (TPO), session by session.
 
-        Point of control, value area, initial balance and the rest, without the levels. The request, ``session`` and
-        ``interval`` among it, and what it costs are those of ``tpo``. Fields that the contract does not name are left
-        out.
+        A row has the point of control, the value area, the initial balance and more, but no levels. The
+        arguments, the request and its weight are those of ``tpo``. Fields that the API does not define are
+        left out.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         interval : str, optional
-            ``1m 5m 15m 30m 1h 4h 1d 1w``: how long a session is, and what its points weigh, unless
-            ``session`` says so; one of both.
+            Length of a session, ``1m 5m 15m 30m 1h 4h 1d 1w``, unless you pass ``session``. It also sets the
+            weight of the request. Pass at least one of ``interval`` and ``session``.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         block_minutes : int, optional
-            Length of a block of time: 5, 30, 60, 240; 30 unless given. [min]
+            Length of a time block: 5, 30, 60 or 240; by default 30. [min]
         session : str, optional
-            Length of a session: ``daily``, ``weekly``, ``monthly``, from 00:00 UTC, weeks from Monday,
-            months from the first; a session is one ``interval`` long unless given. It counts where it
-            starts: one that began before ``start`` is left out.
+            Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
+            months on the first. Without it a session is one ``interval`` long. A session that began before
+            ``start`` is left out.
         block_size : number, optional
-            Height of a price level; the service chooses one otherwise. [quote per coin]
+            Height of a price level; by default the service chooses it. [quote per coin]
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
         quote : str, optional
-            ``USD`` converts the volumes; prices stay as they are.
+            ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
-            ``sum`` joins the markets of a coin into one profile; volumes are in USD then.
+            ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
         event : str or list of str, optional
             Slugs of prediction-market events.
 
@@ -1091,13 +1093,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         See Also
         --------
@@ -1105,8 +1107,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Notes
         -----
-        ``client.query.tpo_sessions(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.tpo_sessions(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1149,42 +1151,42 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch the order book at each price level.
 
-        It is the size that rested there as the interval ended. ``block_sizes`` says which heights of a level the
-        service recommends.
+        A row has the size that rested at a level when the interval ended. ``block_sizes`` lists the heights
+        of a level that the service recommends.
 
         Parameters
         ----------
         exchange : str or list of str
-            Venue.
+            Exchange.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         block_size : number, optional
-            Height of a price level; the service chooses one otherwise. [quote per coin]
+            Height of a price level; by default the service chooses it. [quote per coin]
         max_depth : int, optional
-            Most price levels of each side, from the middle out; more than 3500 weigh more.
+            Largest number of price levels per side, from the mid outwards; more than 3500 weigh more.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
             ``USD`` converts the sizes, each at its own price.
         group_by : str, optional
-            ``sum`` joins the books of a coin into one; sizes are in USD then.
+            ``sum`` adds up the books of a coin into one, with sizes in USD.
         event : str or list of str, optional
             Slugs of prediction-market events.
 
@@ -1207,18 +1209,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.book_heatmap(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.book_heatmap(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1247,9 +1249,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
         sort_direction: str = "asc",
         quote: str | None = None,
     ) -> ResultT:
-        """Fetch what was liquidated at each price level.
+        """Fetch the liquidations at each price level.
 
-        It is of all markets of a coin on one venue.
+        They are those of all markets of a coin on one exchange.
 
         Parameters
         ----------
@@ -1258,19 +1260,19 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         exchange : str or list of str, optional
-            Venue, where the service has several to choose from.
+            Exchange, if the service has several.
         block_size : number, optional
-            Height of a price level; the service chooses one otherwise. [quote per coin]
+            Height of a price level; by default the service chooses it. [quote per coin]
         max_depth : int, optional
-            Most price levels; more than 1500 weigh more.
+            Largest number of price levels; more than 1500 weigh more.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
@@ -1292,18 +1294,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.liquidation_heatmap(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.liquidation_heatmap(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1338,23 +1340,23 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Parameters
         ----------
         exchange : str or list of str
-            Option venue.
+            Exchange of the options.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         coin : str or list of str, optional
             Base asset of the options.
         raw_symbol : str or list of str, optional
             Symbol of a summary; this, ``coin`` or both.
         tenor : str, optional
-            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``. All of them unless given.
+            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``; by default all of them.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
 
@@ -1371,18 +1373,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.implied_volatility(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.implied_volatility(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1411,13 +1413,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch the skew of options.
 
-        What it is, the service defines: ours says how much dearer puts are than calls.
-        ``markets(type="SKEW_OPTION_SUMMARY_AGG")`` lists the summaries there are, and their tenors.
+        The service defines the skew: that of tidytape is the volatility of the put minus that of the call.
+        ``markets(type="SKEW_OPTION_SUMMARY_AGG")`` lists the summaries and their tenors.
 
         Parameters
         ----------
         exchange : str
-            Option venue.
+            Exchange of the options.
         coin : str
             Base asset of the options.
         raw_symbol : str
@@ -1427,12 +1429,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
@@ -1451,18 +1453,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.skew(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.skew(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1495,24 +1497,24 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Parameters
         ----------
         exchange : str or list of str
-            Option venue.
+            Exchange of the options.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``.
 
@@ -1531,18 +1533,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.option_open_interest(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.option_open_interest(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1576,12 +1578,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
-            s, m, h, d or w.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``. Now if left out.
+            End of the window, exclusive, written like ``start``; by default now.
         limit : int, optional
-            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
             happened may have no point.
         token_name : str, optional
             Token; this or ``coin``. Usually the ``coin_name`` of a market.
@@ -1615,18 +1617,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent. If only the service can know it, it is a
-            `RefusedQueryError`. Neither is charged.
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
         FetchError
             If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
-            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
-            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
 
         Notes
         -----
-        ``client.query.token_supply(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
-        query for ``client.fetch`` or ``client.plan``.
+        ``client.query.token_supply(...)`` takes the same arguments and fetches nothing.
+        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------

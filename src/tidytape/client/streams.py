@@ -93,35 +93,36 @@ class StreamMethods(ABC, Generic[StreamT, LiveT]):
     ) -> StreamT:
         """Stream points: first those from ``start`` on, then each change as the service learns of it.
 
-        An interval in progress comes as updates, once it is over as a final point, and again only as a revision, where
-        a trade came late. Of each point the newest counts; the finals and revisions together are what a fetch of the
-        same time returns. Raw trades come as they arrive.
+        A point of the interval in progress comes as updates. When its interval is over, it comes once as a
+        final point, and later only as a revision, if a trade came late. The newest value of a point is valid.
+        Finals, with all revisions applied, are what a fetch of the same window returns. Raw trades come as
+        they arrive.
 
         Parameters
         ----------
         data_type : str or list of str
             Data type, e.g. ``TRADE_SIDE_AGNOSTIC_AGG``, or several.
         exchange : str or list of str, optional
-            Venue.
+            Exchange.
         interval : str, optional
             ``1m 5m 15m 30m 1h 4h 1d 1w``; only raw trades have none.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-1h`` counts back from now, in
-            s, m, h, d or w. The interval in progress if left out.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-1h`` counts
+            back from now; the units are s, m, h, d and w. By default the interval in progress.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``, which it needs. The stream ends when all before it is final; if left out, it
-            goes on.
+            End of the window, exclusive, written like ``start``, which it needs. The stream ends when all
+            intervals before ``end`` are final; by default it goes on.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         side : str, optional
-            Keep BUY or SELL.
+            Only this side: BUY or SELL.
         token_name : str, optional
             Token of a supply query.
         tenor : str, optional
@@ -131,15 +132,15 @@ class StreamMethods(ABC, Generic[StreamT, LiveT]):
         group_by : str, optional
             ``sum`` or ``open_interest_weighted_avg``: the exchanges become one series.
         funding_interval : int, str or timedelta, optional
-            Time that funding rates are brought to. A number counts milliseconds.
+            Interval that all funding rates are converted to. A number is in milliseconds.
         tpo_block_minutes : int, optional
             Length of a time block of a market profile: 5, 30, 60 or 240. [min]
         tpo_session : str, optional
             Length of a session of a market profile: ``daily``, ``weekly`` or ``monthly``.
         max_depth : int, optional
-            Most price levels of each side of a heatmap.
+            Largest number of price levels per side of a heatmap.
         block_size : number, optional
-            Height of a price level; the service chooses one otherwise. [quote per coin]
+            Height of a price level; by default the service chooses it. [quote per coin]
         event : str or list of str, optional
             Slugs of prediction-market events.
         token : str, optional
@@ -222,26 +223,26 @@ class StreamMethods(ABC, Generic[StreamT, LiveT]):
         keep : str, timedelta or int, default '1d'
             How much to keep: a time before the newest point, as ``"4h"``, or a number of rows.
         exchange : str or list of str, optional
-            Venue.
+            Exchange.
         interval : str, optional
             ``1m 5m 15m 30m 1h 4h 1d 1w``; only raw trades have none.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-1h`` counts back from now, in
-            s, m, h, d or w. The interval in progress if left out.
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-1h`` counts
+            back from now; the units are s, m, h, d and w. By default the interval in progress.
         end : int, datetime, date or str, optional
-            End, exclusive; as ``start``, which it needs. The stream ends when all before it is final; if left out, it
-            goes on.
+            End of the window, exclusive, written like ``start``, which it needs. The stream ends when all
+            intervals before ``end`` are final; by default it goes on.
         raw_symbol : str or list of str, optional
-            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
-            markets.
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
         coin : str or list of str, optional
             Base asset, instead of ``raw_symbol``.
         normalized_symbol : str or list of str, optional
-            Cross-exchange symbol, instead of ``raw_symbol``.
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
         category : str or list of str, optional
-            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         side : str, optional
-            Keep BUY or SELL.
+            Only this side: BUY or SELL.
         token_name : str, optional
             Token of a supply query.
         tenor : str, optional
@@ -251,15 +252,15 @@ class StreamMethods(ABC, Generic[StreamT, LiveT]):
         group_by : str, optional
             ``sum`` or ``open_interest_weighted_avg``: the exchanges become one series.
         funding_interval : int, str or timedelta, optional
-            Time that funding rates are brought to. A number counts milliseconds.
+            Interval that all funding rates are converted to. A number is in milliseconds.
         tpo_block_minutes : int, optional
             Length of a time block of a market profile: 5, 30, 60 or 240. [min]
         tpo_session : str, optional
             Length of a session of a market profile: ``daily``, ``weekly`` or ``monthly``.
         max_depth : int, optional
-            Most price levels of each side of a heatmap.
+            Largest number of price levels per side of a heatmap.
         block_size : number, optional
-            Height of a price level; the service chooses one otherwise. [quote per coin]
+            Height of a price level; by default the service chooses it. [quote per coin]
         event : str or list of str, optional
             Slugs of prediction-market events.
         token : str, optional

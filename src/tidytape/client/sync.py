@@ -67,54 +67,57 @@ class Client(
 ):
     """Fetch market data as tidy frames.
 
-    A client may be used by several threads, and by processes that were forked from the one that made it; frames may
-    not, for polars does not work in a forked process once its threads have run in the other. Start processes that
-    handle frames with ``multiprocessing.get_context("spawn")``.
+    Several threads may share a client, and so may processes that were forked after it was made. Frames do not
+    survive a fork, because polars does not work in a forked process if it has run in the parent. Start
+    processes that handle frames with ``multiprocessing.get_context("spawn")``.
 
     Parameters
     ----------
     base_url : str, optional
         Address of the service; else ``TIDYTAPE_BASE_URL``.
     api_key : str, optional
-        Key of the service; else ``TIDYTAPE_API_KEY``. It is sent in a header and shown nowhere.
+        Key of the service; else ``TIDYTAPE_API_KEY``. The client sends it in a header and never shows it.
     backend : {"polars", "pandas"}
         Kind of every frame this client returns.
     auth_header : str
         Header that carries the key.
     timeout : float
-        Longest wait for a response to go on. [s]
+        Longest pause while a response arrives. [s]
     deadline : float
-        Longest time one request may take once the budget admits it, retries included; for a list, all its pages. What
-        the budget makes it wait comes before, as long as ``plan`` says. [s]
+        Longest time of one request with its retries, or of all pages of a list. Waiting for the budget does
+        not count. [s]
     attempts : int
-        Most times one request is sent. Six take a second where no service ever was, a quarter of a minute where one has
-        answered before and may be starting again.
+        How often the client sends one request at most. Six attempts take about a second if no service has
+        answered yet, and about 15 s if one has answered before, because it may be restarting.
     max_body : int
-        Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
+        Largest body of one response, decompressed; the client stops reading a larger one. [byte]
     on_limit : {"wait", "raise"}
-        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`. With
-        ``"raise"`` nothing waits, so ``max_wait`` is left out.
+        What to do if the budget of the key is used up: wait for it, or raise `BudgetError`. With ``"raise"``
+        do not pass ``max_wait``.
     max_wait : float or None
-        Longest time the budget may make one fetch wait. [s] Where it would be longer, `BudgetError` says how long,
-        before anything is sent. None is without bound. A wait of more than ten seconds is announced on the progress
-        bar, or in the log.
+        Longest time that a fetch may wait for the budget. [s] If it had to wait longer, it raises a
+        `BudgetError` that says how long, before it sends anything. None allows any wait. The progress bar or
+        the log announces a wait of more than ten seconds.
     partial : {"raise", "flag"}
-        What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
+        What to do if a part of the window is missing: raise an error, or return the rest and list the missing
+        part in the metadata.
     absent : {"null", "zero"}
-        What a number is that a point leaves out although every point has it, such as the volume of a candle: unknown,
-        or 0, as of a service that leaves out zeros as proto3 does. Optional numbers, such as open interest and
-        predicted rates, and numbers that are written as null are null in both cases.
+        What it means if a point lacks a number that every point should have, such as the volume of a candle:
+        null, or 0 for a service that leaves out zeros as proto3 does. Optional numbers, such as open interest
+        and predicted rates, and numbers that are sent as null are null in both cases.
     parallel : int
-        Most requests for points that are on their way at once, of all fetches of this client together.
+        Largest number of requests for points that are open at once, of all fetches of this client.
     cache : bool or path, optional
-        Whether intervals that are over are kept and not fetched again, and where; if left out in the user's cache
-        folder, but not those of a service on this machine, nor of a ``transport``.
+        Whether to store final points and not to fetch them again, or the folder to store them in. By default
+        the client stores them in the user's cache folder, except those of a service on this machine or of a
+        ``transport``.
     cache_limit : int
-        How much the cache may hold. [byte]
+        Largest size of the cache. [byte]
     offline : bool
-        Answer from the cache alone.
+        Answer only from the cache.
     progress : bool, optional
-        Show how far a fetch is; if left out, where it takes several requests and someone is looking.
+        Whether to show a progress bar. By default there is one in terminals and notebooks, for fetches of
+        several requests.
     transport : httpx.BaseTransport, optional
         Carries the requests instead of the network.
 
@@ -130,7 +133,7 @@ class Client(
     Warns
     -----
     UnencryptedKeyWarning
-        If the key would travel to another machine over plain http.
+        If the client would send the key to another machine over plain http.
 
     Examples
     --------
@@ -221,7 +224,7 @@ class Client(
 
     @staticmethod
     def local(lake: str | Path, *, backend: Backend = "polars", **options: Unpack[Options]) -> Client[Any]:
-        """Return a client of the service over a lake, in this process: no key, no network, no bill.
+        """Return a client that answers from a lake, in this process, without a key or a network.
 
         Parameters
         ----------
@@ -259,10 +262,10 @@ class Client(
 
     @staticmethod
     def demo(*, backend: Backend = "polars", **options: Unpack[Options]) -> Client[Any]:
-        """Return a client of the service over a small market, which is simulated: none of its exchanges exists.
+        """Return a client that answers from a small simulated market. None of its exchanges exists.
 
-        It holds two days, from 2024-08-07 to 2024-08-09 00:00 UTC: the first two of the market that ``tidytape demo``
-        and `tidytape.demo.fill` make, so the numbers are the same.
+        The market has two days, from 2024-08-07 to 2024-08-09 00:00 UTC. They are the first two days of the
+        market that ``tidytape demo`` and `tidytape.demo.fill` make, so the numbers are the same.
 
         ================ =================================================== =======================================
         exchange         ``raw_symbol``                                      data
@@ -283,8 +286,9 @@ class Client(
         ``DEMO_FX``      ``EURUSD``                                          candles, trades, profiles
         ================ =================================================== =======================================
 
-        Token supply is that of Bitcoin, Ethereum, Solana and Tether. ``DEMO_USD`` is silent for three minutes of the
-        first day, ``DEMO_LINEAR`` for 25 minutes of the second. ``client.markets()`` lists the markets.
+        Token supply is that of Bitcoin, Ethereum, Solana and Tether. ``DEMO_USD`` has no events for three
+        minutes of the first day, and ``DEMO_LINEAR`` for 25 minutes of the second. ``client.markets()`` lists
+        the markets.
 
         The first call on a machine simulates the market, which takes some seconds, and keeps the lake in the folder of
         the client's cache; each client has a copy of its own.
@@ -329,7 +333,7 @@ class Client(
     def replay(
         tape: str | os.PathLike[str], *, backend: Backend = "polars", **options: Unpack[Options]
     ) -> Client[Any]:
-        """Return a client that answers from a tape, with no network: what was asked, as it was answered.
+        """Return a client that answers from a tape, without a network.
 
         Parameters
         ----------
@@ -502,7 +506,7 @@ class Client(
             take(batch)
 
     def iter_frames(self, query: Asked) -> Iterator[FrameT]:
-        """Fetch request by request, a frame each, so that the window may be larger than memory.
+        """Fetch one frame per request, so that the data need not fit into memory.
 
         Parameters
         ----------

@@ -111,8 +111,8 @@ OF_TARDIS = "Tardis's own name of the exchange, and the symbol"
 OF_THE_MAP = "the map (coins), unless the symbol or the exchange is known to count something else"
 DECIDES = {
     ("binance-vision", "trades"): "the symbol, or a column `base_qty`",
-    ("binance-vision", "candles"): "the coins that the dump has beside contracts",
-    ("binance-vision", "open_interest"): "the value in coin that the dump has beside contracts",
+    ("binance-vision", "candles"): "the column of coins that the file also has",
+    ("binance-vision", "open_interest"): "the column with the value in coins that the file also has",
     ("binance-vision", "liquidations"): "the symbol",
     ("binance-ws", "trades"): "`ps` in the messages, or the symbol",
     ("binance-ws", "book"): "`ps` in the messages, or the symbol",

@@ -67,7 +67,7 @@ def test_the_columns_of_each_table_are_those_of_the_guide():
         expected.append(
             f"| `{name}` | {words(needed)} | {words(one for one in known if one not in needed) or '–'} |"
         )
-    assert rows_of("rows") == expected, "\n".join(expected)
+    assert rows_of("table") == expected, "\n".join(expected)
 
 
 def test_the_ways_of_writing_times_are_those_of_the_guide():

@@ -450,8 +450,8 @@ class BinanceVision(Layout):
     needs_exchange = True
     amounts: ClassVar[Mapping[str, str]] = {
         TRADES.name: "the symbol, or a column `base_qty`",
-        RECORDED_CANDLES.name: "the coins that the dump has beside contracts",
-        OPEN_INTEREST.name: "the value in coin that the dump has beside contracts",
+        RECORDED_CANDLES.name: "the column of coins that the file also has",
+        OPEN_INTEREST.name: "the column with the value in coins that the file also has",
         LIQUIDATIONS.name: "the symbol",
     }
 

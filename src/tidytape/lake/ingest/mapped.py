@@ -183,22 +183,19 @@ class Mapped(Layout):
     )
 
     table: str = option(
-        "What the rows are: trades, candles, book, open_interest, funding, ….", default=TRADES.name
+        "Table to fill: trades, candles, book, open_interest, funding, ….", default=TRADES.name
     )
     columns: Mapping[str, str] | None = option(
-        "Which column is what: id=tid,price=px,amount=qty,side=side,timestamp=time. Columns of the table that are "
-        "left out are columns of that very name. Of trades: timestamp, price, amount, side (or buyer_is_maker), id "
-        "and raw_symbol.",
+        "Columns of the table and of the file: id=tid,price=px,amount=qty,side=side,timestamp=time. Columns of the "
+        "same name need no entry. Trades have timestamp, price, amount, side (or buyer_is_maker), id and raw_symbol.",
         flag="--map",
     )
     time_unit: str | Mapping[str, str] | None = option(
-        "How times are written, if not plain: iso, date, s, ms, us or ns; or of each column, "
+        "Unit of times, if they do not show it: iso, date, s, ms, us or ns; or one per column, "
         "timestamp=iso,expiry=date.",
     )
-    time_format: str | None = option(
-        "How times are written otherwise, e.g. '%d-%m-%Y %H:%M:%S'; UTC without a %z."
-    )
-    interval: str | None = option("Length of candles whose file does not tell it, e.g. 1h.")
+    time_format: str | None = option("Format of other times, e.g. '%d-%m-%Y %H:%M:%S'; UTC without a %z.")
+    interval: str | None = option("Length of candles, if the file has no column interval, e.g. 1h.")
 
     def __post_init__(self) -> None:
         if self.table not in EVENTS:
@@ -299,7 +296,7 @@ class Csv(Mapped):
     follows = True
     header_lines = 1
 
-    delimiter: str | None = option("One character; else read off the header.")
+    delimiter: str | None = option("One character; by default recognised by the header.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -85,22 +85,26 @@ class Market:
     'INVERSE'
     """
 
-    exchange: str | None = option("Venue the files were recorded at, if they do not say.")
-    raw_symbol: str | None = option("The one instrument to take, or of files that name none.")
-    normalized_symbol: str | None = option("Cross-exchange symbol; guessed from the raw one if left out.")
-    coin: str | None = option("Base asset; guessed from the raw symbol if left out.")
-    category: str | None = option("SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")
-    tick_size: Number | None = option("Smallest price step; else the finest one seen.")
-    block_size: Number | None = option("Height of a profile level; else chosen from the price.")
-    contract: str | None = option(
-        "What a contract is, if amounts count contracts: INVERSE, LINEAR or VANILLA."
+    exchange: str | None = option("Exchange of the files, if they do not name it.")
+    raw_symbol: str | None = option("The only market to take; or the market of files that name none.")
+    normalized_symbol: str | None = option(
+        "Symbol as coin-quote, e.g. BTC-USD; by default read from the raw symbol."
     )
-    contract_size: Number | None = option("Size of one contract: quote if INVERSE, coin otherwise.")
+    coin: str | None = option("Base asset; by default read from the raw symbol.")
+    category: str | None = option("SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")
+    tick_size: Number | None = option("Smallest price step; by default the smallest in the files.")
+    block_size: Number | None = option("Height of a profile level; by default chosen from the price.")
+    contract: str | None = option(
+        "Kind of contract, if amounts are in contracts: INVERSE, LINEAR or VANILLA."
+    )
+    contract_size: Number | None = option(
+        "Size of one contract: in the quote if INVERSE, otherwise in coins."
+    )
     amount_unit: str | None = option(
-        "What amounts, or volumes of candles, count: coin, quote or contracts; else the files have to say it."
+        "Unit of amounts and of candles' volumes: coin, quote or contracts; needed if the files do not show it."
     )
     funding_interval: int | str | timedelta | None = option(
-        "Time between settlements of funding reports that state none, e.g. 8h; else not served."
+        "Funding interval of rates that have none, e.g. 8h; without one, such rates are not served."
     )
 
     def __post_init__(self) -> None:
