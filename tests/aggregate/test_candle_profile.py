@@ -196,3 +196,10 @@ def test_how_far_minutes_are_from_recorded_trades(recorded, size, rule, elsewher
     assert moved / exact["volume"].sum() == pytest.approx(elsewhere, abs=0.005)
     ends = [value_area(frame).select("val", "poc", "vah").row(0) for frame in (exact, found)]
     assert tuple(round((other - one) / size) for one, other in zip(*ends, strict=True)) == off
+
+
+@pytest.mark.parametrize(("number", "high"), [(1, 2.0e6), (70_000, 1.0e6)])
+def test_candles_that_no_memory_has_room_for_are_refused(number: int, high: float) -> None:
+    frame = pl.select(timestamp=pl.int_range(number), low=1.0, high=high, volume=1.0)
+    with pytest.raises(QueryError, match="at most 1,048,576 rows"):
+        candle_profile(frame, interval="1d", block_size=1, spreading="uniform")

@@ -177,3 +177,16 @@ def test_nothing_expected_says_no_data(ax, native):
     assert [text.get_text() for text in ax.texts] == ["no data"]
     with pytest.raises(MissingColumnError, match="'completeness'"):
         plot.completeness(FOUR.drop("completeness"), ax=ax)
+
+
+def test_shares_beyond_all_are_refused(ax):
+    with pytest.raises(QueryError, match="shares from 0 to 1"):
+        plot.completeness(FOUR.with_columns(completeness=pl.lit(99.5)), ax=ax)
+
+
+def test_holdings_in_arrow_types_of_pandas_are_drawn(ax):
+    unknown = pl.lit(None, pl.List(pl.Datetime("us", "UTC")))
+    frame = holdings(("X", "A", "book", "book", 0, 9, [(2, 4)])).with_columns(
+        gap_starts=unknown, gap_ends=unknown, gaps=pl.lit(None, pl.Int64)
+    )
+    assert plot.coverage(frame.to_pandas(use_pyarrow_extension_array=True), ax=ax).gaps is None

@@ -252,3 +252,13 @@ def test_trades_of_another_market_are_refused(ax):
         plot.book_heatmap(
             book(*ROWS), ax=ax, trades=trades((0, "BUY", 1.0, 1.0), normalized_symbol="ETH-USDT")
         )
+
+
+def test_rows_that_no_memory_has_room_for_are_refused(ax):
+    with pytest.raises(QueryError, match="block_size"):
+        plot.book_heatmap(book(*ROWS), block_size=1e-9, ax=ax)
+
+
+def test_a_block_size_that_is_text_is_not_known(ax):
+    frame = book(*ROWS).with_columns(block_size=pl.lit("1.0"))
+    assert plot.book_heatmap(frame, ax=ax).block_size == 0.5

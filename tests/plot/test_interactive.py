@@ -300,6 +300,13 @@ def test_a_footprint_says_what_was_sold_and_bought(client):
     assert (grid.text != "").sum() == np.isfinite(grid.z).sum()
 
 
+def test_a_footprint_with_a_long_gap_is_refused(client):
+    profile = client.volume_profile(interval="15m", **PERP, start="2024-08-08T13:00", end="2024-08-08T14:00")
+    later = profile.head(1).with_columns(pl.col("timestamp").dt.offset_by("50y"))
+    with pytest.raises(QueryError, match="shorter window"):
+        interactive.footprint(pl.concat([profile, later]), row_size=50)
+
+
 def test_shares_are_said_and_add_up(client):
     figure = interactive.market_share(cross.market_share(of_bitcoin(client), amount="volume"))
     lines = [trace for trace in figure.data if trace.customdata is not None]

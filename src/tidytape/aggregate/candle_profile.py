@@ -10,10 +10,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Interval, Side
+from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.door import BUCKET
 from tidytape.frames.grid import Grid
-from tidytape.frames.rows import spread
+from tidytape.frames.rows import MOST_NUMBERS, spread
 from tidytape.frames.table import Rows, Table
 from tidytape.frames.times import bucket_start
 from tidytape.times import interval_of
@@ -24,6 +25,10 @@ PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
 _SIDES: Final = {Side.BUY: "buy_volume", Side.SELL: "sell_volume"}
 _ROW: Final = "__row"
 _PLACED: Final = "__is_placed"
+_AT_ONCE: Final = 2**17
+"""How many candles polars spreads at the same time, about."""
+_MOST_ROWS: Final = 2**26
+"""Most rows of these: some 6 GB."""
 _RESULTS: Final = ("price", *_SIDES.values(), "volume", "block_size", "spreading")
 
 
@@ -82,7 +87,8 @@ def candle_profile(
         If a column is absent.
     QueryError
         If the interval or the rule is unknown, a time has no zone, numbers are no numbers, or the block size is no
-        positive number.
+        positive number, or so small that a candle of an eager frame has more than 2**20 rows, or all have more than
+        memory has room for.
 
     See Also
     --------
@@ -94,7 +100,8 @@ def candle_profile(
     A candle that ends on the edge of a row gives the row above nothing. A candle of volume zero adds nothing. A candle
     whose volume is not known makes the rows that it reaches null: the row of its close, or those of its range. A candle
     without the finite prices that the rule needs, or with a low above its high, is counted in a row whose price is
-    null, so that a value area of such a profile is null, too. The query of a candle with more than 2**20 rows fails.
+    null, so that a value area of such a profile is null, too. The query of a lazy frame fails where a candle has more
+    than 2**20 rows.
 
     References
     ----------
@@ -114,6 +121,8 @@ def candle_profile(
     wanted, grid = interval_of(interval), Grid.of(block_size)
     one_of("spreading", spreading, PRICES)
     table = Table.opened(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
+    if spreading == "uniform" and table.is_eager:
+        _require_room(table.rows, grid)
     keys = table.series(None, without=["side", "timestamp", *_RESULTS])
     groups = [name for name in keys if name != "interval"]
     unit = ["amount_unit"] if "amount_unit" in table.names else []
@@ -196,6 +205,21 @@ def has_prices(grid: Grid, *prices: str) -> nw.Expr:
     if "low" in prices:
         conditions.append(nw.col("low") <= nw.col("high"))
     return nw.all_horizontal(*conditions, ignore_nulls=False).fill_null(value=False)
+
+
+def _require_room(candles: Rows, grid: Grid) -> None:
+    """Raise QueryError for a block size that cuts candles into more rows than can be told apart, or kept in memory."""
+    row, placed = grid.row, candles.filter(has_prices(grid, "low", "high"))
+    rows = placed.select(rows=row(nw.col("high")) - row(nw.col("low")) + 1).collect("polars")["rows"]
+    if not len(rows):
+        return
+    most, at_once = int(rows.max()), int(rows.mean() * min(len(rows), _AT_ONCE))
+    if most > MOST_NUMBERS or at_once > _MOST_ROWS:
+        expected = (
+            f"a size that cuts each candle into at most {MOST_NUMBERS:,} rows, and fewer if many are so long"
+        )
+        hint = f"one has {most:,}, and the mean is {rows.mean():,.0f}"
+        raise QueryError("block_size", got=str(grid.size), expected=expected, hint=hint)
 
 
 def _spread(candles: Rows, grid: Grid) -> Rows:

@@ -14,6 +14,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.patches import Patch
 from narwhals.stable.v2.typing import IntoFrame
 
+from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._coverage import ROW, bars, label_rows
 from tidytape.plot._frame import opened, timed
@@ -106,6 +107,12 @@ def completeness(
     given = given.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
     start, end = (dates(given.get_column(name)) for name in ("start", "end"))
     share = numbers(given, "frame", ("completeness",))["completeness"]
+    if not ((share >= 0) & (share <= 1 + _TINY)).all():
+        raise QueryError(
+            "frame",
+            got=f"completeness from {share.min():g} to {share.max():g}",
+            expected="shares from 0 to 1",
+        )
     series, title = _series(given)
     names = sorted(set(series))
     place = [names.index(name) for name in series]

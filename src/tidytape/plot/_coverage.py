@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
@@ -170,13 +171,13 @@ def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
 
 
 def _is_known(value: object) -> bool:
-    return value is not None and not (isinstance(value, float) and np.isnan(value))
+    return value is not None and value is not pd.NA and not (isinstance(value, float) and np.isnan(value))
 
 
 def _dates_of(times: Sequence[datetime] | None) -> Floats:
     from matplotlib.dates import date2num
 
-    if times is None or isinstance(times, float):
+    if not isinstance(times, Iterable):  # null, NaN or NA
         return np.empty(0)
     return np.asarray(date2num(list(times)), dtype=np.float64).reshape(-1)  # type: ignore[no-untyped-call]
 

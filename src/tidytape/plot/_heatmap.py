@@ -38,6 +38,7 @@ from tidytape.times import SECOND
 
 _MOST_ROWS = 400  # that a screen shows as rows; more are added up
 _MOST_COLUMNS = 50_000
+_MOST_CELLS = 2**25  # a quarter of a gibibyte
 _WEIGHT = 0.8  # share of the resting size that is shown, unless the price would then take too small a part
 _LEAST_ROWS = 20  # above and below the price, unless asked otherwise
 _LARGEST = 110.0  # dot of trades [pt²]
@@ -346,6 +347,13 @@ def cells_of(
     row = row_of(price, height)
     lowest = int(row.min())
     rows = int(row.max()) - lowest + 1
+    if rows * columns > _MOST_CELLS:
+        raise QueryError(
+            "block_size",
+            got=height,
+            expected=f"rows of which {columns:,} columns have at most {_MOST_CELLS:,} cells",
+            hint="make the rows higher, or show fewer prices",
+        )
     left, right = date2num(np.array([start, start + columns * width]).astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
     return Cells(
         (time - start) // width,

@@ -180,8 +180,9 @@ def is_from_candles(given: nw.DataFrame[Any]) -> bool:
 
 def block_of(given: nw.DataFrame[Any]) -> float | None:
     """Return the height of the levels; None where it is not known, or not the same of all."""
-    sizes = given.get_column("block_size").unique().to_list() if "block_size" in given.columns else []
-    is_known = len(sizes) == 1 and sizes[0] is not None and np.isfinite(sizes[0])
+    is_numeric = "block_size" in given.columns and given.schema["block_size"].is_numeric()
+    sizes = given.get_column("block_size").unique().to_list() if is_numeric else []
+    is_known = len(sizes) == 1 and sizes[0] is not None and np.isfinite(float(sizes[0]))
     return float(sizes[0]) if is_known else None
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _COLOURS = 33  # of the scale
+_MOST_PLACES = 10 * MOST_CELLS  # of a grid, most of which may be empty
 
 
 def footprint(
@@ -47,7 +48,8 @@ def footprint(
     -------
     plotly.graph_objects.Figure
         Numbers ``sold × bought`` appear in rows that are large enough, also while you zoom in. A footprint of more
-        than 20,000 rows is refused: nobody could read it.
+        than 20,000 rows is refused: nobody could read it. So is one with gaps so long that its grid has more than
+        200,000 places.
     """
     canvas = Canvas("footprint", timezone, dark=dark, height=6.4)
     drawn = static.footprint(
@@ -80,6 +82,13 @@ def _add_levels(canvas: Canvas, drawn: static.Footprint, height: float) -> None:
     column = np.rint((starts - starts.min()) / width).astype(np.int64)
     row = np.rint(boxes[:, 0, 1] / height).astype(np.int64)
     lowest, shape = int(row.min()), (int(np.ptp(row)) + 1, int(column.max()) + 1)
+    if shape[0] * shape[1] > _MOST_PLACES:
+        raise QueryError(
+            "profile",
+            got=f"{shape[0]:,} levels by {shape[1]:,} intervals from the first row to the last",
+            expected=f"a grid of at most {_MOST_PLACES:,}",
+            hint="show a shorter window, or let row_size be larger",
+        )
 
     def matrix(values: NDArray[np.float64]) -> NDArray[np.float64]:
         filled = np.full(shape, np.nan)
