@@ -5,23 +5,23 @@
 - `candles` : prices over time.
 - `volume` : traded volume over time.
 - `volume_profile` : traded volume by price, with the point of control and the value area.
-- `market_profile` : how long the price was where, as blocks or letters, sessions side by side.
+- `market_profile` : time blocks at each price, as blocks or letters, sessions side by side.
 - `candles_with_profile` : the three of them on shared axes, laid out by `panels`.
-- `footprint` : what was sold and bought at each price of each candle.
+- `footprint` : volume sold and bought at each price in each interval.
 - `order_flow` : candles, delta and cumulative volume delta on shared time.
-- `depth` : what rests up to each price of a book; `slippage` : what trading a size at once would cost.
+- `depth` : resting size from the mid up to each price; `slippage` : cost of a market order by its size.
 - `funding` : settled and predicted funding rates per year, and their mean by open interest.
-- `open_interest` : open interest over time; beside the price, which positions were opened or closed.
-- `premium` : how much dearer each market is than a reference.
+- `open_interest` : open interest over time; with candles also which positions were opened or closed.
+- `premium` : relative difference between each market's price and a reference price.
 - `market_share` : shares of markets in a sum, stacked.
-- `volatility` : implied volatility over time by tenor, beside the realised one.
+- `volatility` : implied volatility over time by tenor, with realised volatility.
 - `skew` : skew or risk reversals over time by tenor.
-- `smile` : implied volatility by strike, an expiry beside the other.
+- `smile` : implied volatility by strike, one colour per expiry.
 - `surface` : implied volatility over strike and time to expiry.
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
 - `completeness` : how complete series are, as a calendar.
-- `coverage` : what a lake or a service has of every market, from when to when, with which gaps.
-- `interactive` : the same pictures as figures of Plotly, which answer to the mouse.
+- `coverage` : first and last time and gaps of each market in a lake or a service.
+- `interactive` : the same pictures as Plotly figures, in which you can zoom and read values.
 - `live` : a live frame, drawn anew as it grows; `live_widget` : the same as a widget, where plotly is installed.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew:

@@ -58,8 +58,8 @@ class Volume(Picture):
 def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Candles:
     """Draw candles, or open interest as candles: a wick from low to high, a body between open and close.
 
-    A candle stands over the interval it covers, from ``timestamp`` on. Blue closed higher than it opened, vermillion
-    lower, grey where it opened.
+    A candle is as wide as its interval, which starts at ``timestamp``. It is blue if it closed higher than it
+    opened, vermillion if lower, and grey if it closed where it opened.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def completeness(
 ) -> Completeness:
     """Draw how complete series are as a calendar: a row per series, a column per day or hour, gaps in strong colour.
 
-    Beside each row stands the share of all its intervals.
+    Each row shows the share of its intervals that is present.
 
     Parameters
     ----------

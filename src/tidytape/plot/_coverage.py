@@ -66,10 +66,11 @@ class _Row:
 
 
 def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Coverage:
-    """Draw what there is, from when to when, and with which gaps: one row per market and table of events.
+    """Draw the times and gaps of the data: one row per market and table of events.
 
-    Data types that are made of the same events, such as candles and profiles of trades, share a row. A gap is at least
-    as wide as a line, so that an hour of a year is seen too. Beside each row stands how many events and gaps it has.
+    Data types that are made of the same events, such as candles and profiles of trades, share a row. A gap is
+    drawn at least as wide as a line, so that you can see an hour in a year. Each row shows its number of
+    events and gaps.
 
     Parameters
     ----------

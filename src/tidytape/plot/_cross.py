@@ -65,7 +65,7 @@ class MarketShare(Picture):
 
 
 def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Premium:
-    """Draw how much dearer each market is than a reference, one line per market.
+    """Draw the premium of each market over a reference price, one line per market.
 
     Parameters
     ----------

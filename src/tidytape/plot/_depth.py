@@ -107,7 +107,7 @@ def depth(
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> Depth:
-    """Draw the depth of a book: how much rests from the mid up to each price, bids at the left and asks at the right.
+    """Draw the depth of a book: the size from the mid up to each price, bids at the left, asks at the right.
 
     Parameters
     ----------
@@ -211,10 +211,10 @@ def slippage(
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> Slippage:
-    """Draw what trading a size at once would cost against a book, for buys and for sells, by order size.
+    """Draw the cost of a market order against a book, by order size, for buys and for sells.
 
-    The cost is the average price less the mid, as of `tidytape.analytics.depth.slippage`; fees are not in it. A line
-    ends where the book that was sent has no more.
+    The cost is the average price minus the mid, as in `tidytape.analytics.depth.slippage`, without fees. A
+    line ends at the size that the book in the frame can fill.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def footprint(
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> Footprint:
-    """Draw a footprint: what was sold and bought at market at each price of each interval, coloured by the delta.
+    """Draw a footprint: the volume sold and bought at each price in each interval, coloured by the delta.
 
     Where there is room, each row says ``sold × bought``. A frame marks the row of each interval that traded most, its
     point of control. A bar at the right of a row marks a buy imbalance: what was bought is at least ``imbalance`` times

@@ -136,9 +136,9 @@ def book_heatmap(
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> BookHeatmap:
-    """Draw how much rested where: bids in blues, asks in vermillions, the stronger the more, on a logarithmic scale.
+    """Draw the resting sizes of a book: bids in blues, asks in vermillions, stronger colours for larger sizes.
 
-    A line is the mid, and dots are trades.
+    The scale of colours is logarithmic. A line is the mid, and dots are trades.
 
     Parameters
     ----------

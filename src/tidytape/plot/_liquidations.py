@@ -190,7 +190,7 @@ def liquidation_heatmap(
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> LiquidationHeatmap:
-    """Draw how much was liquidated at which price, the stronger the colour the more, on a logarithmic scale.
+    """Draw the liquidated volume by time and price: stronger colours for more, on a logarithmic scale.
 
     Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
 

@@ -40,7 +40,7 @@ def live(
     until: Callable[[], bool] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a live frame as it grows, until its stream ends, something is so, or Ctrl-C.
+    """Draw a live frame as it grows, until its stream ends, ``until`` returns true, or Ctrl-C.
 
     In a notebook the picture below the cell is replaced, with no widget; with a window its contents are. Ctrl-C, or
     the stop button of the notebook, ends the drawing and not the stream.

@@ -131,7 +131,7 @@ def market_profile(
     row_size: float | Decimal | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> MarketProfile:
-    """Draw market profiles (TPO), the sessions side by side: how many time blocks touched each price.
+    """Draw market profiles (TPO), sessions side by side: the time blocks that touched each price.
 
     Each session stands over its time. Its rows grow from the left, one block or letter per time block that touched
     the price; the rows of all sessions have one scale. Marked are the value area, the point of control (POC), the

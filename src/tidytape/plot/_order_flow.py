@@ -91,7 +91,7 @@ def order_flow(
 ) -> OrderFlow:
     """Draw candles, and below them the delta of each interval and the cumulative volume delta (CVD).
 
-    Delta is what was bought at market less what was sold.
+    Delta is the volume that aggressors bought minus the volume that they sold.
 
     Parameters
     ----------

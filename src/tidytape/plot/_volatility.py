@@ -139,8 +139,8 @@ def volatility(
 def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Skew:
     """Draw skew, or risk reversals, over time: one line per tenor, from dark, the shortest, to light, the longest.
 
-    The label says the sign: the service's ``skew`` is the volatility of the put less that of the call, a risk reversal
-    the other way round.
+    The label names the sign: the service's ``skew`` is the volatility of the put minus that of the call; a
+    risk reversal is the opposite.
 
     Parameters
     ----------

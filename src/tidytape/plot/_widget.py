@@ -23,8 +23,8 @@ Update = Callable[[Any, Any], object]
 def live_widget(source: Live[Any], update: Update | None = None, *, every: float = 1.0) -> Any:
     """Return a widget that shows a live frame as it grows, while the notebook goes on.
 
-    It takes the packages plotly and anywidget, which are no dependencies: ``pip install 'tidytape[interactive]'``.
-    `live` does without.
+    It needs the packages plotly and anywidget, which tidytape does not install by itself:
+    ``pip install 'tidytape[interactive]'``. `live` does not need them.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""A report of a study: one HTML file with pictures, tables and a manifest, made of a tape and of nothing else.
+"""Write a report of a study: one HTML file with pictures, tables and a manifest, made from a tape.
 
-- `record` : ask a client for what a report of its markets shows, and keep the answers on a tape.
-- `write` : write the report of a tape, that of `record` or of a study of your own.
-- `fetched` : what a tape holds: series, rows, weight and time by data type.
+- `record` : fetch the data that a report shows, and record the answers on a tape.
+- `write` : write the report of a tape: of one that `record` made, or of your own study.
+- `fetched` : list what a tape has: series, rows, weight and time by data type.
 
-A report is a function of a tape: the same tape gives the same bytes, in another folder and next year, with the same
-versions of the libraries that the manifest at its end lists.
+The same tape gives the same report, byte for byte, in another folder and next year too, if the libraries have
+the same versions. The manifest at the end of the report lists these versions.
 
 >>> import tempfile, tidytape
 >>> day = {"coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}

@@ -15,7 +15,7 @@ __all__ = ["fetched"]
 
 
 def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
-    """Return what a tape holds of each data type.
+    """Return what a tape has of each data type.
 
     Parameters
     ----------

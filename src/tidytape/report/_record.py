@@ -40,7 +40,7 @@ def record(
     about: Mapping[str, Any] | None = None,
     step: Callable[[str], object] = lambda name: None,
 ) -> Path:
-    """Ask a client for what a report of its markets shows, and keep the answers on a tape.
+    """Fetch the data that a report shows, and record the answers on a tape.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def write(
     timezone: str = "UTC",
     interactive: bool = False,
 ) -> Path:
-    """Write the report of a tape: one HTML file that needs nothing else, no network and no other file.
+    """Write the report of a tape: one HTML file that needs no network and no other file.
 
     Parameters
     ----------

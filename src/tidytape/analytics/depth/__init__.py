@@ -3,7 +3,7 @@
 - `matrix` : order-book heatmap as arrays of time and price; `liquidation_matrix` the same of liquidations.
 - `regrid` : heatmap of coarser prices and times.
 - `depth_within` : size within some distance of the mid; `imbalance` between its sides.
-- `slippage` : what trading a size at once would cost.
+- `slippage` : cost of a market order of some size.
 - `walls` : prices at which a large size stays.
 
 A book is a frame of one row per series, ``timestamp``, ``side`` (BID or ASK) and ``price``, with its ``size``: schema

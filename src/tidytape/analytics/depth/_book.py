@@ -31,7 +31,7 @@ def depth_within(
     block_size: Decimal | float | str | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Size that rests within some distance of the mid, of either side.
+    r"""Resting size within a distance of the mid, on each side.
 
     With the mid :math:`m` between the highest bid and the lowest ask,
 
@@ -157,7 +157,7 @@ def imbalance(
     block_size: Decimal | float | str | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Imbalance of what rests near the mid: 1 where there are bids alone, −1 where there are asks alone.
+    r"""Imbalance of the sizes near the mid: 1 if there are only bids, −1 if there are only asks.
 
     .. math:: \rho(x) = \frac{B(x) - A(x)}{B(x) + A(x)},
 
@@ -216,7 +216,7 @@ def slippage(
     block_size: Decimal | float | str | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Cost of trading a size at once against the book: a curve over sizes, for buys and sells.
+    r"""Cost of a market order against the book, by size, for buys and sells.
 
     A buy of :math:`Q` takes the asks from the lowest price up, a sell the bids from the highest down, of each level
     :math:`q_i` until they are Q. With the mid :math:`m`,

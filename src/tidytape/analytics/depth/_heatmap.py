@@ -184,7 +184,7 @@ def walls(
     max_gap: str | timedelta | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    """Walls: prices at which a large size rests in one snapshot after the other.
+    """Walls: prices at which a large size rests in consecutive snapshots.
 
     A wall is a longest run of successive snapshots of a series that each have at least ``threshold`` at one price and
     side. It stands in at least ``snapshots`` of them, and from the first to the last at least ``duration``.

@@ -36,11 +36,11 @@ def normalized(
     rates: str | Iterable[str] | None = None,
     funding_interval: Duration | None = None,
 ) -> IntoFrameT:
-    r"""Funding rates brought to another funding interval, linearly.
+    r"""Funding rates converted to another funding interval, in proportion.
 
     .. math:: f_\mathrm{to} = f \, T_\mathrm{to} / T_\mathrm{own}
 
-    This is how venues quote, not what is earned by leaving the payments in: see ``apy`` of `annualized` for that.
+    Exchanges quote rates in this way. For compounded payments see ``apy`` of `annualized`.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def basis(
     expiry: TimeLike | None = None,
     interval: Duration | None = None,
 ) -> IntoFrameT:
-    r"""Basis of a future: how much dearer it is than spot, and that per year.
+    r"""Basis of a future: its premium over spot, as a share and per year.
 
     .. math:: b = (F - S) / S, \qquad b_\mathrm{year} = b \cdot 365 / d
 
@@ -262,13 +262,14 @@ def cash_and_carry(
     financing: float = 0.0,
     interval: Duration | None = None,
 ) -> IntoFrameT:
-    r"""What buying spot and selling the future earns until the future expires, and what the reverse does.
+    r"""Return of buying spot and selling the future until it expires, and of the reverse.
 
     .. math::
 
        n = b - k - r d / 365, \qquad n_\mathrm{reverse} = -b - k + r d / 365
 
-    with the basis b, costs k, a rate r and d days. The future converges to spot, so what is earned is known beforehand.
+    with the basis b, costs k, a rate r and d days. At expiry the future equals spot, so the return is known
+    beforehand.
 
     Parameters
     ----------

@@ -38,11 +38,11 @@ def accrued(
     funding_interval: Duration | None = None,
     interval: Duration | None = None,
 ) -> IntoFrameT:
-    r"""What a position has received, less what it has paid: the sum over settlements, not a mean rate times time.
+    r"""Funding that a position has received minus what it has paid, summed over settlements.
 
     .. math:: A_n = \sum_{k \le n} p_k, \qquad p_k = -Q_k P_k f_k \, T_\mathrm{settled} / T_\mathrm{own}
 
-    Positive funding: longs pay shorts, so a long position loses by it.
+    If a rate is positive, longs pay shorts, so a long position loses.
 
     Parameters
     ----------

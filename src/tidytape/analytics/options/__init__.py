@@ -1,4 +1,4 @@
-"""Chains of options and the service's summaries of them: smiles, term structures, and how volatile it was indeed.
+"""Option chains and the service's summaries: smiles, term structures and realised volatility.
 
 A chain is a frame of one row per series, time, expiry, strike and option type, such as the lake's ``option_quotes``.
 Volatilities are in percent, time is counted ACT/365, and an expiry is a time, or a date, which is 08:00 UTC of it.
@@ -8,32 +8,32 @@ From a chain:
 - `forward` : the forward price of each expiry, as quoted or by put-call parity.
 - `atm_volatility` : the volatility at the money of each expiry.
 - `black76_price` : Black's price of each option, in coin or in the quote.
-- `implied_volatility` : the volatility that each price implies, and whether there is one.
+- `implied_volatility` : the volatility that each price implies, or why there is none.
 - `delta_points` : the volatility at the money and at chosen deltas of each expiry.
 
 - `svi` : a curve of five parameters for each smile.
 
 From such curves:
 
-- `svi_arbitrage` : whether they can be: between strikes, in the wings, between expiries.
-- `smile`, `surface` : the volatilities they say, along a smile and between smiles.
+- `svi_arbitrage` : arbitrage between strikes, in the wings and between expiries.
+- `smile`, `surface` : volatilities along a curve and between curves.
 
 From points of smiles:
 
-- `risk_reversal`, `butterfly` : how the smile leans, and how it bends.
+- `risk_reversal`, `butterfly` : slope and curvature of the smile.
 - `constant_maturity` : the points between expiries.
 - `term_structure` : volatility or skew by days to expiry.
 
 From a term structure:
 
-- `slope` : the long end less the short end; contango or backwardation.
+- `slope` : the long end minus the short end; contango or backwardation.
 - `forward_volatility` : volatility between maturities, and calendar arbitrage.
 
 From the service's summaries, and from candles:
 
 - `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end less the short end.
 - `z_score`, `percentile` : how a value compares with those before it.
-- `realized_volatility` : how volatile candles were.
+- `realized_volatility` : volatility of the last candles.
 - `volatility_risk_premium` : implied volatility less what was realised by then.
 """
 

@@ -226,7 +226,7 @@ def implied_volatility(
     price: str = "mark_price",
     premium: Premium = "coin",
 ) -> IntoFrameT:
-    r"""Volatility at which Black's price of each option is the price given, and whether there is one.
+    r"""Volatility at which Black's formula gives the price of each option, or why there is none.
 
     Parameters
     ----------

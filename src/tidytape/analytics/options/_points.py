@@ -173,11 +173,11 @@ def delta_points(
 
 
 def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
-    r"""Risk reversal: how much dearer calls are than puts.
+    r"""Risk reversal: volatility of calls minus that of puts.
 
     .. math:: \mathrm{rr}_{25} = \sigma(\Delta_\mathrm{call} = 0.25) - \sigma(\Delta_\mathrm{put} = -0.25)
 
-    Negative when puts are dearer. The service's ``skew`` is its negative.
+    Negative if puts cost more. The service's ``skew`` has the opposite sign.
 
     Parameters
     ----------
@@ -216,14 +216,14 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
 
 
 def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
-    r"""Butterfly: how much dearer the wings are than the money; the smile fly.
+    r"""Butterfly: volatility of the wings minus that at the money (the smile fly).
 
     .. math::
 
         \mathrm{bf}_{25} = \frac{\sigma(\Delta_\mathrm{call} = 0.25) + \sigma(\Delta_\mathrm{put} = -0.25)}{2}
         - \sigma_\mathrm{ATM}
 
-    Positive when the wings are dearer.
+    Positive if the wings cost more.
 
     Parameters
     ----------

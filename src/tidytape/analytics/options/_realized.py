@@ -213,7 +213,7 @@ def volatility_risk_premium(
     realized_interval: str | None = None,
     tolerance: str | timedelta | None = None,
 ) -> IntoFrameT:
-    r"""Volatility risk premium: implied volatility less the one realised by then.
+    r"""Volatility risk premium: implied volatility minus the realised volatility known at that time.
 
     .. math:: \mathrm{vrp} = \sigma_\mathrm{implied} - \sigma_\mathrm{realised}, \qquad
         \mathrm{variance} = \left(\frac{\sigma_\mathrm{implied}}{100}\right)^2

@@ -35,7 +35,7 @@ def z_score(
     least: int | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Distance of a value from the mean of those before it, in their standard deviations.
+    r"""Distance of a value from the mean of the values before it, in their standard deviations.
 
     .. math:: z_i = \frac{x_i - \bar x}{s}, \qquad \bar x, s \text{ of } x_{i-n}, \dots, x_{i-1}
 
@@ -115,7 +115,7 @@ def percentile(
     least: int | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    r"""Share of the values before that a value is above, ties counted half.
+    r"""Share of the earlier values that are below a value; equal ones count half.
 
     .. math:: p_i = \frac{100}{m} \left(\#\{x_j < x_i\} + \tfrac12 \#\{x_j = x_i\}\right)
 

@@ -45,7 +45,7 @@ def term_structure(
 
     .. math:: \mathrm{skew}_{25} = \sigma(\Delta_\mathrm{put} = -0.25) - \sigma(\Delta_\mathrm{call} = 0.25)
 
-    Skew is the service's, positive when puts are dearer; the negative of the risk reversal.
+    Skew has the sign of the service: positive if puts cost more, the opposite of the risk reversal.
 
     Parameters
     ----------

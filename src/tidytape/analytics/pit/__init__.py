@@ -1,9 +1,9 @@
-"""Point in time: what was known when, so that nothing looks ahead.
+"""Point in time: the time at which each row is known, so that no study looks ahead.
 
 - `known_at` : when each point is known.
-- `as_of` : the rows that were known at an instant.
-- `asof_join` : the last fact known at each of some times.
-- `to_backtesting`, `to_vectorbt`, `to_nautilus` : candles as these libraries take them.
+- `as_of` : the rows that were known at a time.
+- `asof_join` : for each decision, the last row that was known at its time.
+- `to_backtesting`, `to_vectorbt`, `to_nautilus` : candles in the form that these libraries take.
 """
 
 from tidytape.analytics.pit._backtests import to_backtesting, to_nautilus, to_vectorbt

@@ -57,7 +57,7 @@ def known_at(
     interval: str | None = None,
     delay: str | timedelta = timedelta(0),
 ) -> IntoFrameT:
-    r"""Add when each point is known, which is not when it is stamped: a candle of 12:00 to 13:00 is stamped 12:00.
+    r"""Add the time at which each point is known: for a candle from 12:00 to 13:00 this is 13:00.
 
     .. math:: t_\mathrm{known} = t + \Delta + \mathrm{delay},
 
@@ -126,7 +126,7 @@ def known_at(
 
 
 def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
-    """View of a frame as of an instant: the rows that were known then.
+    """Rows of a frame that were known at a time.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def asof_join(
     tolerance: str | timedelta | None = None,
     suffix: str = "_right",
 ) -> IntoFrameT:
-    """Join each decision with the last fact that was known when it was made: backward, on ``known_at``.
+    """Join each decision with the last row that was known at its time, by ``known_at``.
 
     Of the facts of the same ``by`` with ``known_at`` at or before ``on``, the one with the largest ``known_at``; of
     several, the one with the largest ``timestamp``; of several, the one with the largest ``order``; where that is said

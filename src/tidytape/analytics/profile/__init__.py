@@ -1,17 +1,18 @@
-"""Volume and time profiles: points of control, value areas, and what else is read off them.
+"""Volume and time profiles: points of control, value areas and other results.
 
-A profile is a frame of levels: one row per session and price, with the count (volume, blocks, trades) seen there.
-Nothing in here loops over the levels.
+A profile is a frame of levels: one row per session and price, with the count (volume, time blocks, trades) at
+this price.
 
-- `point_of_control`, `value_area` : the row with the largest count, and the rows around it.
-- `developing` : both at the close of each block.
-- `naked_pocs` : points of control that no later session came back to.
-- `initial_balance` : the range of the first hour, its extensions, and whether trade went beyond.
-- `single_prints`, `tails`, `poor_extremes` : rows that one block alone touched, inside and at the ends; ends without.
-- `nodes` : where a profile bulges and where it is thin.
-- `shape`, `day_type` : heuristics, each with the features behind its label.
+- `point_of_control`, `value_area` : the level with the largest count, and the levels around it.
+- `developing` : both at the end of each time block.
+- `naked_pocs` : points of control at which no later session traded.
+- `initial_balance` : the range of the first hour, its extensions, and whether the price left it.
+- `single_prints`, `tails` : levels that only one time block touched, inside the range and at its ends.
+- `poor_extremes` : ends of the range without such levels.
+- `nodes` : prices with much and with little volume.
+- `shape`, `day_type` : heuristic labels, with the numbers that they depend on.
 - `composite` : several sessions as one profile.
-- `summary` : all of it, one row per session.
+- `summary` : all results, one row per session.
 
 Everything here is computed from the levels. What a service sends of a session has names of its own, and is not looked
 at: ``poc_price``, ``vah_price``, ``val_price``, ``value_area_percentage``, ``ibr_high``, ``ibr_low``, ``profile_high``,

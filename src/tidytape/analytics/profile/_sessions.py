@@ -49,9 +49,9 @@ def composite(
 
     .. math:: n_i = \sum_s n_{si}
 
-    What is read off a composite is computed from it again: the value area of a week is not a merge of those of its
-    days. So the result is a profile, for `value_area` and the others: of one session, which starts with the first of
-    those added and ends with the last.
+    The value area of a week cannot be computed from those of its days. So the result is a profile, which
+    `value_area` and the others take. It is one session, which starts with the first of the added sessions and
+    ends with the last.
 
     Parameters
     ----------

@@ -257,7 +257,7 @@ def developing(
 
     .. math:: n_i(b) = \left|\{c \le b : \text{block } c \text{ touched row } i\}\right|.
 
-    Nothing of a later block is in it, so the rows of a day are what one would have seen during it.
+    No later block is used, so the rows of a day show what was known during the day.
 
     Parameters
     ----------
