@@ -132,7 +132,7 @@ def test_letters_name_the_time_blocks(ax):
     texts = [text.get_text() for text in drawn.letters]
     assert texts[:6] == ["A", "AB", "ABC", "C", "CD", "D"]
     assert len(texts) == sum(map(len, SESSIONS))
-    assert ax.get_xlabel() == "Time [UTC], letters: time blocks of 360 min"
+    assert ax.get_xlabel() == "Time [UTC], letters of 360 min"
     assert [text.get_text() for text in drawn.letters if text.get_weight() == "bold"] == [
         "ABC",
         "ABCD",
@@ -182,7 +182,7 @@ def test_title_and_axes_say_what_is_drawn(drawn):
     ax = drawn.ax
     assert ax.get_title(loc="left") == "Market profile · X BTCUSDT, 3 sessions of 1 d, rows of 1 USDT"
     assert ax.get_ylabel() == "Price [USDT per BTC]"
-    assert ax.get_xlabel() == "Time [UTC], longest row: 4 time blocks of 360 min"
+    assert ax.get_xlabel() == "Time [UTC], longest row: 4 × 360 min"
     assert [inset.get_ylabel() for inset in ax.child_axes] == ["Time into the session [h]"]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["Value area, 70%", "POC", "POC until touched", "Initial balance", "Single prints"]

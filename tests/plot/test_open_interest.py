@@ -52,10 +52,10 @@ def test_each_change_has_the_colour_of_its_quadrant(axes, native):
     }
     assert len({steps.get_facecolor() for steps in drawn.changes.values()}) == 4
     assert [text.get_text() for text in axes[2].get_legend().get_texts()] == [
-        "new longs: price up, open interest up (25%)",
-        "short covering: price up, open interest down (25%)",
-        "new shorts: price down, open interest up (25%)",
-        "long unwinding: price down, open interest down (25%)",
+        "new longs: price up, OI up (25%)",
+        "short covering: price up, OI down (25%)",
+        "new shorts: price down, OI up (25%)",
+        "long unwinding: price down, OI down (25%)",
     ]
     assert_allclose(drawn.lines["A X"].get_ydata(), [50, 52, 51, 53, 49, 49])
     assert len(drawn.candles.bodies.get_paths()) == 5

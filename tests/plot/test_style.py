@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from tidytape import plot
 from tidytape.plot import _style as style
@@ -57,6 +58,17 @@ def test_lines_end_with_markers_that_differ_and_are_listed_as_they_end():
     assert [line.get_markevery() for line in lines] == [[1], [2], [2]]
     assert len({line.get_marker() for line in lines}) == 3
     assert style.from_above(lines) == [lines[1], lines[0], lines[2]]
+
+
+def test_a_title_that_a_narrow_figure_would_cut_off_is_smaller():
+    sizes = []
+    for width in (9, 5):
+        ax = Figure(figsize=(width, 4)).add_subplot()
+        style.title(ax, "Market profile", "DEMO_SPOT BTCUSDT, 2 sessions of 1 d", "rows of 50 USDT")
+        (text,) = [text for text in ax.findobj(Text) if text.get_text().startswith("Market profile")]
+        sizes.append(text.get_size())
+    assert sizes[0] == 12
+    assert 8 <= sizes[1] < 10
 
 
 @pytest.mark.parametrize(

@@ -275,8 +275,8 @@ def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
         letters = _letters(ax, found) if style == "letters" else ()
         blocks = None if letters else _blocks(ax, found)
         _price_texts(ax, naked, found.height)
-        scale = "letters:" if letters else f"longest row: {found.most}"
-        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} time blocks of {found.minutes} min")
+        scale = "letters of" if letters else f"longest row: {found.most} ×"
+        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} {found.minutes} min")
         looks.legend(ax, [mark for mark in marks if len(mark.get_paths())], place="above")
     return MarketProfile(
         ax,

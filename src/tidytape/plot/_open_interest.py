@@ -28,12 +28,14 @@ from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
 _HEIGHTS = (3.0, 1.8, 1.6)
 _CARRY = "24h"  # as long as the service lets a report of open interest count
 
+_WIDE = 500.0  # of a figure that has room for two entries of the legend side by side [pt]
+
 # The colour is that of the direction of the price: strong where positions are opened, pale where they are closed.
 _QUADRANTS = {
-    "new_longs": ("up", "new longs: price up, open interest up"),
-    "short_covering": ("buy", "short covering: price up, open interest down"),
-    "new_shorts": ("down", "new shorts: price down, open interest up"),
-    "long_unwinding": ("sell", "long unwinding: price down, open interest down"),
+    "new_longs": ("up", "new longs: price up, OI up"),
+    "short_covering": ("buy", "short covering: price up, OI down"),
+    "new_shorts": ("down", "new shorts: price down, OI up"),
+    "long_unwinding": ("sell", "long unwinding: price down, OI down"),
     "flat": ("volume", "flat: within the dead band"),
 }
 
@@ -257,5 +259,5 @@ def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo
             )
     ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=2.1)
     # Below the axes, where the entries have room side by side.
-    style.legend(ax, [*drawn.values()], place="below", columns=2)
+    style.legend(ax, [*drawn.values()], place="below", columns=2 if style.width_of(ax) > _WIDE else 1)
     return drawn

@@ -89,6 +89,8 @@ _DARK = Palette(
     value_area_edge="#b996da",
     series=("#2f9ae0", "#f07f2e", "#1dbd90", "#d98fb8", "#9ad4f5", "#f2bd42"),
 )
+_TITLE, _SMALLEST = 12.0, 8.0  # size of titles, and of those that a narrow figure would cut off [pt]
+_LETTER = 0.56  # usual width of a letter, of its size
 _ABOVE = 22.0  # between axes and title, where a legend stands [pt]
 _EQUAL = 0.179  # relative luminance on which black and white have the same contrast: sqrt(1.05 * 0.05) - 0.05
 
@@ -183,6 +185,12 @@ def room(ax: Axes, width: float, height: float) -> tuple[float, float]:
     box = ax.get_window_extent()
     points = 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
     return width * box.width * points, height * box.height * points
+
+
+def width_of(ax: Axes) -> float:
+    """Return how wide the figure or the subfigure of axes is. [pt]"""
+    part: Any = ax.get_figure(root=False)
+    return float(part.bbox.width / part.get_figure(root=True).dpi * 72)
 
 
 def halo(ax: Axes, width: float = 2.5) -> list[Any]:
@@ -280,8 +288,15 @@ def title(ax: Axes, subject: str, *of: str) -> None:
     'Candles · X BTCUSDT, 1h'
     """
     text = OF.join(filter(None, (subject, ", ".join(filter(None, of)))))
+    _write_title(ax, text)
+
+
+def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
+    """Write a title, smaller where the figure would cut it off."""
+    size = min(0.88 * width_of(ax) / (_LETTER * max(len(text), 1)), _TITLE)
+    size = max(size, _SMALLEST)
     # A `$` in the name of a market begins no formula, here and in every text below.
-    ax.set_title(text, loc="left", color=around(ax).ink, parse_math=False)
+    ax.set_title(text, loc="left", pad=pad, color=around(ax).ink, size=size, parse_math=False)
 
 
 def x_label(ax: Axes, name: str, unit: str = "") -> None:
@@ -341,7 +356,7 @@ def legend(
     text = ink(ax) if place == "inside" else around(ax).ink
     if place == "above":
         where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
-        ax.set_title(ax.get_title(loc="left"), loc="left", color=text, pad=_ABOVE)
+        _write_title(ax, ax.get_title(loc="left"), pad=_ABOVE)
     drawn = ax.legend(
         handles=listed,
         title=title,
