@@ -176,6 +176,7 @@ def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_p
         ({"exchange": "NOWHERE"}, "exchange"),
         ({"coin": "NOTHING"}, "coin"),
         ({"interval": "7m"}, "interval"),
+        ({"start": "2020-01-01", "end": "2020-01-02"}, "start"),
     ],
 )
 def test_a_recording_that_cannot_be_right_is_refused(

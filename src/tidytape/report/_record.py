@@ -70,7 +70,7 @@ def record(
     Raises
     ------
     QueryError
-        If an argument is not as listed, or no market of that kind has candles.
+        If an argument is not as listed, or no market of that kind has candles, or none in the window.
     TidytapeError
         As for the methods of the client.
     """
@@ -142,6 +142,9 @@ class _Asking:
         hours = max(interval, "1h", key=lambda alias: interval_of(alias).seconds)
         self._step("candles")
         candles = self._asked(_CANDLE, client.candles, interval=interval)
+        if candles.is_empty():
+            times = f"{written_time(self._start)} to {written_time(self._end)}"
+            raise QueryError("start", got=times, expected="a window in which a market has candles")
         coin = self._coins[0] if self._coins else _main_coin(self._held, candles)
         self._step("buys and sells")
         self._asked("TRADE_AGG", client.candles, interval=interval, by_side=True)
