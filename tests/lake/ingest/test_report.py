@@ -145,7 +145,7 @@ def test_many_markets_are_told_by_what_is_to_be_known_of_them():
             "file again with --raw-symbol SYMBOL --normalized-symbol COIN-QUOTE; "
             "until then exchange and raw symbol select it"
         ),
-        "  1 market of a class not told: X C101USD; --category tells it",
+        "  1 market of unknown class: X C101USD; pass it with --category",
     ]
 
 

@@ -245,7 +245,7 @@ class MarketReport:
         names = f"{self.normalized_symbol}, coin {self.coin}"
         if self.coin is None:
             names = "no names, coin and quote cannot be read out of the raw symbol"
-        text = f"{self.exchange} {self.raw_symbol}: {names}, {self.category or 'class not told'}"
+        text = f"{self.exchange} {self.raw_symbol}: {names}, {self.category or 'class unknown'}"
         if self.block_size is not None:
             text += f", block size {self.block_size:g}"
         if self.guessed:
@@ -388,7 +388,7 @@ def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:
         )
     open_class = [_key(one) for one in markets if one.category is None]
     if open_class:
-        yield f"  {counted(len(open_class), 'market')} of a class not told: {_some(open_class)}; --category tells it"
+        yield f"  {counted(len(open_class), 'market')} of unknown class: {_some(open_class)}; pass it with --category"
 
 
 def _key(market: MarketReport) -> str:
