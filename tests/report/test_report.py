@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from tidytape import report
 from tidytape.analytics import profile
 from tidytape.cli import app
 from tidytape.errors import QueryError, TapeError
+from tidytape.report._answers import MARKET, Answers
+from tidytape.report._picture import Picture
+from tidytape.report._quality import qualities
 
 DAY = {"start": "2024-08-08", "end": "2024-08-09"}
 SECTIONS = ["Markets", "Profiles", "Flow", "Funding", "Options", "Depth", "Data quality", "Manifest"]
@@ -144,6 +148,25 @@ def test_answers_that_overlap_are_drawn_once(tmp_path: Path) -> None:
     assert points.frame.height == 48
     assert points.frame["timestamp"].is_unique().all()
     assert points.entries == (1, 2)
+
+
+def test_pictures_of_a_thousand_markets_show_the_worst_of_them(tmp_path: Path) -> None:
+    with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
+        client.candles(exchange="DEMO_SPOT", coin="BTC", interval="4h", **DAY)
+    answers = Answers(tmp_path / "study.tape")
+    points = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    assert points is not None
+    names = pl.DataFrame({"raw_symbol": [f"S{number:04}" for number in range(1_000)]})
+    many = points.frame.drop("raw_symbol").join(names, how="cross").select(points.frame.columns)
+    lost = many.filter(~((pl.col("raw_symbol") == "S0777") & (pl.col("timestamp").dt.hour() == 8)))
+    answers._points["TRADE_SIDE_AGNOSTIC_AGG"] = replace(points, frame=lost.sort(*MARKET, "timestamp"))
+    section = qualities(answers, "UTC")
+    assert section is not None
+    picture = section.parts[0]
+    assert isinstance(picture, Picture)
+    assert "60 of 1,000 markets" in picture.text
+    assert picture.height < 15
+    assert "S0777" in picture.plots[0].frames[0]["raw_symbol"].cast(pl.String)
 
 
 def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_path: Path) -> None:

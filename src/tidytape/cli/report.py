@@ -15,7 +15,10 @@ from tidytape.errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["report", "steps"]
+__all__ = ["LONG", "report", "steps"]
+
+LONG = 3_600.0
+"""How long an answer of a lake on this machine may take: no network is in between that could be stuck. [s]"""
 
 
 def report(
@@ -101,7 +104,7 @@ def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Any:
     if lake is not None and base_url is not None:
         raise QueryError("lake", got=lake, expected="a lake or a service, not both")
     if lake is not None:
-        return Client.local(lake, progress=False)
+        return Client.local(lake, progress=False, timeout=LONG)
     if base_url is not None:
         return Client(base_url, api_key, progress=False)
     return Client.demo(progress=False)

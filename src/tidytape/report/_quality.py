@@ -15,6 +15,10 @@ __all__ = ["qualities"]
 _CHECKED = ("TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")
 
 
+_MOST_MARKETS = 60
+"""That a picture has a row for, or several."""
+
+
 def qualities(answers: Answers, timezone: str) -> Section | None:
     """Return gaps and findings of the types that have a row per interval."""
     checked = {name: points for name in _CHECKED if (points := answers.points(name))}
@@ -37,15 +41,20 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
     if candles is not None:
         first, last = candles.window
         hours = quality.completeness(candles.frame, every="1h", start=first, end=last + candles.length)
-        rows = candles.frame.select(MARKET).n_unique()
-        text = f"Which share of the candles of {candles.interval} each market has, by the hour."
+        whole = quality.completeness(candles.frame, start=first, end=last + candles.length)
+        hours, rows, note = _few(hours, whole.sort("completeness", *MARKET), "those with the fewest candles")
+        text = f"Which share of the candles of {candles.interval} each market has, by the hour{note}."
         parts.append(Picture.of(text, 1.6 + 0.2 * rows, Plot.of("completeness", hours, timezone=timezone)))
     held = answers.held()
     if held is not None:
         entries += held[1]
-        tables_held = held[0].select(*MARKET, "tables").n_unique()
-        text = "What is held of each market, from when to when, with its gaps."
-        shown = Plot.of("coverage", held[0], timezone=timezone)
+        by_gap = held[0].sort(
+            "longest_gap", *MARKET, descending=[True, False, False], nulls_last=[True, False, False]
+        )
+        few, _, note = _few(held[0], by_gap, "those with the longest gaps")
+        tables_held = few.select(*MARKET, "tables").n_unique()
+        text = f"What is held of each market, from when to when, with its gaps{note}."
+        shown = Plot.of("coverage", few, timezone=timezone)
         parts.append(Picture.of(text, 1.6 + 0.17 * tables_held, shown))
     return Section(
         reading="A gap in open interest, funding or books means that the recording stopped. A gap in candles may also "
@@ -95,3 +104,12 @@ _NO_GAPS = pl.DataFrame(
         "missing": pl.Int64,
     }
 )
+
+
+def _few(frame: pl.DataFrame, worst_first: pl.DataFrame, which: str) -> tuple[pl.DataFrame, int, str]:
+    """Return the rows of the markets that a picture has room for, how many these are, and which, if not all."""
+    markets = worst_first.select(MARKET).unique(maintain_order=True)
+    if markets.height <= _MOST_MARKETS:
+        return frame, markets.height, ""
+    few = frame.join(markets.head(_MOST_MARKETS), on=MARKET, how="semi", nulls_equal=True)
+    return few, _MOST_MARKETS, f"; {_MOST_MARKETS} of {markets.height:,} markets, {which}"
