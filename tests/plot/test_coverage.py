@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 import pytest
@@ -190,3 +191,9 @@ def test_holdings_in_arrow_types_of_pandas_are_drawn(ax):
         gap_starts=unknown, gap_ends=unknown, gaps=pl.lit(None, pl.Int64)
     )
     assert plot.coverage(frame.to_pandas(use_pyarrow_extension_array=True), ax=ax).gaps is None
+
+
+def test_a_picture_of_very_many_markets_has_a_height_that_a_file_can_have():
+    frame = counted(*((f"M{number}", 0, 10, 9) for number in range(5_000)))
+    assert plot.completeness(frame).ax.figure.get_figheight() <= 100
+    plt.close("all")

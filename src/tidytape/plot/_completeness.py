@@ -16,7 +16,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._coverage import ROW, bars, label_rows
+from tidytape.plot._coverage import ROW, TALLEST, bars, label_rows
 from tidytape.plot._frame import opened, timed
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import Instrument, numbers
@@ -117,7 +117,7 @@ def completeness(
     names = sorted(set(series))
     place = [names.index(name) for name in series]
 
-    ax = ax or style.new_axes(9, max(ROW * len(names) + 1.1, 2.0))
+    ax = ax or style.new_axes(9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST))
     style.frame_axes(ax)
     ax.grid(visible=False)
     style.time_axis(ax.xaxis, timezone)

@@ -24,6 +24,7 @@ from tidytape.plot._tracks import dates
 
 Floats = NDArray[np.float64]
 
+TALLEST = 100.0  # of a picture: matplotlib writes none of more than 65,536 pixels [in]
 ROW = 0.24  # height of a row [in]
 _BAR = 0.62  # of a row; the rest keeps neighbours apart
 _LETTER = 5.0  # width of one of a name, about [pt]
@@ -107,7 +108,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     style.zone(timezone)  # before a figure is made for nothing
     given = opened(frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"])
     rows = _rows(given)
-    ax = ax or style.new_axes(9, max(ROW * len(rows) + 1.1, 2.0))
+    ax = ax or style.new_axes(9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
     style.frame_axes(ax)
     ax.grid(visible=False, axis="y")
     style.time_axis(ax.xaxis, timezone)
