@@ -91,8 +91,8 @@ def value_area(
         ``by``, and
 
         - ``poc`` : float64, the point of control, null where the profile has none. [price]
-        - ``val`` : float64, the area's lowest row. [price]
-        - ``vah`` : float64, the area's highest row. [price]
+        - ``val`` : float64, the area's lowest row: its low edge, as every price of a row. [price]
+        - ``vah`` : float64, the area's highest row: its low edge too, so the area ends one row above it. [price]
         - ``value_area_share`` : float64, the share enclosed. [1]
         - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments, for these rules often disagree.
 
