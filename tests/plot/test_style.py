@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from tidytape import plot
+from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._coverage import label_rows
 
@@ -162,3 +163,9 @@ def test_a_dollar_in_a_name_begins_no_formula():
     style.colour_bar(ax, ax.imshow([[0, 1]]), name)
     label_rows(ax, [name, name], [name, name], [name, name])
     ax.figure.savefig(io.BytesIO())  # raises where it is one
+
+
+@pytest.mark.parametrize("projection", ["polar", "3d"])
+def test_axes_without_a_flat_x_and_y_are_refused(projection):
+    with pytest.raises(QueryError, match="flat x and y"):
+        style.frame_axes(Figure().add_subplot(projection=projection))

@@ -267,7 +267,10 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def frame_axes(ax: Axes) -> None:
-    """Give axes a quiet frame and a grid that stays behind the data."""
+    """Give axes a quiet frame and a grid behind the data; raise QueryError for polar axes and those of 3D."""
+    if ax.name in {"polar", "3d"}:
+        expected = "axes with a flat x and y, as of Figure().add_subplot()"
+        raise QueryError("ax", got=f"{ax.name} axes", expected=expected)
     ax.set_axisbelow(True)
     ax.grid(visible=True, color=grid(ax), linewidth=0.8)
     outer = around(ax)
