@@ -255,6 +255,44 @@ def test_unknown_sizes_end_a_wall():
     assert depth.walls(book(*rows), threshold=5, snapshots=1)["snapshots"].to_list() == [1, 1]
 
 
+KNOWN = ["is_start_known", "is_end_known"]
+
+
+@pytest.mark.parametrize(
+    ("side", "inner", "outer"), [("BID", 99.0, 98.0), ("ASK", 99.0, 100.0)], ids=["bids", "asks"]
+)
+def test_a_wall_that_comes_into_sight_may_have_stood_before(engine, side, inner, outer):
+    def ends(*rows):
+        walls = depth.walls(engine.frame(book(*rows)), threshold=5, snapshots=2)
+        return engine.polars(walls).select("price", *KNOWN).rows()
+
+    wall = [(1, side, outer, 9.0), (2, side, outer, 9.0)]
+    beyond = [(0, side, inner, 1.0), (3, side, inner, 1.0)]
+    shown = [(0, side, outer, 1.0), (3, side, outer, 1.0)]
+    assert ends(*wall) == [(outer, False, False)]
+    assert ends(*wall, *beyond) == [(outer, False, False)]
+    assert ends(*wall, *shown) == [(outer, True, True)]
+    assert ends(*wall, beyond[0], shown[1]) == [(outer, False, True)]
+    # Inside of the best price, and within the range of the side, no row means no orders.
+    inside = [(1, side, inner, 9.0), (2, side, inner, 9.0)]
+    assert ends(*inside, *shown) == [(inner, True, True)]
+    # A side without a row shows nothing.
+    other = "ASK" if side == "BID" else "BID"
+    assert ends(*wall, (0, other, outer, 1.0), (3, other, outer, 1.0)) == [(outer, False, False)]
+
+
+def test_an_unknown_size_or_a_gap_beside_a_wall_does_not_tell_whether_it_was_there():
+    wall = [(1, "BID", 99.0, 9.0), (2, "BID", 99.0, 9.0)]
+    unknown = [(0, "BID", 99.0, None), (0, "BID", 98.0, 1.0), (3, "BID", 99.0, NAN), (3, "BID", 98.0, 1.0)]
+    assert depth.walls(book(*wall, *unknown), threshold=5, snapshots=2).select(KNOWN).rows() == [
+        (False, False)
+    ]
+    empty = [(0, "BID", 98.0, 1.0), (9, "BID", 98.0, 1.0)]
+    for gap, known in ((timedelta(minutes=7), (True, True)), (timedelta(minutes=6), (True, False))):
+        found = depth.walls(book(*wall, *empty), threshold=5, snapshots=2, max_gap=gap)
+        assert found.select(KNOWN).rows() == [known]
+
+
 def test_regrid_takes_the_last_book_of_an_interval_or_the_mean():
     rows = [(0, "BID", 99.0, 3.0), (1, "BID", 99.0, 1.0), (1, "BID", 99.5, 4.0), (5, "BID", 98.0, 2.0)]
     frame = book(*rows, interval="MINUTE")

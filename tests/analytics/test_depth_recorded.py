@@ -77,9 +77,17 @@ def test_depth_and_slippage(rows: list[Row], book: pl.DataFrame) -> None:
 def test_walls(rows: list[Row], book: pl.DataFrame) -> None:
     found = depth.walls(book, threshold=5, snapshots=3)
     times = pl.col("first_timestamp", "last_timestamp").dt.epoch("ns")
-    columns = ["first_timestamp", "side", "price", "last_timestamp", "snapshots"]
-    wanted = [wall[:5] for wall in oracle.walls(rows, 5, 3)]
+    columns = [
+        "first_timestamp",
+        "side",
+        "price",
+        "last_timestamp",
+        "snapshots",
+        "is_start_known",
+        "is_end_known",
+    ]
+    wanted = [(*wall[:5], *wall[-2:]) for wall in oracle.walls(rows, 5, 3)]
     assert wanted
     assert found.with_columns(times).select(columns).rows() == [
-        (start, side, float(price), end, count) for start, side, price, end, count in wanted
+        (start, side, float(price), *rest) for start, side, price, *rest in wanted
     ]

@@ -103,21 +103,35 @@ def slippage(rows, wanted, *, amount="coin"):
 
 
 def walls(rows, threshold, snapshots, max_gap=None):
-    """Return sorted (first time, side, price, last time, snapshots, smallest, largest) of every wall."""
+    """Return every wall, sorted.
+
+    (first time, side, price, last time, snapshots, smallest, largest, whether its start is known, and its end).
+    """
     found = books(rows)
     times = sorted(found)
     answers = []
+
+    def is_far(time, other):
+        return max_gap is not None and abs(time - other) > max_gap
+
+    def shows(place, side, price, neighbour):
+        if not 0 <= place < len(times) or is_far(times[place], neighbour):
+            return False
+        prices = [at for time, of, at, _ in rows if (time, of) == (times[place], side)]
+        return any(at <= price if side == "BID" else at >= price for at in map(exact, prices))
+
     for side, price in sorted({(side, exact(price)) for _, side, price, _ in rows}):
         run = []
         for before, time in zip([None, *times], [*times, None], strict=True):
             size = None if time is None else found[time][side].get(price)
-            is_far = (
-                time is not None and before is not None and max_gap is not None and time - before > max_gap
-            )
-            if run and (size is None or size < threshold or is_far):
+            is_cut = time is not None and before is not None and is_far(before, time)
+            if run and (size is None or size < threshold or is_cut):
                 if len(run) >= snapshots:
                     sizes = [size for _, size in run]
-                    answers.append((run[0][0], side, price, run[-1][0], len(run), min(sizes), max(sizes)))
+                    first, last = run[0][0], run[-1][0]
+                    starts = shows(times.index(first) - 1, side, price, first)
+                    ends = shows(times.index(last) + 1, side, price, last)
+                    answers.append((first, side, price, last, len(run), min(sizes), max(sizes), starts, ends))
                 run = []
             if size is not None and size >= threshold:
                 run.append((time, size))

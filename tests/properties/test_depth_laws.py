@@ -199,6 +199,7 @@ def test_walls_equal_the_plain_loop(book, threshold, snapshots, minutes):
     gap = None if minutes is None else timedelta(minutes=minutes)
     found = depth.walls(frame_of(rows), threshold=threshold, snapshots=snapshots, max_gap=gap)
     columns = ["first_timestamp", "side", "price", "last_timestamp", "snapshots", "size_min", "size_max"]
+    columns += ["is_start_known", "is_end_known"]
     times = pl.col("first_timestamp", "last_timestamp").dt.epoch("ns")
     wanted = oracle.walls(rows, threshold, snapshots, None if minutes is None else minutes * MINUTE)
     assert found.with_columns(times).select(columns).rows() == wanted

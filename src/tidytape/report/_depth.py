@@ -39,7 +39,8 @@ def depths(answers: Answers, timezone: str) -> Section | None:
         "Where the line ends before the price reaches it, somebody cancelled the orders.",
         rule=f"Depth is the size within {_NEAR:g} basis points of the mid. A wall is a price with at least the "
         f"{_LARGE:.0%} quantile of all sizes in three snapshots in a row. Slippage is how far the average price of a "
-        "trade against the newest book lies from the mid.",
+        "trade against the newest book lies from the mid. The start of a wall is seen if the snapshot before shows "
+        "its price without it; otherwise the wall may be older.",
         parts=[
             Picture.of(
                 f"The order book of {name_of(market)}: bids below the price, asks above it.",
@@ -59,7 +60,8 @@ def depths(answers: Answers, timezone: str) -> Section | None:
             ),
             table(
                 standing.with_columns(
-                    pl.when("is_standing").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_standing")
+                    pl.when(name).then(pl.lit("yes")).otherwise(pl.lit("no")).alias(name)
+                    for name in ("is_standing", "is_start_known")
                 ),
                 {
                     "side": Shown("Side"),
@@ -67,6 +69,7 @@ def depths(answers: Answers, timezone: str) -> Section | None:
                     "size_mean": Shown("Mean size", "amount", "coin"),
                     "snapshots": Shown("Snapshots", "count"),
                     "first_timestamp": Shown("Since", "time", "UTC"),
+                    "is_start_known": Shown("Start seen"),
                     "is_standing": Shown("Still there"),
                 },
                 f"The {_WALLS} largest walls of {name_of(market)}, by mean size.",

@@ -12,9 +12,11 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
+from tidytape.analytics.depth._book import IS_ASK, IS_BID
 from tidytape.catalogue import Interval
 from tidytape.frames import exact
 from tidytape.frames.grid import Grid
+from tidytape.frames.joined import joined
 from tidytape.frames.rows import within
 from tidytape.frames.table import Table
 from tidytape.frames.times import bucket_start
@@ -31,6 +33,8 @@ _RESULTS = (
     "size_mean",
     "size_max",
     "is_standing",
+    "is_start_known",
+    "is_end_known",
 )
 
 
@@ -184,7 +188,7 @@ def walls(
     max_gap: str | timedelta | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    """Walls: prices at which a large size rests in consecutive snapshots.
+    r"""Walls: prices at which a large size rests in consecutive snapshots.
 
     A wall is a longest run of successive snapshots of a series that each have at least ``threshold`` at one price and
     side. It stands in at least ``snapshots`` of them, and from the first to the last at least ``duration``.
@@ -215,6 +219,10 @@ def walls(
         - ``snapshots`` : int64, how many.
         - ``size_min``, ``size_mean``, ``size_max`` : float64, over its snapshots. [as ``size``]
         - ``is_standing`` : bool, whether its last snapshot is the series' last: it may yet go on.
+        - ``is_start_known`` : bool, whether the snapshot before its first one shows that the wall was not there yet. If
+          false, the wall began no later than ``first_timestamp``, and may be older.
+        - ``is_end_known`` : bool, whether the snapshot after its last one shows that the wall was gone. If false, the
+          wall ended no earlier than ``last_timestamp``, and may still be there.
 
     Raises
     ------
@@ -229,6 +237,12 @@ def walls(
     Sizes of one price, side and time are added. A size that is null or not finite is not known to be large, so a wall
     ends there. That a wall lasted is known at its last snapshot, not at its first.
 
+    A snapshot of a book shows each side up to its outermost price: bids :math:`p \ge \min_i b_i`, asks
+    :math:`p \le \max_i a_i`. What rests beyond is not known, and when the price moves, a wall comes into sight or goes
+    out of sight. So the snapshot before (after) a wall tells that the wall was not there only if it is within
+    ``max_gap``, shows the wall's price, and has no unknown size there. If it does not tell, or there is none,
+    ``is_start_known`` (``is_end_known``) is false, and ``snapshots`` and the time from first to last are lower bounds.
+
     References
     ----------
     tidytape's own convention; see definitions.
@@ -241,8 +255,9 @@ def walls(
     ...     "timestamp": [datetime(2024, 8, 8, 0, minute, tzinfo=UTC) for minute in (0, 1, 2, 3, 4)],
     ...     "side": "BID", "price": 99.0, "size": [50.0, 60.0, 1.0, 70.0, 80.0],
     ... })
-    >>> walls(book, threshold=50, snapshots=2).select("snapshots", "size_min", "is_standing").rows()
-    [(2, 50.0, False), (2, 70.0, True)]
+    >>> found = walls(book, threshold=50, snapshots=2)
+    >>> found.select("snapshots", "size_min", "is_standing", "is_start_known", "is_end_known").rows()
+    [(2, 50.0, False, False, True), (2, 70.0, True, True, False)]
     """
     threshold = positive("threshold", threshold)
     snapshots = whole("snapshots", snapshots)
@@ -260,11 +275,8 @@ def walls(
     sizes = rows.with_columns(
         size=nw.when(is_known).then(size).otherwise(float("inf")), __newest=within(number.max(), series)
     )
-    large = (
-        sizes.group_by(*level, "timestamp", "__number", "__newest")
-        .agg(size.sum())
-        .filter(size >= threshold * (1 - _NOISE), size < float("inf"))
-    )
+    levels = sizes.group_by(*level, "timestamp", "__number", "__newest").agg(size.sum())
+    large = levels.filter(size >= threshold * (1 - _NOISE), size < float("inf"))
     # Both grow by one from snapshot to snapshot, so their difference names a run.
     place = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
     runs = large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
@@ -276,9 +288,13 @@ def walls(
         size_mean=size.mean(),
         size_max=size.max(),
         is_standing=nw.col("is_standing").any(),
+        __before=number.min() - 1,
+        __after=number.max() + 1,
     )
     lasted = nw.col("last_timestamp") - nw.col("first_timestamp")
     result = found.filter(nw.col("snapshots") >= snapshots, lasted >= least)
+    result = _with_absence(result, levels, series, at="__before", name="is_start_known")
+    result = _with_absence(result, levels, series, at="__after", name="is_end_known")
     return table.closed(
         result.select(*level, *_RESULTS),
         sort=[*series, "first_timestamp", "side", "price"],
@@ -297,3 +313,26 @@ def _numbered(rows: nw.LazyFrame[Any], series: list[str], furthest: int | None) 
     rows = rows.with_columns(gaps.cum_sum().over(*series, order_by="timestamp"))
     # Rows of one time stand in any order.
     return rows.with_columns(__number=nw.col("__number") + gaps.max().over(*series, "timestamp"))
+
+
+def _with_absence(
+    walls: nw.LazyFrame[Any], levels: nw.LazyFrame[Any], series: list[str], *, at: str, name: str
+) -> nw.LazyFrame[Any]:
+    """Add column ``name``: whether the snapshot whose number is in column ``at`` shows that the wall is not there."""
+    price, number = nw.col("price"), nw.col("__number").alias(at)
+    book = (
+        levels.filter(price.is_finite())
+        .group_by(*series, "side", "__number")
+        .agg(__lowest=price.min(), __highest=price.max())
+        .select(*series, "side", number, "__lowest", "__highest")
+    )
+    unknown = levels.filter(nw.col("size") == float("inf")).select(
+        *series, "side", "price", number, __unknown=nw.lit(1)
+    )
+    walls = joined(walls, book, on=[*series, "side", at])
+    walls = joined(walls, unknown, on=[*series, "side", "price", at])
+    is_shown = (
+        nw.when(IS_BID).then(price >= nw.col("__lowest")).when(IS_ASK).then(price <= nw.col("__highest"))
+    )
+    is_absent = is_shown.fill_null(value=False) & nw.col("__unknown").is_null()
+    return walls.with_columns(is_absent.alias(name)).drop("__lowest", "__highest", "__unknown")
