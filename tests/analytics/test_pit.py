@@ -390,6 +390,24 @@ def test_a_backtest_may_have_more_columns():
             pit.to_backtesting(candles, columns=[taken])
 
 
+def test_vectorbt_has_a_column_per_series_of_what_was_joined():
+    candles = points(1, 0, 0, raw_symbol=["X", "X", "Y"], Rate=[0.2, 0.1, 0.3]).with_columns(
+        **{name: pl.lit(n) for name, n in CANDLE.items()}
+    )
+    data = pit.to_vectorbt(candles, columns="Rate")
+    assert data["Rate"].columns.tolist() == ["X", "Y"]
+    assert data["Rate"]["X"].tolist() == [0.1, 0.2]
+    assert data["Rate"]["Y"].dropna().tolist() == [0.3]
+    assert data["Close"].columns.tolist() == ["X", "Y"]
+    lower = pit.to_vectorbt(candles.rename({"Rate": "rate_close"}), columns=["rate_close"])
+    assert lower["rate_close"]["X"].tolist() == [0.1, 0.2]
+    with pytest.raises(MissingColumnError, match="other"):
+        pit.to_vectorbt(candles, columns=["other"])
+    for taken in ("close", "Close", "timestamp", "raw_symbol"):
+        with pytest.raises(QueryError, match="columns"):
+            pit.to_vectorbt(candles, columns=taken)
+
+
 def test_two_venues_of_one_symbol_are_told_apart_by_name():
     candles = points(0, 0, exchange=["A", "B"], raw_symbol=["X", "X"]).with_columns(
         **{name: pl.lit(n) for name, n in CANDLE.items()}

@@ -207,9 +207,23 @@ def test_a_plan_for_a_tier_needs_no_service(run: Any) -> None:
         *("plan", "candles", "--exchange", "BINANCE", "--coin", "BTC", "--interval", "1m"),
         *("--start", "2024-01-01", "--end", "2025-01-01", "--tier", "basic"),
     )
+    assert code == 1
+    assert said.startswith(
+        "the basic tier refuses it: start: got '2024-01-01T00:00:00Z', expected a time in the last"
+    )
+    assert "6 requests, weight 528 (at most 1,596)\n" in said
+    assert "waiting" not in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_plan_that_a_tier_allows_says_its_wait(run: Any) -> None:
+    asked = ["--exchange", "BINANCE", "--coin", "BTC", "--interval", "1m", "--start", "2024-01-01"]
+    code, said, _ = run("plan", "candles", *asked, "--end", "2025-01-01", "--tier", "enterprise")
     assert code == 0
-    assert "6 requests, weight 528 (at most 1,596), 3 min 17 s" in said
-    assert "start: got '2024-01-01T00:00:00Z', expected a time in the last 90 days" in said
+    assert said.splitlines()[-1].startswith("6 requests, weight 528 (at most 1,596), ")
+    assert "of waiting for the budget of the enterprise tier" in said
+    code, said, _ = run("plan", "candles", *asked, "--end", "2025-01-01", "--tier", "basic", "--json")
+    assert (code, json.loads(said)["seconds"]) == (1, None)
 
 
 def test_what_is_missing_is_told_and_is_no_success(

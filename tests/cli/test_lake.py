@@ -57,6 +57,7 @@ def test_info(run, lake):
     code, said, _ = run("lake", "info", "--lake", lake)
     assert code == 0
     assert said.count("2023-11-14T22:13:20Z") == 1  # five types of one table
+    assert "longest_gap" not in said  # there is none, and that is nothing unknown
     code, said, told = run("lake", "info", "--lake", lake, "--json")
     rows = json.loads(said)
     assert (code, told) == (0, "")

@@ -103,6 +103,24 @@ def test_bad_arguments_are_named(lake: Lake, asked: dict[str, Any], parameter: s
     assert raised.value.parameter == parameter
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"table": "funding", "coin": "BTC"},
+            r"got 'BTC', .*no column coin; .* exchange or raw_symbol or time$",
+        ),
+        ({"table": "funding", "coin": ["BTC"]}, r"got \['BTC'\], "),
+        ({"table": "quote_rates", "coin": "BTC"}, "by time$"),
+    ],
+)
+def test_a_filter_that_the_table_lacks_is_spelled_as_given(
+    lake: Lake, asked: dict[str, Any], words: str
+) -> None:
+    with tidytape.Client.local(lake.path) as client, pytest.raises(QueryError, match=words):
+        client.events(**asked)
+
+
 def test_a_service_elsewhere_has_no_events() -> None:
     nowhere = httpx.MockTransport(lambda _: httpx.Response(500))
     with (

@@ -89,10 +89,10 @@ def test_a_plan_for_a_tier_is_that_of_its_key_and_sends_nothing(client: Any) -> 
         with pytest.raises(QueryError, match="did you mean 'basic'"):
             elsewhere.plan(asked, tier="basci")
     assert of_tier.requests == of_key.requests
-    assert of_tier.seconds == pytest.approx(of_key.seconds, abs=0.1)
-    assert "3 min 17 s of waiting for the budget of the basic tier; that tier refuses it: start: got" in str(
-        of_tier
-    )
+    assert of_tier.seconds is None  # no wait helps
+    assert of_key.seconds
+    assert str(of_tier).startswith("the basic tier refuses it: start: got")
+    assert "waiting" not in str(of_tier)
     assert (roomy.seconds, roomy.refusal) == (0, None)
     assert refusals == [
         "group_by: got 'GROUP_BY_TYPE_SUM', expected no value; the basic tier does not aggregate exchanges",

@@ -165,7 +165,7 @@ def test_dense_profile_is_drawn_in_rows_that_can_be_seen(levels, ax):
     assert 50 < rows.values.size <= 201
     assert_allclose(drawn.sell.get_data().values.sum(), (frame["buy_volume"] + frame["sell_volume"]).sum())
     assert drawn.row_height == pytest.approx(5.0)
-    assert ax.get_legend().get_title().get_text() == drawn.note == "by rows of 0.1 USDT"
+    assert ax.get_legend().get_title().get_text() == drawn.note == "area: rows of 0.1 USDT"
     assert ax.get_xlabel() == "Volume [BTC per 5 USDT]"
 
 

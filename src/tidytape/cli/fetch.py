@@ -89,7 +89,7 @@ OfTier = Annotated[
     str | None,
     typer.Option(
         help="Plan for a key of this tier, basic, advanced or enterprise, with a full budget; this needs neither a "
-        "lake nor a service."
+        "lake nor a service. Exit code 1 if the tier refuses it."
     ),
 ]
 _NOWHERE = "http://127.0.0.1"
@@ -202,13 +202,10 @@ def _planning(method: FunctionType) -> Callable[..., None]:
             plan = client.plan(getattr(client.query, method.__name__)(**said), tier=tier)
         if as_json:
             put_json(_plan_as_json(plan))
-            return
-        if plan.cached:
-            typer.echo(f"from the cache: {spans(plan.cached)}")
-        for one in plan.requests:
-            window = f"{written_time(one.start)}  {written_time(one.end)}"
-            typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
-        typer.echo(str(plan))
+        else:
+            _print_plan(plan)
+        if plan.refusal:
+            raise typer.Exit(1)
 
     return _described(
         command,
@@ -221,6 +218,17 @@ def _planning(method: FunctionType) -> Callable[..., None]:
         ],
         help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nIt sends no request that has weight.",
     )
+
+
+def _print_plan(plan: Plan) -> None:
+    """Print the requests and their sum; of a plan that its tier refuses, that alone."""
+    if not plan.refusal:
+        if plan.cached:
+            typer.echo(f"from the cache: {spans(plan.cached)}")
+        for one in plan.requests:
+            window = f"{written_time(one.start)}  {written_time(one.end)}"
+            typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
+    typer.echo(str(plan))
 
 
 def _plan_as_json(plan: Plan) -> dict[str, Any]:

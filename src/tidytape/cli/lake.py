@@ -98,7 +98,9 @@ def _per_table(found: pl.DataFrame) -> pl.DataFrame:
     # All types of options are made of the one chain of a coin.
     symbol = pl.when(tables="option_quotes").then("coin").otherwise("raw_symbol").alias("raw_symbol")
     times = pl.col("first_timestamp", "last_timestamp").dt.truncate("1s")
-    return found.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
+    shown = found.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
+    # Where no market has a gap, no gap is the longest; "null in every row" would read as unknown.
+    return shown.drop("longest_gap") if (shown["gaps"] == 0).all(ignore_nulls=False) else shown
 
 
 _ROWS = 200

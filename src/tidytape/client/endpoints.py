@@ -413,7 +413,7 @@ class Endpoints(
         ...     )
         ...     plan = client.plan(year, tier="basic")
         >>> plan.weight, plan.seconds, plan.refusal
-        (528, 196.8, "start: got '2024-01-01T00:00:00Z', expected a time in the last 90 days, which the basic tier has")
+        (528, None, "start: got '2024-01-01T00:00:00Z', expected a time in the last 90 days, which the basic tier has")
         """
         named = tier_of(tier) if isinstance(tier, str) else tier
         plan: PlanT = self._run(self._planned(each_of(query), named))

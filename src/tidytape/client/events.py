@@ -54,7 +54,13 @@ class EventsQuery:
                 continue
             values = tuple(text(value, name) for value in many(filters[name], name))
             if name not in TABLES[table].names:
-                raise QueryError(name, got=values, expected=f"nothing: table {table} has no column {name}")
+                known = [column for column in _FILTERS if column in TABLES[table].names]
+                raise QueryError(
+                    name,
+                    got=filters[name] if isinstance(filters[name], str) else list(values),
+                    expected=f"nothing, because table {table} has no column {name}",
+                    hint=f"filter it by {' or '.join([*known, 'time'])}",
+                )
             names.append((name, values))
         first, last = (
             None if time is None else epoch_seconds(time, parameter)

@@ -455,7 +455,8 @@ def planned(settings: Settings, windows: Sequence[Window], tier: Tier | None = N
         )
     cost = sum(part.weight for part in parts)
     if tier is not None:
-        return Plan(tuple(parts), tier.seconds_for(cost), tier.name, _refusal(tier, windows, now=now))
+        refusal = _refusal(tier, windows, now=now)
+        return Plan(tuple(parts), None if refusal else tier.seconds_for(cost), tier.name, refusal)
     return Plan(tuple(parts), quota.seconds_for(cost) if quota.is_known else None)
 
 

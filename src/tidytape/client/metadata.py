@@ -514,7 +514,8 @@ class Plan:
     parts : tuple of PlanPart
         One per query, in the order in which they were given.
     seconds : float or None
-        How long the budget would make the client wait for all of them together; None where the budget is not known. [s]
+        How long the budget would make the client wait for all of them together; None where the budget is not known, or
+        the tier refuses it: no wait helps. [s]
     tier : str or None
         The tier that was named, whose full budget ``seconds`` is about; None if it is about that of the client's key.
     refusal : str or None
@@ -554,12 +555,13 @@ class Plan:
     @property
     def _sum(self) -> str:
         if self.seconds is None:
-            wait = "the budget is not known" if self.requests else ""
+            wait = "the budget is not known" if self.requests and not self.refusal else ""
         else:
             of_tier = f" of the {self.tier} tier" if self.tier else ""
             wait = f"{lasting(self.seconds)} of waiting for the budget{of_tier}"
-        refusal = f"; that tier refuses it: {self.refusal}" if self.refusal else ""
-        return _summed(self.parts, wait) + refusal
+        if self.refusal:
+            return f"the {self.tier} tier refuses it: {self.refusal}; it would be {_summed(self.parts, wait)}"
+        return _summed(self.parts, wait)
 
     def __str__(self) -> str:
         if len(self.parts) == 1:

@@ -237,7 +237,7 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
     ax.set_ylim(*padded(float(edges[0]), float(edges[-1])))
     shade, lines = mark(ax, area)
     # The longest row drawn may then be another than the POC's, and the reader should know why.
-    counted = f"by rows of {style.price_text(area.step, area.step)} {instrument.quote}"
+    counted = f"area: rows of {style.price_text(area.step, area.step)} {instrument.quote}"
     note = "" if height is None or np.isclose(height, area.step) else counted
     return Profile(ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, height, note, both)
 

@@ -47,8 +47,10 @@ def fundings(answers: Answers, timezone: str) -> Section | None:
                     "lowest": Shown("Lowest", "percent", "per year"),
                     "highest": Shown("Highest", "percent", "per year"),
                     "open_interest": Shown("Open interest", "amount", "coin"),
+                    "share": Shown("Share", "percent", "of the open interest"),
                 },
-                "One row per market; the rates of the window, highest mean first.",
+                "One row per market; the rates of the window, highest mean first. Share is the market's part of the "
+                "open interest that all markets of its coin with a rate have.",
             ),
         ],
         entries=rates.entries + (interest.entries if interest else ()),
@@ -78,6 +80,7 @@ def _summary(rates: Points, interest: Points | None) -> pl.DataFrame:
         yearly(rates)
         .group_by(MARKET, maintain_order=True)
         .agg(
+            pl.col("coin").first(),
             last=pl.col("apr").last(),
             predicted=pl.col("predicted_apr").last(),
             mean=pl.col("apr").mean(),
@@ -85,5 +88,6 @@ def _summary(rates: Points, interest: Points | None) -> pl.DataFrame:
             highest=pl.col("apr").max(),
         )
         .join(held, on=MARKET, how="left")
+        .with_columns(share=pl.col("open_interest") / pl.col("open_interest").sum().over("coin"))
         .sort("mean", *MARKET, descending=[True, False, False], nulls_last=True)
     )

@@ -79,7 +79,9 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     return _by_time(table.rows, more=more).rename(columns=names)
 
 
-def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol") -> pd.DataFrame:
+def to_vectorbt(
+    candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol", columns: str | Iterable[str] = ()
+) -> pd.DataFrame:
     """Candles of several series side by side, as vectorbt takes them: ``Portfolio.from_signals(frame["Close"], …)``.
 
     Parameters
@@ -89,20 +91,23 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
         and ``volume`` [coin; USD if so asked].
     by : str or iterable of str
         The columns that tell series apart, one of them at least.
+    columns : str or iterable of str
+        More columns to keep, as they are: ``frame["rate_close"]`` has a column per series, as ``frame["Close"]`` does.
 
     Returns
     -------
     pandas.DataFrame, one row per time
-        Columns ``(field, *by)`` with the fields ``Open``, ``High``, ``Low``, ``Close``, ``Volume``: ``frame["Close"]``
-        has a column per series. float64, NaN where a series has no candle, by time of opening, ascending, in UTC.
-        Needs the extra ``pandas``, of any engine's frame.
+        Columns ``(field, *by)`` with the fields ``Open``, ``High``, ``Low``, ``Close``, ``Volume`` and ``columns``:
+        ``frame["Close"]`` has a column per series. Candles are float64; NaN where a series has no candle; by time of
+        opening, ascending, in UTC. Needs the extra ``pandas``, of any engine's frame.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If a series has a time twice, as two venues' of one symbol have.
+        If a series has a time twice, as two exchanges' of one symbol have, or ``columns`` has a name twice or one of
+        the result.
 
     Notes
     -----
@@ -127,14 +132,18 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
     >>> to_vectorbt(candles)["Close"].iloc[0].to_dict()
     {'BTCUSDT': 1.5, 'ETHUSDT': 2.0}
     """
-    table = Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
-    series = table.series(by, without=["timestamp", *_CANDLE])
+    names = {name: name.title() for name in _CANDLE}
+    more = listed(columns)
+    if more:
+        arguments.columns("columns", more, taken=("timestamp", *names, *names.values(), *listed(by)))
+    table = Table.opened(candles, more, times=["timestamp"], numbers=_CANDLE)
+    series = table.series(by, without=["timestamp", *_CANDLE, *more])
     if not series:
         raise QueryError("by", got=by, expected="at least one column")
     others = [name for name in IDENTITY if name in table.names and name not in (*series, "interval")]
     hint = f"tell the series apart, by={[*series, *others]}" if others else None
-    rows = _by_time(table.rows, series, hint=hint)
-    wide = cast("pd.DataFrame", rows.rename(columns=str.title).unstack(series))
+    rows = _by_time(table.rows, series, more=more, hint=hint)
+    wide = cast("pd.DataFrame", rows.rename(columns=names).unstack(series))
     return wide.rename_axis(columns=["field", *series])
 
 
