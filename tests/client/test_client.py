@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pandas as pd
 import polars as pl
 import pytest
@@ -180,6 +181,22 @@ def test_a_client_of_a_lake_says_so(tmp_path: Path) -> None:
     with tidytape.Client.demo(backend="pandas") as client:
         assert repr(client) == "Client.demo(backend='pandas')"
     assert repr(tidytape.AsyncClient.demo()) == "AsyncClient.demo(backend='polars')"
+
+
+def test_an_answer_of_a_lake_may_take_an_hour(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = []
+    answer = local.AppTransport.handle_request
+
+    def watched(transport: local.AppTransport, request: httpx.Request) -> httpx.Response:
+        allowed.append(request.extensions["timeout"]["read"])
+        return answer(transport, request)
+
+    monkeypatch.setattr(local.AppTransport, "handle_request", watched)
+    with tidytape.Client.local(lake) as client:
+        client.coins()
+    with tidytape.Client.local(lake, timeout=2) as client:
+        client.coins()
+    assert allowed == [pytest.approx(3_600, abs=10), 2]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidytape.cli.output import Json, put_json
-from tidytape.cli.report import LONG, steps
+from tidytape.cli.report import steps
 from tidytape.errors import QueryError, counted
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
 
     step("simulate exchanges and store their events")
     fill(lake, days=days, seed=seed, progress=after)
-    with Client.local(lake, progress=False, timeout=LONG) as client:
+    with Client.local(lake, progress=False) as client:
         report.record(client, tape, overwrite=True, about={"seed": seed, "days": days}, step=step)
     step("report")
     page = report.write(tape, folder / "report.html")

@@ -15,10 +15,7 @@ from tidytape.errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LONG", "report", "steps"]
-
-LONG = 3_600.0
-"""How long an answer of a lake on this machine may take: no network is in between that could be stuck. [s]"""
+__all__ = ["report", "steps"]
 
 
 def report(
@@ -104,7 +101,7 @@ def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Any:
     if lake is not None and base_url is not None:
         raise QueryError("lake", got=lake, expected="a lake or a service, not both")
     if lake is not None:
-        return Client.local(lake, progress=False, timeout=LONG)
+        return Client.local(lake, progress=False)
     if base_url is not None:
         return Client(base_url, api_key, progress=False)
     return Client.demo(progress=False)

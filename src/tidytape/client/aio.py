@@ -240,7 +240,8 @@ class AsyncClient(
         **options
             The options of `AsyncClient`: ``auth_header``, ``timeout``, ``deadline``, ``attempts``, ``max_body``,
             ``on_limit``, ``max_wait``, ``partial``, ``absent``, ``parallel``, ``cache``,
-            ``cache_limit``, ``offline``, ``progress``.
+            ``cache_limit``, ``offline``, ``progress``. Here ``timeout`` and ``deadline`` are an hour by
+            default.
 
         Returns
         -------

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AppTransport", "AsyncAppTransport", "connection"]
 
+_PATIENCE = 3_600.0  # what one answer may take [s]
 _UNPACKED = "identity"  # memory is no wire
 _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.ENTERPRISE)
 
@@ -136,12 +137,14 @@ def connection(
     app = create_app(held, keys, tiers={_UNLIMITED.name: _UNLIMITED})
     # Only a cache tells lakes apart by their address, and to read every table's version takes longer than the rest.
     name = _name(held) if options.get("cache") or options.get("offline") else "lake"
-    # A client need not be guarded from the service in its own process.
+    # A client need not be guarded from the service in its own process; no network can be stuck in between.
     return {
         "base_url": f"http://{name}.{LOCAL}",
         "api_key": key,
         "transport": transport(app, lake=held, folder=str(path) if lake is None else None),
         "max_body": sys.maxsize,
+        "timeout": _PATIENCE,
+        "deadline": _PATIENCE,
         **options,
     }
 
