@@ -134,7 +134,9 @@ def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path:
     assert "A &lt;study&gt;" in written.text
     assert "candles of 1h" in written.text  # those with the most rows
     assert written.text.count("(not drawn)") == 2
-    assert "Profiles, Flow, Funding, Options, Depth" in written.text  # and says which it has not
+    assert (
+        "Profiles (trades, or candles of 30 minutes or shorter); Flow (" in written.text
+    )  # and says what it lacks
 
 
 def test_answers_that_overlap_are_drawn_once(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def report(
     report, byte for byte.
     """
     from tidytape.report import write
+    from tidytape.report._answers import held_days
+    from tidytape.report._record import DAYS
 
     if tape is not None:
         asked = {"record": record, "lake": lake, "base_url": base_url, "exchange": exchange, "coin": coin}
@@ -85,7 +87,10 @@ def report(
             recorded(client, path, step, exchange=exchange or None, coin=coin or None, **window)
             step("report")
             written = write(path, out, title=title, timezone=timezone, interactive=interactive)
+        held = None if quiet or start is not None else held_days(path)
     typer.echo(written)
+    if held is not None and held > DAYS:
+        typer.echo(f"wrote {written}: {DAYS} of {held} days held; --start for more", err=True)
 
 
 def recorded(client: Any, path: Path, step: Callable[[str], None], **asked: Any) -> Path:

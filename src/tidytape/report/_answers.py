@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tidytape.errors import TapeError
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 
-__all__ = ["MARKET", "Answers", "Points", "frame_of", "numbers"]
+__all__ = ["MARKET", "Answers", "Points", "frame_of", "held_days", "numbers"]
 
 MARKET = ["exchange", "raw_symbol"]
 
@@ -225,6 +226,16 @@ def _form(query: PointsQuery) -> tuple[Any, ...]:
     """Return what two queries must share for their points to stand in one frame."""
     options = query.model_dump(exclude=_WHOSE | _WHEN | {"type"})
     return (query.type[0], *(str(value) for value in options.values()))
+
+
+def held_days(tape: Path) -> int | None:
+    """Return of how many days the client of a tape held candles, begun ones too; None where it did not say. [d]"""
+    held = Answers(tape).held()
+    if held is None:
+        return None
+    of_candles = held[0].filter(type="TRADE_SIDE_AGNOSTIC_AGG")
+    first, last = of_candles.select(pl.col("first_timestamp").min(), pl.col("last_timestamp").max()).row(0)
+    return None if first is None or last is None else ceil((last - first) / timedelta(days=1))
 
 
 def frame_of(entry: TapeEntry) -> pl.DataFrame:

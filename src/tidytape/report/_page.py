@@ -11,6 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from tidytape._version import __version__
+from tidytape.errors import counted
 from tidytape.report._answers import Answers, numbers
 from tidytape.report._figures import Figures
 from tidytape.report._picture import Picture
@@ -39,7 +40,7 @@ def page(
     sections : mapping of str to Section
         By their titles.
     left_out : sequence of str
-        Titles of the sections that the tape has no answers for.
+        The sections that the tape has no answers for, each with what it needs.
     title : str, optional
         "Market report" otherwise, and "A simulated market" if that is what it is about.
     timezone : str
@@ -80,7 +81,7 @@ def _about(answers: Answers) -> str:
     if answers.window is None:
         return ""
     first, last = (f"{time:%Y-%m-%d %H:%M}" for time in answers.window)
-    return f"{first} to {last} UTC · {answers.markets} markets"
+    return f"{first} to {last} UTC · {counted(answers.markets, 'market')}"
 
 
 def _is_simulated(answers: Answers) -> bool:

@@ -6,6 +6,7 @@ import polars as pl
 
 from tidytape.analytics import profile
 from tidytape.report._answers import MARKET, Answers
+from tidytape.report._candle_profiles import candle_profiles
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
@@ -15,10 +16,13 @@ __all__ = ["profiles"]
 
 
 def profiles(answers: Answers, timezone: str) -> Section | None:
-    """Return the last session's profile beside its candles, and the value area of every session."""
+    """Return the last session's profile beside its candles, and the value area of every session.
+
+    Where the tape has no profiles, those of its candles.
+    """
     levels = answers.points("VOLUME_PROFILE_AGG")
     if levels is None:
-        return None
+        return candle_profiles(answers, timezone)
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
     section = Section(
         reading="Most of a session's volume trades in its value area. When a price leaves the value area of the "

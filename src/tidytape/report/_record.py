@@ -17,11 +17,12 @@ from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.query.values import TimeLike, epoch_seconds, written_time
 from tidytape.times import interval_of
 
-__all__ = ["record"]
+__all__ = ["DAYS", "record"]
 
 _CANDLES = 600  # the most per market: a picture shows no more [rows]
 _COLUMNS = 300  # of a heatmap, the most
-_DAYS = 3
+DAYS = 3
+"""Length of the window unless a start says another. [d]"""
 _HOUR = 3_600
 _CANDLE = "TRADE_SIDE_AGNOSTIC_AGG"
 
@@ -109,7 +110,7 @@ def _window(held: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) ->
         until = (int(last.timestamp()) // _HOUR + 1) * _HOUR
     else:
         until = epoch_seconds(end, "end")
-    since = until - _DAYS * 86_400 if start is None else epoch_seconds(start, "start")
+    since = until - DAYS * 86_400 if start is None else epoch_seconds(start, "start")
     if since >= until:
         raise QueryError("end", got=written_time(until), expected=f"a time after {written_time(since)}")
     return since, until

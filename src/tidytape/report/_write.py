@@ -10,6 +10,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import Answers
 from tidytape.report._depth import depths
@@ -35,6 +36,17 @@ _SECTIONS: dict[str, Callable[[Answers, str], Section | None]] = {
     "Depth": depths,
     "Data quality": qualities,
 }
+
+_NEEDS = {
+    "Markets": "candles",
+    "Profiles": f"trades, or candles of {DEFAULT_TPO_BLOCK_MINUTES} minutes or shorter",
+    "Flow": "trades with their sides, or liquidations",
+    "Funding": "funding rates",
+    "Options": "option quotes",
+    "Depth": "order books",
+    "Data quality": "candles",
+}
+"""What each section is made of, in the words of someone who fills a lake."""
 
 
 def write(
@@ -96,7 +108,7 @@ def write(
         sections = {name: section for name, section in built.items() if section is not None}
         if not sections:
             raise TapeError(f"{tape} has no answer that a report shows", path=str(tape))
-        left_out = [name for name, section in built.items() if section is None]
+        left_out = [f"{name} ({_NEEDS[name]})" for name, section in built.items() if section is None]
         render = partial(page, answers, sections, left_out=left_out, title=title, timezone=timezone)
         parts = (part for section in sections.values() for part in section.parts)
         pictures = [part for part in parts if isinstance(part, Picture)]

@@ -255,6 +255,29 @@ def test_the_instrument_must_be_known(save, lake, layout):
         put(save(layout, [{"timestamp": T, "amount": 1}]), lake, layout, "open_interest")
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("table", "row", "columns", "hint"),
+    [
+        ("open_interest", {"time": T, "oi": 1}, {}, "timestamp=time,amount=oi"),
+        ("open_interest", {"when": T, "oi": 1}, {"timestamp": "when"}, "timestamp=when,amount=oi"),
+        (
+            "trades",
+            {"tid": 1, "time": T, "px": 1, "qty": 1, "isBuyerMaker": "true"},
+            {},
+            "timestamp=time,price=px,amount=qty,buyer_is_maker=isBuyerMaker,id=tid",
+        ),
+        ("liquidations", {"timestamp": T, "px": 1, "size": 1, "side": "buy"}, {}, "price=px,amount=size"),
+    ],
+)
+def test_a_map_is_suggested_from_the_names_of_the_file(save, lake, layout, table, row, columns, hint):
+    with pytest.raises(QueryError, match=f"or --map {hint}$") as raised:
+        put(save(layout, [row]), lake, layout, table, columns=columns, raw_symbol="A-USD")
+    suggested = dict(pair.split("=") for pair in hint.split(","))
+    assert f"try columns={suggested}" in str(raised.value)
+    put(save(layout, [row]), lake, layout, table, columns=suggested, raw_symbol="A-USD")  # and it works
+
+
 def test_one_side_or_the_other(save, lake):
     path = save("csv", [{"timestamp": T, "price": 1, "amount": 1, "a": "buy", "b": "buy"}])
     with pytest.raises(QueryError, match="either side or order_side"):

@@ -35,6 +35,7 @@ A trade without a side is a bad line, because its volume could be on either side
 from __future__ import annotations
 
 import csv
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -50,6 +51,7 @@ from tidytape.errors import IngestError, QueryError, did_you_mean
 from tidytape.lake.amount_units import of_mapped
 from tidytape.lake.batch import Spool
 from tidytape.lake.dedupe import with_ids
+from tidytape.lake.ingest._alike import alike
 from tidytape.lake.ingest._decode import Header, decoded, delimited, unreadable_header
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
@@ -634,6 +636,21 @@ class Rows:
         self._require_all({*mapped, *self.said, *(["side"] if instead in mapped else [])})
         return mapped
 
+    def _suggested(self, there: set[str]) -> str | None:
+        """Return a map that the names of the file's columns suggest; None where no name does."""
+        named = dict(self.layout.columns or {})
+        used = {*named.values(), *(there & set(self.header))}
+        missing = [name for name in known_columns(self.table) if name not in there]
+        pairs = alike(missing, [name for name in self.header if name not in used])
+        instead = _INSTEAD_OF_SIDE.get(self.table.name, "side")
+        if instead != "side" and {"side"} & {*there, *pairs}:
+            pairs.pop(instead, None)
+        if not pairs:
+            return None
+        columns = named | pairs
+        text = ",".join(f"{ours}={theirs}" for ours, theirs in columns.items())
+        return f"try columns={columns}, or --map {shlex.quote(text)}"
+
     def _require_all(self, there: Iterable[str]) -> None:
         """Raise QueryError if a column that is needed is neither mapped nor said."""
         missing = [name for name in needed_columns(self.table) if name not in set(there)]
@@ -658,7 +675,7 @@ class Rows:
             )
         if unmapped:
             expected = f"{', '.join(unmapped)} mapped to {self._columns_of()}"
-            hint = None
+            hint = self._suggested(set(there))
             if self.table is TRADES and {"open", "high", "low", "close"} <= {
                 one.casefold() for one in self.header
             }:

@@ -1,0 +1,60 @@
+"""Columns of a file that are probably ours under another name, for the hint of an error. Nothing is read by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["alike"]
+
+_ALIKE = {
+    "timestamp": ("time", "ts", "datetime", "unix", "opentime", "date", "transacttime", "eventtime", "t"),
+    "raw_symbol": ("symbol", "instrument", "ticker", "market", "pair"),
+    "price": ("px", "tradeprice", "p"),
+    "amount": ("qty", "quantity", "size", "volume", "vol", "baseqty", "openinterest", "oi", "q"),
+    "size": ("qty", "quantity", "amount", "volume"),
+    "side": ("takerside", "aggressorside", "direction"),
+    "buyer_is_maker": ("isbuyermaker",),
+    "id": ("tid", "tradeid", "aggtradeid"),
+    "open": ("openprice", "o"),
+    "high": ("highprice", "h"),
+    "low": ("lowprice", "l"),
+    "close": ("closeprice", "c"),
+    "volume": ("vol", "basevolume", "qty", "v"),
+    "rate": ("fundingrate",),
+    "usd": ("rate", "price", "close"),
+}
+"""Our columns, and how files name them, the likeliest first: lower case, letters and digits only."""
+
+
+def alike(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
+    """Return which of our columns may be which of a file's, each of these at most once.
+
+    Parameters
+    ----------
+    columns : iterable of str
+        Ours, those without a column of the file.
+    header : sequence of str
+        The file's, those that are not ours yet.
+
+    Returns
+    -------
+    dict of str to str
+        Ours to the file's, as a map of columns has them; without those that no column resembles.
+
+    Examples
+    --------
+    >>> alike(["timestamp", "open", "volume"], ["Open Time", "Open", "note"])
+    {'timestamp': 'Open Time', 'open': 'Open'}
+    """
+    pairs: dict[str, str] = {}
+    for ours in columns:
+        left = {_folded(name): name for name in header if name not in pairs.values()}
+        names = (_folded(ours), *_ALIKE.get(ours, ()))
+        theirs = next((left[name] for name in names if name in left), None)
+        if theirs is not None:
+            pairs[ours] = theirs
+    return pairs
+
+
+def _folded(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

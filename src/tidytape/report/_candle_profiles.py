@@ -1,0 +1,69 @@
+"""Market profiles made of candles, for a tape that has no profiles: a lake may hold candles alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+
+from tidytape import aggregate
+from tidytape.analytics import profile
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
+from tidytape.frames.grid import largest_125
+from tidytape.report._answers import Answers
+from tidytape.report._overview import name_of
+from tidytape.report._picture import Picture, Plot
+from tidytape.report._section import Section
+from tidytape.report._table import Shown, table
+
+__all__ = ["candle_profiles"]
+
+_LEVELS = 40  # of a usual session: a picture shows no more without blurring them
+
+
+def candle_profiles(answers: Answers, timezone: str) -> Section | None:
+    """Return market profiles of the largest market; None where candles are absent or longer than a time block."""
+    candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    if candles is None or candles.length > timedelta(minutes=DEFAULT_TPO_BLOCK_MINUTES):
+        return None
+    market = candles.largest
+    own = candles.of(**market)
+    ranges = own.group_by(pl.col("timestamp").dt.truncate("1d")).agg(
+        height=pl.col("high").max() - pl.col("low").min()
+    )
+    usual = ranges.select(pl.col("height").median()).item()
+    if not usual:  # null, or the price stood still: no levels to tell apart
+        return None
+    size = largest_125(usual / _LEVELS)
+    levels = aggregate.candle_tpo(own, session="daily", block_size=size)
+    return Section(
+        reading="Most of a session's time is spent in its value area. When a price leaves the value area of the "
+        "session before, it either returns, or trading moves to the new price.",
+        rule=f"These profiles are made of candles of {candles.interval}, by aggregate.candle_tpo(candles, "
+        f'session="daily", block_size={size}): time at each price is exact, because no candle is longer than a time '
+        f"block of {DEFAULT_TPO_BLOCK_MINUTES} minutes. A volume profile needs trades, and is left out. The value area "
+        "holds 70% of the time around the point of control (rule two_row).",
+        parts=[
+            Picture.of(
+                f"Market profiles of {name_of(market)}, made of candles: how long the price was where. The bar at the "
+                "left of a session is its initial balance; the line of a point of control ends where the price came "
+                "back to it.",
+                5.0,
+                Plot.of("market_profile", levels, timezone=timezone),
+            ),
+            table(
+                profile.value_area(levels, count="tpo_count").sort("timestamp"),
+                {
+                    "timestamp": Shown("Session", "time", "UTC"),
+                    "exchange": Shown("Exchange"),
+                    "raw_symbol": Shown("Symbol"),
+                    "val": Shown("Value area low", "number"),
+                    "poc": Shown("Point of control", "number"),
+                    "vah": Shown("Value area high", "number"),
+                    "value_area_share": Shown("Held by it", "percent", "of the time"),
+                },
+                "One row per session of the market. Prices are in the quote of the market.",
+            ),
+        ],
+        entries=candles.entries,
+    )
