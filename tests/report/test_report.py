@@ -113,6 +113,25 @@ def test_the_value_area_is_that_of_the_analytics(tape: Path, page: Page) -> None
     assert shown == pytest.approx([area["val"], area["poc"], area["vah"]], rel=1e-5)
 
 
+def test_shares_of_open_interest_are_of_the_coin(tape: Path, page: Page) -> None:
+    answers = Answers(tape)
+    rates, interest = answers.points("FUNDING_RATE_AGG"), answers.points("OPEN_INTEREST_AGG")
+    assert rates is not None
+    assert interest is not None
+    last = interest.frame.group_by(MARKET, maintain_order=True).last()
+    paying = last.join(rates.frame, on=MARKET, how="semi")
+    assert paying["coin"].n_unique() == 1
+    total = sum(paying["close"])
+    for market in paying.iter_rows(named=True):
+        at = page.text.index("of the open interest</span>")
+        row = next(
+            row
+            for row in re.findall(r"<tr>.*?</tr>", page.text[at:], re.DOTALL)
+            if f">{market['exchange']}<" in row and f">{market['raw_symbol']}<" in row
+        )
+        assert f">{market['close'] / total:.2%}</td>" in row
+
+
 def test_the_manifest_has_every_answer_and_what_is_known_of_the_study(tape: Path, page: Page) -> None:
     entries = tidytape.client.tape.entries(tape)
     assert all(entry.hash in page.text for entry in entries)
