@@ -81,6 +81,8 @@ OF_AN_ERROR = {
     "LakeError": "Check the path and, of an object store, the credentials. `tidytape lake check` looks for damage.",
     "UnencryptedKeyWarning": "Take an `https://` address.",
     "NoMatchWarning": 'Join by columns that both frames share, e.g. `by="coin"`.',
+    "SettlementWarning": "Pass this market's time between settlements as `settled_every`, or its `anchor`. If markets "
+    "settle at different times, call the function for each. `hint` says when the rate changes.",
     "EmptyAnswerWarning": "Read `reasons`: they say what the service does have. `client.describe()` lists it all.",
 }
 

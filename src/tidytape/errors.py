@@ -25,7 +25,7 @@
 
 Warnings: `UnencryptedKeyWarning`, a key is sent where others can read it; `NoMatchWarning`, nothing of one frame meets
 the other that it was joined with; `EmptyAnswerWarning`, a market that was asked for has no points, and not because
-nothing happened.
+nothing happened; `SettlementWarning`, rates change between the settlements that were assumed.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ __all__ = [
     "RefusedQueryError",
     "ServerError",
     "ServiceError",
+    "SettlementWarning",
     "StreamGapError",
     "TapeError",
     "TidytapeError",
@@ -462,6 +463,36 @@ class NoMatchWarning(UserWarning):
     def __init__(self, message: str, *, keys: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.keys = tuple(keys)
+
+
+class SettlementWarning(UserWarning):
+    """A funding rate changes between the settlements that were assumed, so the sum may be of other payments.
+
+    Either the market settles more often or at other times, or the rate is one that is still to settle.
+
+    Attributes
+    ----------
+    parameter : str
+        The argument that says when the market settles.
+    got : object
+        What it was given.
+    expected : str
+        What it takes.
+    hint : str
+        How often the rate changes, and what to pass.
+
+    Examples
+    --------
+    >>> print(SettlementWarning("settled_every", got="8h", expected="the market's own", hint="pass '1h'"))
+    settled_every: got '8h', expected the market's own; pass '1h'
+    """
+
+    def __init__(self, parameter: str, *, got: object, expected: str, hint: str) -> None:
+        super().__init__(f"{parameter}: got {shown(got)}, expected {expected}; {hint}")
+        self.parameter = parameter
+        self.got = got
+        self.expected = expected
+        self.hint = hint
 
 
 class IngestError(TidytapeError):

@@ -203,6 +203,7 @@ def test_dominance(client: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::tidytape.errors.SettlementWarning")
 def test_frames_of_pandas_as_they_are_fetched(lake: Path, client: Any) -> None:
     """Categories, times of nanoseconds and nulls as the client gives them."""
     with tidytape.Client.local(lake, backend="pandas") as pandas:

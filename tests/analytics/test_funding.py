@@ -15,7 +15,7 @@ import pytest
 
 from oracles.funding import apy
 from tidytape.analytics import funding, pit
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import MissingColumnError, QueryError, SettlementWarning
 
 HOUR = 3_600_000_000_000
 MIDNIGHT = datetime(2024, 8, 8, tzinfo=UTC)
@@ -181,6 +181,46 @@ def test_the_same_rate_told_every_hour_is_paid_once_per_settlement():
     assert got["accrued"].to_list() == pytest.approx([0.0001, 0.0004, 0.0006])
 
 
+EIGHT_HOURS = {"settled_every": "8h", "funding_interval": "8h"}
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
+def test_a_rate_that_changes_between_settlements_is_a_warning(kind):
+    hourly = points([0.0001] * 12 + [0.0003] * 4 + [0.0002], every=1, interval="HOUR")
+    other = hourly.with_columns(exchange=pl.lit("B"), rate_close=0.5)
+    frame = kind(pl.concat([other, hourly]))
+    with pytest.warns(
+        SettlementWarning, match="exchange='A', raw_symbol='BTC' changes at 1970-01-01T12"
+    ) as caught:
+        funding.accrued(frame, **EIGHT_HOURS)
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert (warning.message.parameter, warning.message.got) == ("settled_every", "8h")
+    assert warning.message.hint.endswith("is 4h; if the market settles so often, pass settled_every='4h'")
+    funding.accrued(frame, settled_every="4h", funding_interval="8h")
+
+
+def test_an_anchor_that_is_not_the_market_s_is_a_warning():
+    hourly = points([0.0001] * 8 + [0.0003] * 8, every=1)
+    with pytest.warns(SettlementWarning, match=r"rate_close changes at 1970-01-01T08:00:00Z$"):
+        funding.accrued(hourly, anchor="1970-01-01T04:00:00Z", by=[], **EIGHT_HOURS)
+
+
+def test_rates_that_prove_nothing_do_not_warn():
+    noise = points([0.0003, 0.1 + 0.2, 0.3, None, float("nan"), 0.3], every=1)[1:]
+    funding.accrued(noise, **EIGHT_HOURS)
+    # A row that reaches over a settlement closes with the rate of the next one.
+    over = points([0.0001, 0.0002, 0.0003], every=6)
+    funding.accrued(over, interval="6h", **EIGHT_HOURS)
+    with pytest.warns(SettlementWarning):
+        funding.accrued(over, interval="1h", **EIGHT_HOURS)
+    # A row that is there twice is unknown, and is counted as missed.
+    funding.accrued(pl.concat([points([0.1]), points([0.2])]), **EIGHT_HOURS)
+    # Nobody reads a lazy frame to warn.
+    funding.accrued(points([0.1, 0.2], every=1).lazy(), **EIGHT_HOURS).collect()
+    funding.accrued(points([0.1, 0.2], every=1), settled_every="row")
+
+
 def test_it_is_a_sum_of_settlements_and_no_mean_times_time():
     # What was held when it settled counts, not what was held on average: 1 at the high rate, 3 at the low one.
     frame = points([0.01, 0.0], held=[1.0, 3.0])
@@ -264,7 +304,7 @@ def test_each_row_may_be_a_settlement_of_its_own():
 
 
 def test_settlements_may_be_at_other_hours():
-    hourly = points([float(hour) for hour in range(24)], every=1)
+    hourly = points([0.0] * 4 + [4.0] * 8 + [12.0] * 8 + [20.0] * 4, every=1)
     got = funding.accrued(
         hourly, settled_every="8h", anchor="2024-08-08T04:00", funding_interval="8h", position=-1
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import isclose
 
 import duckdb
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 from oracles import funding as oracle
 from thorough import often
 from tidytape.analytics import funding
+from tidytape.errors import SettlementWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::tidytape.errors.SettlementWarning")
 
 HOUR = 3_600_000_000_000
 EIGHT = 8 * HOUR
@@ -162,6 +166,19 @@ def test_intervals_compose_and_scale(rows, through, to):
     )
     assert close(by_way["rate_close"], direct["rate_close"])
     assert close(*(funding.annualized(one)["apr"] for one in (direct, by_way)))
+
+
+@given(hours)
+def test_a_warning_is_a_rate_that_changes_between_settlements(rows):
+    told = {}
+    for hour, rate, _ in rows:
+        if rate is not None:
+            told.setdefault(hour // 8, set()).add(rate)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        paid(points(rows))
+    wanted = [SettlementWarning] if any(len(several) > 1 for several in told.values()) else []
+    assert [warning.category for warning in caught] == wanted
 
 
 @pytest.mark.slow

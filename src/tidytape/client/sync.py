@@ -287,6 +287,10 @@ class Client(
         ``DEMO_FX``      ``EURUSD``                                          candles, trades, profiles
         ================ =================================================== =======================================
 
+        Funding settles every 8 hours on ``DEMO_PERP``, every 4 hours on ``DEMO_LINEAR`` and every hour on
+        ``DEMO_INVERSE``, from 00:00 UTC: pass that to `tidytape.analytics.funding.accrued` as ``settled_every``.
+        ``client.funding`` converts all rates to one interval, 8 hours unless you ask for another.
+
         Token supply is that of Bitcoin, Ethereum, Solana and Tether. ``DEMO_USD`` has no events for three
         minutes of the first day, and ``DEMO_LINEAR`` for 25 minutes of the second. ``client.markets()`` lists
         the markets.

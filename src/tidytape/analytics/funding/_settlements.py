@@ -10,6 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
+from tidytape.analytics.funding._changes import warn_if_settled_between
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.joined import joined
@@ -51,8 +52,9 @@ def accrued(
         rows between two settlements tell it again and are not counted.
     settled_every : str or timedelta, or "row"
         Time between settlements of the market, e.g. ``"8h"``: rows whose ``timestamp`` is a settlement's are counted,
-        the others dropped. ``"row"``: each row *is* a settlement, and its rate is paid as it stands, whatever interval
-        it is said to be over; right for a history of settlements, wrong for points of a fixed interval.
+        the others dropped. It differs between markets, and the frame does not say it; see Notes. ``"row"``: each row
+        *is* a settlement, and its rate is paid as it stands, whatever interval it is said to be over; right for a
+        history of settlements, wrong for points of a fixed interval.
     anchor : time
         A time at which there is a settlement; the others are whole multiples of ``settled_every`` from it.
     by : str or iterable of str, optional
@@ -94,6 +96,19 @@ def accrued(
         If a duration or a number is none, the interval of the rates is not said, or said twice, or that of the rows is
         said twice or longer than ``settled_every``.
 
+    Warns
+    -----
+    SettlementWarning
+        If the rate of an eager frame changes between two of the settlements that ``settled_every`` and ``anchor`` say:
+        the market settles more often or at other times, or the rate is one that is still to settle.
+
+    Notes
+    -----
+    The warning compares rows that start at or after one settlement and end at or before the next. Without it
+    ``settled_every`` may still be wrong: rates may stay the same over a settlement, or the frame may have no row
+    between two settlements. A time that is too short also gives no warning. It pays the rate of one settlement in
+    several parts, and their sum is the payment if the frame has all of these rows.
+
     References
     ----------
     .. [1] BitMEX, "Perpetual Contracts Guide", "Funding": position value times funding rate, at each settlement.
@@ -117,6 +132,8 @@ def accrued(
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", *_PAID, *columns])
     is_within, after = _lengths(table, interval, every)
+    if every is not None and table.is_eager:
+        warn_if_settled_between(table, series, rate, settled_every, anchor=anchor, interval=interval)
     paid = finite(rate)
     if every is not None:
         paid = paid * (float(every) / own_interval(table, funding_interval))

@@ -1,0 +1,90 @@
+"""Rates that change between settlements, which shows that a market settles at other times."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._series import MARKET, TWICE, Duration, finite, length, repeated
+from tidytape.errors import SettlementWarning
+from tidytape.frames.joined import joined
+from tidytape.frames.table import Table
+from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import HOUR, MINUTE, SECOND
+
+_NOISE: Final = 1e-9
+"""Relative difference up to which two rates are equal."""
+
+
+def warn_if_settled_between(
+    table: Table[Any],
+    series: list[str],
+    rate: str,
+    settled_every: Duration,
+    *,
+    anchor: TimeLike,
+    interval: Duration | None,
+) -> None:
+    """Warn if a rate of an eager frame changes between two settlements. The warning points at the caller's caller."""
+    every = arguments.duration("settled_every", settled_every)
+    first = epoch_seconds(anchor, parameter="anchor") * SECOND % every
+    has_length = interval is not None or "interval" in table.names
+    after: Any = length(table, interval) if has_length else nw.lit(0, nw.Int64)
+    time, low, high = nw.col("timestamp"), nw.col("__low"), nw.col("__high")
+    rows = repeated(table.rows.filter(~time.is_null()), [*series, "timestamp"])
+    rows = rows.with_columns(__rate=finite(rate), __since=(time - first) % every).filter(
+        ~nw.col("__rate").is_null(), nw.col(TWICE) == 0
+    )
+    changed = (
+        # A row that reaches over a settlement closes with the rate of the next one.
+        rows.filter(nw.col("__since") + after <= every)
+        .with_columns(__settled=time - nw.col("__since"))
+        .group_by(*series, "__settled")
+        .agg(__low=nw.col("__rate").min(), __high=nw.col("__rate").max())
+        .filter(high - low > _NOISE * nw.max_horizontal(high.abs(), low.abs()))
+        .sort("__settled", *series)
+        .head(1)
+        .select(*series, "__settled")
+        .collect()
+    )
+    if len(changed) == 0:
+        return
+    market = changed.row(0)[:-1]
+    own = joined(rows, changed.lazy().select(*series), on=series, how="inner") if series else rows
+    values = dict(zip(series, market, strict=True))
+    shown = [name for name in MARKET if values.get(name)] or [name for name in series if values[name]]
+    named = ", ".join(f"{name}={values[name]!r}" for name in shown)
+    own_rows = own.select("timestamp", "__rate").sort("timestamp").collect()
+    hint = f"{rate} of {named} " if named else f"{rate} "
+    warnings.warn(
+        SettlementWarning(
+            "settled_every",
+            got=settled_every,
+            expected="the time between settlements, in which the rate stays the same",
+            hint=hint
+            + _changes(own_rows["timestamp"].to_list(), own_rows["__rate"].to_list(), changed.row(0)[-1]),
+        ),
+        stacklevel=3,
+    )
+
+
+def _changes(times: list[int], rates: list[float], since: int) -> str:
+    """Return in words when a rate changes after the settlement at ``since``, and after how long at the shortest."""
+    at = [
+        time
+        for time, rate, before in zip(times[1:], rates[1:], rates, strict=False)
+        if abs(rate - before) > _NOISE * max(abs(rate), abs(before))
+    ]
+    first = next(time for time in at if time > since)
+    said = f"changes at {datetime.fromtimestamp(first / SECOND, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    shortest = min((later - time for time, later in pairwise(at)), default=None)
+    if shortest is None:
+        return said
+    amount = f"{shortest // HOUR}h" if shortest % HOUR == 0 else f"{shortest / MINUTE:g}m"
+    advice = f"if the market settles so often, pass settled_every={amount!r}"
+    return f"{said}, and the shortest time between two changes is {amount}; {advice}"
