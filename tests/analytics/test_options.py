@@ -555,3 +555,12 @@ def test_calls_and_puts_may_be_written_in_any_way(written) -> None:
 def test_a_slope_of_points_says_what_has_the_maturities() -> None:
     with pytest.raises(QueryError, match="constant_maturity"):
         options.slope(options.delta_points(_quotes(100.0, 50.0)), short=7, long=30)
+
+
+@pytest.mark.parametrize("value", [None, "skew", "rr25_call_minus_put"])
+def test_a_slope_of_risk_reversals_says_that_a_term_structure_of_skew_has_it(value: str | None) -> None:
+    points = options.delta_points(_quotes(100.0, 50.0))
+    reversal = options.risk_reversal(options.constant_maturity(points, days=[7, 30]))
+    call = r'term_structure\(constant_maturity\(points, days=\[7, 30\]\), value="skew"\)'
+    with pytest.raises(QueryError, match=call):
+        options.slope(reversal, short=7, long=30, value=value)

@@ -121,6 +121,9 @@ def slope(
 ) -> IntoFrameT:
     """Slope of a term structure: its value at the long maturity less that at the short one.
 
+    Below zero the structure is inverted. The slope of skew is
+    ``slope(term_structure(constant_maturity(points, days=[7, 90]), value="skew"), short=7, long=90)``.
+
     Parameters
     ----------
     structure : frame, n rows, one per (by, timestamp, days), any order
@@ -171,11 +174,15 @@ def slope(
         raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
     table = Table.opened(structure, parameter="structure")
     if "iv_atm" in table.names and not set(table.names).intersection(VALUES):
+        has_reversal = any(name.endswith("_call_minus_put") for name in table.names)
+        is_skew = value == "skew" or (has_reversal and value != "implied_volatility")
+        chosen, note = (', value="skew"', "; skew is put minus call") if is_skew else ("", "")
+        call = f"term_structure(constant_maturity(points, days=[{near:g}, {far:g}]){chosen})"
         raise QueryError(
             "structure",
             got="points of smiles",
             expected="a term structure",
-            hint=f"term_structure(constant_maturity(points, days=[{near:g}, {far:g}])) has these maturities",
+            hint=f"{call} has these maturities{note}",
         )
     value_column = value_of(value, table.names)
     table = Table.opened(table, times=["timestamp"], numbers=["days", value_column], parameter="structure")
