@@ -9,7 +9,7 @@ import pytest
 
 import notebooks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def stored(folder: Path, *sources: str) -> Path:

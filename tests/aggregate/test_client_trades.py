@@ -52,7 +52,7 @@ def test_categories_and_the_index_of_pandas_are_the_callers(trades):
     assert list(found.index) == list(range(len(found)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_an_order_within_a_moment_only_what_it_decides_is_unknown(engine, trades):
     for name in ("volume_profile", "tpo_touches", "tpo"):
         wanted = FUNCTIONS[name](trades)

@@ -20,7 +20,7 @@ from tidytape.demo.lake import tables
 from tidytape.demo.market import START_NS
 from tidytape.lake import Lake
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 MINUTE = 60 * 10**9
 MIDNIGHT = START_NS + 1440 * MINUTE

@@ -221,7 +221,7 @@ def random_trades(seed, *, count=200, days=70):
 WAYS = [(interval.alias, None) for interval in Interval] + [("1h", session.alias) for session in TPOSession]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("interval", "session"), WAYS)
 @pytest.mark.parametrize("block_minutes", TPO_BLOCK_MINUTES)
 def test_equals_the_plain_loop(oracle, interval, session, block_minutes):
@@ -341,7 +341,7 @@ def test_lists_of_random_trades_agree_with_the_counts():
     ).row(0) == (True, True, True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("counts", "single_prints", "poor_high", "poor_low"),
     [
@@ -416,7 +416,7 @@ def test_months_are_those_of_the_calendar():
     assert got["month"].to_list() == firsts
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("month", "days"), [("2024-02", 29), ("2023-02", 28), ("2100-02", 28), ("2023-12", 31), ("2024-04", 30)]
 )

@@ -84,7 +84,7 @@ def test_what_is_odd_is_refused_or_taken(name: str, parameter: str) -> None:
 TWINS = [(2, np.int64(2)), (25, np.uint8(25)), (0.5, np.float32(0.5))]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "parameter"), ARGUMENTS)
 def test_numbers_of_numpy_are_as_python_says_them(name: str, parameter: str) -> None:
     for own, other in TWINS:

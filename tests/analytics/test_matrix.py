@@ -29,7 +29,7 @@ ON_ENGINES = [
         case,
         engine,
         id=f"{namespace}.{case}-{engine}",
-        marks=[pytest.mark.slow] if engine in EAGER and id(case) not in FIRST else [],
+        marks=[pytest.mark.long] if engine in EAGER and id(case) not in FIRST else [],
     )
     for engine in ENGINES
     for namespace, case in cases()
@@ -75,7 +75,7 @@ def test_engine_answers_as_polars(case: Case, engine: Engine, expected: dict[int
     assert_same(got.sort(case.key, nulls_last=True), wanted.sort(case.key, nulls_last=True))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", ONE_EACH)
 def test_pandas_on_arrow_answers_as_polars(case: Case, expected: dict[int, pl.DataFrame]) -> None:
     if "pandas" in case.gaps or case.own_kind:
@@ -91,7 +91,7 @@ ALWAYS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif("spark" in ENGINES, reason="the whole matrix is asked of Spark")
 @pytest.mark.parametrize("case", ALWAYS)
 def test_value_areas_are_always_asked_of_spark(case: Case, spark: Any, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def shape_of(answer: Any) -> Any:
     return {name: (array.dtype, array.ndim) for name, array in vars(answer).items()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", ONE_EACH)
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_empty_frame_keeps_columns_and_dtypes(case: Case, kind: str) -> None:

@@ -132,7 +132,7 @@ def has_series(namespace: str, case: Case) -> bool:
 
 
 # Of two frames the columns that tell series apart hold values that never meet.
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::tidytape.errors.NoMatchWarning")
 @pytest.mark.parametrize(("namespace", "case"), [param for param in MATRIX if has_series(*param.values)])
 def test_series_may_be_told_apart_by_columns_of_any_name(

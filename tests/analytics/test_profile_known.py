@@ -33,7 +33,7 @@ def without_hindsight(found):
     return nw.from_native(found).drop("is_naked", "touched_at", strict=False).to_native()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 @pytest.mark.parametrize("session", list(SESSIONS))
 def test_a_result_is_known_when_its_session_ends(session, backend):

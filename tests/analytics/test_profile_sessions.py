@@ -473,7 +473,7 @@ def test_a_block_that_touched_two_levels_of_a_row_counts_once() -> None:
     assert rows.rows() == [("BTC", 0, 2, 0.0, 4.0, 4.0), ("BTC", 0, 2, 2.0, 6.0, 4.0)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("row_size", [None, 0.5, 1, 2])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_touches_are_counted_as_the_blocks_of_a_list_are(row_size, lazy):

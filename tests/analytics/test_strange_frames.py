@@ -27,7 +27,7 @@ def indexed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis(pd.MultiIndex.from_arrays(levels, names=["timestamp", "price"]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", IN_PANDAS)
 def test_the_index_of_pandas_has_no_part_in_it(case: Case) -> None:
     plain = [frame.to_pandas() for frame in case.frames]
@@ -65,7 +65,7 @@ def test_names_that_duckdb_may_take_for_others_are_refused(case: Case) -> None:
             case.call(*given)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in FIRST if "by" in parameters(name)])
 def test_a_dotted_name_tells_series_apart_or_is_refused_in_duckdb(name: str) -> None:
     _, case = FIRST[name]
@@ -76,7 +76,7 @@ def test_a_dotted_name_tells_series_apart_or_is_refused_in_duckdb(name: str) -> 
         Engine("duckdb").polars(answer(name, given, by=["a.b"]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", IN_PANDAS)
 def test_a_row_without_a_time_is_in_pandas_what_it_is_in_polars(case: Case) -> None:
     if case.own_kind:

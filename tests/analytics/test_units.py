@@ -149,7 +149,7 @@ def test_days_of_several_units_are_profiles_of_their_own(client: Client) -> None
     assert profile.value_area(both, by=["timestamp", "amount_unit"]).height == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_composite_has_the_height_of_its_rows(client: Client, engine: Engine) -> None:
     both = pl.concat([levels(client, DAY), levels(client, DAY_BEFORE)])
     week = engine.polars(profile.composite(engine.frame(both), row_size=100))
@@ -234,7 +234,7 @@ def test_volumes_count_what_the_argument_says(client: Client) -> None:
     assert cross.volume_weighted(unknown, unit="quote").equals(cross.volume_weighted(dollars, unit="quote"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_prices_of_markets_of_several_units_are_known(client: Client, engine: Engine) -> None:
     spot = {**DAY, "exchange": "DEMO_SPOT", "raw_symbol": "BTCUSDT"}
     coins, other = client.candles(**DAY), client.candles(**spot)

@@ -234,7 +234,7 @@ def test_ingest_of_several_files_prints_the_report_and_names_the_bad_ones(run: R
     assert f"{files[1]}:2: the price 'ten' is not a finite number" in told
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, said, told = run("demo", "--out", tmp_path / "demo", "--days", "1")
     assert code == 0

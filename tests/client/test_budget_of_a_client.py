@@ -55,7 +55,7 @@ def window_of(name: str, **more: Any) -> Window:
     return Window.of(queries)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_ninety_days_of_minutes_are_never_refused_and_wait_no_longer_than_the_bucket_needs(
     service: AppTransport, clock: Clock, name: str

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import os
 import pickle
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -265,9 +266,7 @@ def test_the_demo_documents_its_days_and_all_its_instruments() -> None:
             exchange,
             symbol,
         )
-    assert {word for line in lines for word in line.split() if word.startswith("``DEMO_")} == {
-        f"``{exchange}``" for exchange, _ in instruments
-    }
+    assert {*re.findall(r"``DEMO_\w+``", told)} == {f"``{exchange}``" for exchange, _ in instruments}
     first, last = candles["timestamp"].min(), candles["timestamp"].max() + timedelta(days=1)
     assert f"from {first:%Y-%m-%d} to {last:%Y-%m-%d} 00:00 UTC" in told
 

@@ -58,6 +58,7 @@ def fetching(service: tuple[str, str], folder: Path, **more: Any) -> subprocess.
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [2, 4])
 def test_processes_that_fetch_the_same_at_once_pay_for_it_once(
     service: tuple[str, str], tmp_path: Path, count: int

@@ -50,7 +50,7 @@ def test_a_session_that_began_before_the_window_is_left_out_as_documented(client
         assert client.tpo_sessions(session="weekly", **inside).is_empty()
     assert client.tpo_sessions(session="weekly", **inside | {"start": "2024-08-05"}).height == 1
     for method in (client.tpo, client.tpo_sessions):
-        assert "one that began before ``start`` is left out" in " ".join(method.__doc__.split())
+        assert "A session that began before ``start`` is left out." in " ".join(method.__doc__.split())
 
 
 @pytest.mark.slow

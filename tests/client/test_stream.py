@@ -168,7 +168,7 @@ def test_a_cut_after_any_byte_changes_nothing(kind: str) -> None:
         assert received(follow(kind, resuming(LINES, [cut]))) == EXPECTED
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @both
 @given(
     changes=st.lists(

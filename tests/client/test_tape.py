@@ -104,7 +104,7 @@ def test_a_tape_is_a_manifest_and_files_that_anything_reads(tmp_path: Path) -> N
     assert manifest[0].told == {"weight": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=often(60, thoroughly=300))
 @given(
     file=st.sampled_from(["manifest.jsonl", "1.arrow", "2.json", "3.json", "4.arrow"]),

@@ -144,7 +144,7 @@ def test_series_that_a_cut_between_two_left_out_are_found() -> None:
     assert told.weight <= 3 * 1 + 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.integers(1, 4)), min_size=1, max_size=3),

@@ -45,12 +45,12 @@ def findings(lake: Lake, monkeypatch: pytest.MonkeyPatch, *tables: str) -> list[
     return many
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_look_at_many_finds_what_a_look_at_each_finds(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     findings(Lake(sound), monkeypatch, *TABLES, *ROLLUP_TABLES)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_wrong_with_some_is_found_by_name(lake: Lake, monkeypatch: pytest.MonkeyPatch, tape) -> None:
     before = findings(lake, monkeypatch, "trades")
     trades = tape(300, 303, raw_symbol="S07USDT")
@@ -75,7 +75,7 @@ def test_what_is_wrong_with_some_is_found_by_name(lake: Lake, monkeypatch: pytes
     assert {symbol for _, symbol in told} == {"S03USDT", "S07USDT", "S11USDT"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_minutes_that_are_not_what_events_say_are_found_by_name(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +88,7 @@ def test_minutes_that_are_not_what_events_say_are_found_by_name(
     assert all("S05USDT" in line for line in new)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_file_that_is_gone_keeps_no_other_from_being_checked(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

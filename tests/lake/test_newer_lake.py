@@ -187,7 +187,7 @@ def late_event(lake: Lake, table: str) -> None:
     assert lake.append(RAW[table], late, source="late").rows_new == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("table", ROLLUP_TABLES)
 def test_a_rollup_leaves_minutes_with_an_unknown_column_alone(path: Path, table: str) -> None:
     add_column(path, table)
@@ -215,7 +215,7 @@ def test_answers_have_the_late_event_that_a_rollup_refuses(path: Path) -> None:
     assert volume(path) == pytest.approx(before + first)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
@@ -256,7 +256,7 @@ def refused(path: Path, table: str, match: str) -> None:
         }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("table", EVERY)
 def test_an_unknown_column_that_may_not_be_null_is_refused_by_name(path: Path, table: str) -> None:
     more = Column("quality", "string", "", "")
@@ -266,7 +266,7 @@ def test_an_unknown_column_that_may_not_be_null_is_refused_by_name(path: Path, t
     assert_frame_equal(stored(path, table), rows, check_row_order=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("table", EVERY)
 def test_a_column_of_another_dtype_is_refused_by_name(path: Path, table: str) -> None:
     name = next(column.name for column in EVERY[table].columns if column.dtype in {"float64", "list[string]"})

@@ -55,7 +55,7 @@ def test_notes_of_an_older_version_are_those_of_it(uri: str) -> None:
         assert len(notes) == version + min(version, 7)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["a commit that is gone", "a checkpoint of parts", "no json"])
 def test_a_log_of_another_layout_is_left_to_delta_rs(uri: str, what: str) -> None:
     log = Path(uri) / "_delta_log"

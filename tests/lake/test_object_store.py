@@ -77,6 +77,7 @@ def test_settings_may_be_given_instead_of_the_environment(bucket, address, monke
     assert hygiene.check(lake, progress=False).sound
 
 
+@pytest.mark.long
 def test_a_lake_in_a_bucket_is_kept(bucket, tape):
     lake = Lake.create(f"s3://{bucket}/lake")
     symbols = ("BTCUSDT", "BTC/USDT", "a b=%é")
@@ -141,6 +142,7 @@ def test_two_compactions_beside_a_writer_lose_and_double_nothing(bucket):
     assert hygiene.check(lake, progress=False).sound
 
 
+@pytest.mark.long
 def test_the_command_line_takes_the_address(bucket, trades_file, monkeypatch, capsys):
     path = f"s3://{bucket}/lake"
     csv = ("--exchange", "COINBASE", "--raw-symbol", "BTC-USD", "--map", "timestamp=time")

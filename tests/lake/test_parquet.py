@@ -63,7 +63,7 @@ def true_to_its_word(lake: Lake, table: str = "trades") -> None:
 orders = st.lists(st.integers(0, 199), unique=True, min_size=1, max_size=120)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(numbers=orders, size=st.integers(1, 40), symbols=st.integers(1, 3))
 def test_any_order_in_any_parts(tmp_path_factory, tape, numbers, size, symbols):

@@ -119,7 +119,7 @@ def test_volume_is_conserved(tape, interval, size):
         same(of_profile, of_side)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=often(20, thoroughly=40))  # five engines each time
 @given(tapes, intervals, sizes)
 def test_engines_agree(tape, interval, size):

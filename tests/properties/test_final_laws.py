@@ -84,7 +84,7 @@ def assert_final_rows_stay(before: Lake, after: Lake, query: PointsQuery) -> int
     return final.height
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_a_final_row_never_changes(whole: Lake, tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)

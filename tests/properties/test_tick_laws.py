@@ -354,7 +354,7 @@ def test_nothing_looks_ahead(name, data):
     assert points[0].equals(points[1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @every
 @settings(max_examples=10)  # five engines and seven types each time
 @given(data=st.data())

@@ -90,7 +90,7 @@ def answered(lake: Lake, name: str, members: str, interval: str, **more: object)
     return frame
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @few
 @given(cells, st.sampled_from(["1h", "4h"]))
 def test_no_answer_of_the_service_presents_a_part_as_the_whole(candles, interval):

@@ -145,7 +145,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_picture_of_a_whole_report_is_a_figure(whole: Path) -> None:
     page = whole.read_text(encoding="utf-8")
     assert len(page.encode()) <= MOST_BYTES
@@ -155,7 +155,7 @@ def test_every_picture_of_a_whole_report_is_a_figure(whole: Path) -> None:
 
 
 @pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_page_works_on_a_telephone_and_a_desk(whole: Path, tmp_path: Path, width: int) -> None:
     with browser(tmp_path) as driver:
@@ -177,7 +177,7 @@ def test_the_page_works_on_a_telephone_and_a_desk(whole: Path, tmp_path: Path, w
 
 
 @pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_are_drawn_as_they_come_near(whole: Path, tmp_path: Path) -> None:
     with browser(tmp_path) as driver:
         driver.get(f"file://{whole}")

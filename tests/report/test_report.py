@@ -245,7 +245,7 @@ def test_what_was_fetched_is_counted(tape: Path) -> None:
 # --- the command ---
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_command_writes_the_same_report_again_from_its_tape(
     tape: Path, page: Page, tmp_path: Path
 ) -> None:

@@ -118,7 +118,7 @@ def test_volume_is_in_usd_by_the_worth_of_the_quote(markets: Any, tape: pl.DataF
     assert entry(markets(), "ETHBTC")["volume_24h"] == pytest.approx(0.1 * before, rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sorted_by_every_field_in_both_directions(markets: Any) -> None:
     def symbols(field: str, direction: str) -> list[str]:
         return markets(sort_field=field, sort_direction=direction)["raw_symbol"].to_list()
@@ -259,7 +259,7 @@ def many(path: Path, count: int) -> Lake:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_of_many_markets_are_those_of_each(tmp_path: Path) -> None:
     from tidytape.service.markets import MarketStatistics
 
@@ -274,7 +274,7 @@ def test_figures_of_many_markets_are_those_of_each(tmp_path: Path) -> None:
     assert unpriced.null_count() == len(unpriced) == 8
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_looks_into_the_lake_do_not_grow_with_the_markets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,7 @@ def test_answers_are_as_new_as_the_lake(tmp_path: Path) -> None:
     assert require_fresh(str(tmp_path / "lake"), candles, commits=6) >= READERS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("ask", [candles, hourly, profile])
 def test_answers_of_any_kind_are_as_new_as_the_lake(tmp_path: Path, ask: Callable[[Client], int]) -> None:
     filled(Lake.create(tmp_path / "lake"))

@@ -224,6 +224,7 @@ async def hang_up(app: Any, params: dict[str, Any], *, after: float) -> None:
     await app(scope, receive, send)
 
 
+@pytest.mark.long
 def test_who_hangs_up_in_the_queue_leaves_it_and_pays_for_what_had_begun(
     processes_of: Any, lake: Path, window: Any
 ) -> None:
@@ -377,6 +378,7 @@ def test_heavy_requests_are_computed_at_a_lower_priority(processes_of: Any, lake
     assert priorities() == [{here}, {10}]
 
 
+@pytest.mark.long
 def test_waiting_does_not_count_toward_the_time_limit(app_of: Any, window: Any) -> None:
     app = app_of(slow(1.5), workers=1, seconds=5)
     assert [one.status_code for one in asked(app, 4, window())] == [200] * 4

@@ -166,6 +166,7 @@ def test_streams_of_a_key_are_counted(served: Served) -> None:
     next(opened(served, request()))
 
 
+@pytest.mark.long
 def test_a_reader_that_stops_is_cut_and_holds_up_nobody(
     served: Served, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -140,6 +140,7 @@ def _is_all(held: Held, lake: Lake, query: StreamQuery) -> bool:
     return trades is not None and trades["timestamp"].dt.epoch("ns").max() == last and held.batches > 3
 
 
+@pytest.mark.long
 def test_curl_reads_a_stream(log: Path, market: Market, tmp_path: Path) -> None:
     curl = shutil.which("curl")
     if curl is None:

@@ -175,7 +175,7 @@ REFUSED = [
 @pytest.mark.parametrize(("layout", "table", "file"), REFUSED)
 @pytest.mark.parametrize(
     "exchange",
-    ["WHATEVER", pytest.param("BINANCE", marks=pytest.mark.slow)],
+    ["WHATEVER", pytest.param("BINANCE", marks=pytest.mark.long)],
 )
 def test_what_counts_contracts_is_refused_until_it_is_said(write, lake, layout, table, file, exchange):
     name, lines = file
@@ -192,8 +192,8 @@ def test_what_counts_contracts_is_refused_until_it_is_said(write, lake, layout, 
     ("symbol", "exchange"),
     [
         ("XBTUSD", "BITMEX"),
-        pytest.param("BTCUSD_PERP", "X", marks=pytest.mark.slow),
-        pytest.param("BTC-USD-SWAP", "X", marks=pytest.mark.slow),
+        pytest.param("BTCUSD_PERP", "X", marks=pytest.mark.long),
+        pytest.param("BTC-USD-SWAP", "X", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.parametrize("table", [table.name for table in COUNTED])
@@ -272,7 +272,7 @@ def test_a_coin_margined_log_as_it_is_recorded(write, lake):
     assert trades["quote_amount"].sum() == 8_324_100.0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_recorded_spot_and_linear_logs_count_coins(recorded, lake):
     names = ("binance-spot_ws_btcusdt_20240808.gz", "binance-usdm_ws_btcusdt_20240808.gz")
     ingest(recorded / names[0], lake, exchange="BINANCE")

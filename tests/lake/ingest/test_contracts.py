@@ -250,7 +250,7 @@ def test_decimal_contracts_are_exact_decimals(count, size):
     assert got["amount"].item() == pytest.approx(float(want), rel=1e-14)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=10, deadline=None)
 @given(
     trades=st.lists(

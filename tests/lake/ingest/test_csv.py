@@ -172,7 +172,7 @@ def opening_and_close(lake):
     return first
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("name", [None, "x{}"])
 @pytest.mark.parametrize(

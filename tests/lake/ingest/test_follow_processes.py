@@ -111,7 +111,7 @@ def test_a_signal_commits_what_was_read(number: int, lines: list[bytes], whole: 
     require_same(Lake(lake), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_compacted_beside_it_loses_nothing(lines: list[bytes], whole: Lake, tmp_path: Path) -> None:
     path, lake = tmp_path / "log", tmp_path / "lake"
     Lake.create(lake)
@@ -128,7 +128,7 @@ def test_compacted_beside_it_loses_nothing(lines: list[bytes], whole: Lake, tmp_
     assert check(Lake(lake)).sound
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_book_without_ids_is_not_doubled_by_a_kill(recorded: Path, tmp_path: Path) -> None:
     source = recorded / "tardis_deribit_incremental_book_L2_BTC-PERPETUAL.csv"
     header, *levels = source.read_bytes().splitlines(keepends=True)

@@ -228,7 +228,7 @@ trades = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(found=trades)
 def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, found):

@@ -118,7 +118,7 @@ def broken(path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_recorded_messages_of_two_markets(recorded: Path, lake: Lake, tmp_path: Path) -> None:
     files = [recorded / f"binance-spot_ws_{symbol}_20240808.gz" for symbol in ("btcusdt", "ethusdt")]
     market = Market(exchange="BINANCE")

@@ -89,7 +89,7 @@ def test_an_answer_does_not_depend_on_rollups(tmp_path, seed):
     assert_same(rolled, plain, (START + int(rng.integers(120)) * MINUTE, 60), "1h")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(often(1, thoroughly=3)))
 def test_what_is_kept_is_what_raw_events_give(tmp_path, seed):
     lake = Lake.create(tmp_path)

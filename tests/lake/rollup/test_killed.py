@@ -81,7 +81,7 @@ def test_killed_at_any_moment_the_next_run_completes_it(tmp_path):
     assert killed == KILLS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_rollups_at_once_make_what_one_does(tmp_path):
     lake = filled(tmp_path / "lake", 7, 0, 30)
     shutil.copytree(tmp_path / "lake", tmp_path / "alone")
