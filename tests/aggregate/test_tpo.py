@@ -232,7 +232,7 @@ def test_equals_the_plain_loop(oracle, interval, session, block_minutes):
         assert got.to_dicts() == plain_tpo(trades.to_dicts(), oracle["row"], **ways, block_size=block_size)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("interval", "session", "block_minutes"),
     [("1d", None, 30), ("15m", None, 240), ("1h", "weekly", 60), ("1h", "monthly", 5)],

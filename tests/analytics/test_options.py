@@ -153,7 +153,7 @@ def test_expiries_without_a_smile_are_there_and_null(engine, quotes):
     assert got.select("iv_atm", "iv_25p", "iv_25c").rows() == [(None,) * 3] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["strike", "implied_volatility", "forward"])
 def test_a_bad_quote_is_as_if_it_were_not_there(engine, quotes, column):
     chain = quotes(*WIDE)

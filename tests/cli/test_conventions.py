@@ -129,7 +129,7 @@ def test_every_command_with_a_result_has_json() -> None:
     assert without == WITHOUT_JSON
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in RUNS if name not in WITHOUT_JSON])
 def test_json_is_alone_on_the_standard_output(run: Run, inside: Path, name: str) -> None:
     if name == "keys list":

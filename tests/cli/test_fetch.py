@@ -91,7 +91,7 @@ def test_there_is_a_command_for_every_method_and_no_other() -> None:
     assert public - {"points", "query", "plan", "fetch", "to_parquet", "record"} == set(ASKED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in ASKED if name not in {*NAMES, "usage"}])
 def test_a_file_holds_what_the_method_returns(run: Run, lake: Path, tmp_path: Path, name: str) -> None:
     with tidytape.Client.local(lake) as client:
@@ -278,7 +278,7 @@ def test_the_terminal_shows_a_frame_of_lists(run: Run, lake: Path) -> None:
     assert "poc_price" in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_printed_one_a_line_or_written_as_a_column(
     run: Run, lake: Path, tmp_path: Path, name: str

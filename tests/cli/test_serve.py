@@ -107,7 +107,7 @@ def test_what_is_no_request_is_refused_by_the_same_words(served: Served) -> None
     assert served.get("/v1/usage").status_code == 200
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_it_finishes_what_was_begun_and_leaves_nothing_behind(served: Served, how: signal.Signals) -> None:
     answers: list[httpx.Response] = []
     asking = threading.Thread(target=lambda: answers.append(served.get("/v1/points", **DAY)))

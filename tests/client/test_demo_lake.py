@@ -101,7 +101,7 @@ def test_the_name_says_what_the_bytes_follow_from() -> None:
     assert all((Path(tidytape.__file__).parent / source).exists() for source in demo_lake._SOURCES)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_where_nothing_can_be_written_a_process_has_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

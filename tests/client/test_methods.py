@@ -157,7 +157,7 @@ def test_without_docstrings_the_methods_are_the_same() -> None:
     assert subprocess.run([sys.executable, "-OO", "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames_have_the_same_columns_and_dtypes_whatever_the_answer(

@@ -234,7 +234,7 @@ def test_a_quiet_hour_of_a_covered_market_warns_of_nothing(client: Client[pl.Dat
     assert warned == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_an_answer_with_points_of_every_market_warns_of_nothing(lake: Lake, name: str) -> None:
     interval = "1d" if name in {"TOKEN_SUPPLY_AGG", "TPO_AGG"} else "1h"

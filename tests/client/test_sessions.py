@@ -43,7 +43,7 @@ def client(lake: Path) -> Iterator[tidytape.Client[pl.DataFrame]]:
         yield one
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_session_that_began_before_the_window_is_left_out_as_documented(client: Any) -> None:
     inside = WINDOW | {"start": "2024-08-07"}
     with pytest.warns(EmptyAnswerWarning, match="the one around it starts 2024-08-05"):
@@ -65,7 +65,7 @@ def test_a_session_needs_no_interval(client: Any, session: str) -> None:
     assert levels["timestamp"].unique().sort().equals(sessions["timestamp"].sort())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("interval", ["1h", "1w"])
 @pytest.mark.parametrize("session", STARTS)
 def test_where_both_are_given_the_session_counts(

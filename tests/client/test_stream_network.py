@@ -107,7 +107,7 @@ def port() -> int:
         return int(free.getsockname()[1])
 
 
-@both
+@pytest.mark.parametrize("kind", ["async", pytest.param("sync", marks=pytest.mark.long)])
 def test_a_stream_outlives_its_server(kind: str, lake: Path, port: int, tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     added = subprocess.run(

@@ -67,7 +67,7 @@ def same(one: Any, other: Any) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
-@pytest.mark.parametrize("backend", ["polars", "pandas"])
+@pytest.mark.parametrize("backend", ["polars", pytest.param("pandas", marks=pytest.mark.long)])
 def test_a_study_comes_out_the_same_from_its_tape(
     lake: Lake, tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -190,7 +190,7 @@ SURVIVED: dict[str, list[Trouble]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("troubles", SURVIVED.values(), ids=SURVIVED)
 def test_what_comes_over_a_bad_way_is_what_the_service_has(
     fetch: Fetch, plain: pl.DataFrame, troubles: list[Trouble]

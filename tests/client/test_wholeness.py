@@ -325,7 +325,7 @@ def service(lake: Lake) -> Counted:
     return Counted(AppTransport(create_app(lake, keys, clock=Clock(S0 + 200 * 86_400))))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(DATA_TYPES))
 @pytest.mark.parametrize("hours", [(0, 2), (-5, 30), (2, 40)], ids=str)
 @pytest.mark.parametrize("form", [wire.ARROW_MIME, wire.JSON_MIME], ids=["arrow", "json"])

@@ -18,7 +18,7 @@ ASKED = {name: of(name) for name in BY_TYPE} | {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_answers_are_the_same_of_a_lake_whose_minutes_are_kept(
     service: Any, rolled_lake: Lake, asked: dict[str, Any]

@@ -203,6 +203,7 @@ def test_an_error_that_says_a_credential_is_shown_without_it(monkeypatch):
     assert "AWS_SECRET_ACCESS_KEY" in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_reader_needs_no_library_of_amazons(bucket, tape):
     """boto3 is there for these tests only; polars looks for it."""
     Lake.create(f"s3://{bucket}/lake").append("trades", tape(0, 10), source="a")

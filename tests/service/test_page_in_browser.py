@@ -131,6 +131,7 @@ def test_the_key_is_kept_nowhere(page: Page, caplog: pytest.LogCaptureFixture) -
     assert not page.find("#room").is_displayed()
 
 
+@pytest.mark.long
 def test_another_header_may_carry_the_key_and_a_proxy_pass_it_on(driver: Any, lake: Lake) -> None:
     with serving(lake, prefix="/market/data", key_header="X-Other") as served:
         page = Page(driver, served.origin)
@@ -176,6 +177,7 @@ def test_a_key_shows_what_the_lake_holds(page: Page, served: Served) -> None:
     assert figures[4].startswith("2024-08-09 00:00 to 2024-08-09 ")
 
 
+@pytest.mark.long
 def test_a_search_finds_markets_and_a_market_fills_the_query(page: Page) -> None:
     page.enter()
     page.type("#search", "perp")
@@ -211,7 +213,7 @@ def test_names_that_are_markup_are_text(page: Page) -> None:
 # --- queries ---
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(DATA_TYPES))
 def test_a_query_of_every_type(entered: Page, served: Served, name: str) -> None:
     kind, page = DATA_TYPES[name], entered
@@ -413,6 +415,7 @@ def test_options_change_the_request_and_its_weight(page: Page, served: Served) -
     assert page.texts("#faults li")[0].startswith("Both ends of the window are needed")
 
 
+@pytest.mark.long
 def test_a_refusal_is_shown_with_its_code_and_request(page: Page, served: Served) -> None:
     page.enter()
     page.type("#rawSymbol", "BTCUSDX")
@@ -423,6 +426,7 @@ def test_a_refusal_is_shown_with_its_code_and_request(page: Page, served: Served
     assert not page.find("#answer-body").is_displayed()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["TRADE_SIDE_AGNOSTIC_AGG", "FUNDING_RATE_AGG"])
 def test_an_empty_window_says_so(page: Page, name: str) -> None:
     page.enter()
@@ -461,6 +465,7 @@ def test_a_tier_is_told_what_it_does_not_include(page: Page) -> None:
     assert page.texts("#faults li") == ["The tier of this key reaches 90 days back."]
 
 
+@pytest.mark.long
 def test_what_is_stopped_or_asked_anew_is_not_charged(page: Page, served: Served) -> None:
     page.enter()
     before = served.used()
@@ -581,6 +586,7 @@ def some_attempt(chosen: random.Random) -> list[tuple[str, str]]:
     return params + ([("tenor", "ONE_W")] if maybe(0.8 if kind.per_tenor else 0.05) else [])
 
 
+@pytest.mark.long
 def test_lines_to_copy_ask_the_same(page: Page, served: Served) -> None:
     page.enter()
     page.choose("#type", "BLOCK_BOOK_SNAPSHOT_AGG")
@@ -602,6 +608,7 @@ def test_lines_to_copy_ask_the_same(page: Page, served: Served) -> None:
 # --- how it is used and how it looks ---
 
 
+@pytest.mark.long
 def test_it_works_by_keyboard(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys as Pressed
 
@@ -674,6 +681,7 @@ def fingers(page: Page) -> Iterator[None]:
     page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
 
+@pytest.mark.long
 def test_a_wheel_zooms_around_the_pointer_and_a_double_click_shows_the_whole(page: Page, plot: Plot) -> None:
     low, high = plot.shown()
     assert not page.find("#zoom-out").is_displayed()
@@ -700,6 +708,7 @@ def test_a_wheel_zooms_around_the_pointer_and_a_double_click_shows_the_whole(pag
     assert plot.shown() == (low, high)
 
 
+@pytest.mark.long
 def test_a_drag_shows_what_it_went_over(plot: Plot) -> None:
     low, high = plot.shown()
     plot.mouse("mousePressed", 0.2, button="left", clickCount=1)
@@ -711,6 +720,7 @@ def test_a_drag_shows_what_it_went_over(plot: Plot) -> None:
     assert plot.shown() == pytest.approx(expected, abs=(high - low) / 300)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fingers")
 def test_two_fingers_stretch_and_one_moves(page: Page, plot: Plot) -> None:
     low, high = plot.shown()
@@ -740,6 +750,7 @@ def test_two_fingers_stretch_and_one_moves(page: Page, plot: Plot) -> None:
     assert plot.shown() == pytest.approx(moved, abs=(high - low) / 100)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fingers")
 def test_fingers_stretch_the_prices_of_a_profile(page: Page) -> None:
     page.enter()
@@ -755,6 +766,7 @@ def test_fingers_stretch_the_prices_of_a_profile(page: Page) -> None:
     assert sum(plot.shown()) == pytest.approx(low + high, abs=(high - low) / 50)
 
 
+@pytest.mark.long
 def test_keys_zoom(page: Page, plot: Plot) -> None:
     low, high = plot.shown()
     page.find("#plot .uplot").send_keys("+")
@@ -777,6 +789,7 @@ return query.from
 """
 
 
+@pytest.mark.long
 def test_intervals_that_are_joined_are_parted_by_zooming_in(page: Page, plot: Plot) -> None:
     start = page.js(MANY, 100_000)
     whole = plot.shown()
@@ -793,6 +806,7 @@ def test_intervals_that_are_joined_are_parted_by_zooming_in(page: Page, plot: Pl
     assert coloured(page)
 
 
+@pytest.mark.long
 def test_no_line_crosses_a_gap(page: Page, plot: Plot) -> None:
     page.js(
         "const query = { type: 'FUNDING_RATE_AGG', exchange: ['X'], interval: 'MINUTE', from: 0, period: 6000 };"

@@ -156,6 +156,7 @@ def test_the_chart_grows_and_a_final_takes_the_place_of_its_update(
     assert "00:12" not in changes(page)
 
 
+@pytest.mark.long
 def test_what_is_told_is_what_the_history_weighs(page: Page, served: Served, market: Market) -> None:
     market.trade((2_500.5, 100.0))
     page.find("#live").click()
@@ -187,6 +188,7 @@ def test_a_stream_ends_with_its_period_and_says_so(page: Page, market: Market) -
     assert not page.find("#stop").is_displayed()
 
 
+@pytest.mark.long
 def test_another_query_ends_the_stream(page: Page, market: Market) -> None:
     page.send()
     until(lambda: len(candles(page)) == 5)
@@ -203,6 +205,7 @@ def test_another_query_ends_the_stream(page: Page, market: Market) -> None:
     assert "change" not in page.rows()[0]
 
 
+@pytest.mark.long
 def test_a_part_that_was_zoomed_to_stays_or_moves_on_with_time(page: Page, market: Market) -> None:
     market.trade(*((minute + 0.1, 100.0) for minute in range(5, 40)))
     page.send()
@@ -315,6 +318,7 @@ def test_it_goes_on_over_a_restart_of_the_service(driver: Any, market: Market) -
         assert_harmless(page)
 
 
+@pytest.mark.long
 def test_a_token_that_is_of_no_use_ends_the_stream_by_name(driver: Any, market: Market) -> None:
     with ExitStack() as first:
         served = first.enter_context(serving(market.lake, token_secret=TOKENS))
@@ -354,6 +358,7 @@ const body = new ReadableStream({
 """
 
 
+@pytest.mark.long
 def test_half_a_line_at_a_cut_is_thrown_away(page: Page) -> None:
     text = '{"token":"é"}\n{"token":"b"}\n{"tok'.encode()
     chosen = random.Random(3)
@@ -375,6 +380,7 @@ def test_half_a_line_at_a_cut_is_thrown_away(page: Page) -> None:
 # --- what is kept ---
 
 
+@pytest.mark.long
 def test_no_more_is_kept_than_may_be(page: Page) -> None:
     """Of points in any order the newest stay, one of each time; those that were let go do not come back."""
     found = page.js(
@@ -417,6 +423,7 @@ def kept_of(chosen: random.Random, count: int) -> tuple[list[dict[str, Any]], in
     return lines, 100
 
 
+@pytest.mark.long
 def test_it_is_drawn_a_few_times_a_second_at_most(page: Page) -> None:
     page.js(
         "const drawing = drawnNowAndThen(() => { window.times.push(performance.now()); }, asking.next());"
@@ -430,6 +437,7 @@ def test_it_is_drawn_a_few_times_a_second_at_most(page: Page) -> None:
 # --- what is asked ---
 
 
+@pytest.mark.long
 def test_lines_to_copy_ask_for_the_same_stream(page: Page, served: Served) -> None:
     lines = page.lines()
     asked = StreamQuery.from_params(parse_qsl(urlsplit(lines["URL"]).query))
@@ -444,6 +452,7 @@ def test_lines_to_copy_ask_for_the_same_stream(page: Page, served: Served) -> No
     assert 'end="2024-08-09T00:30:00Z"' in page.lines()["Python"]
 
 
+@pytest.mark.long
 def test_faults_and_weights_are_those_of_a_stream(page: Page) -> None:
     chosen = random.Random(8)
     windows: list[dict[str, int]] = []
@@ -489,6 +498,7 @@ def history_weight(query: StreamQuery, last: int) -> int:
     return sum(map(weight, query.window(first, end))) if end > first else 0
 
 
+@pytest.mark.long
 def test_it_can_be_switched_by_keyboard(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys as Pressed
 

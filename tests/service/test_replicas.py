@@ -87,6 +87,7 @@ def replicas(lake: Path) -> Iterator[Replicas]:
 STORES = {"memory": (1, False), "redis": (1, True), "two replicas": (2, True)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("count", "shared"), STORES.values(), ids=STORES)
 def test_200_at_once_spend_exactly_what_there_is(
     replicas: Replicas, request: pytest.FixtureRequest, window: Any, *, count: int, shared: bool

@@ -176,6 +176,7 @@ def test_a_method_that_is_not_there_is_refused(served: Served) -> None:
     assert error_of(served, "GetEverything", b"")[0] is grpc.StatusCode.UNIMPLEMENTED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", sorted(rpc._LISTS))
 def test_lists_are_those_of_http(served: Served, method: str) -> None:
     name = rpc._LISTS[method]

@@ -198,7 +198,13 @@ def closed(schema: Any) -> Any:
     return [closed(inner) for inner in schema] if isinstance(schema, list) else schema
 
 
-@pytest.mark.parametrize(("phase", "examples"), EXAMPLES.items(), ids=EXAMPLES)
+@pytest.mark.parametrize(
+    ("phase", "examples"),
+    [
+        pytest.param(phase, examples, id=phase, marks=pytest.mark.long if phase == "fuzzing" else [])
+        for phase, examples in EXAMPLES.items()
+    ],
+)
 def test_the_service_is_what_it_says_it_is(app: Any, phase: str, examples: int) -> None:
     described = closed(deepcopy(document(key_header=KEY_HEADER)))
     del described["paths"]["/v1/stream"]  # which has no end

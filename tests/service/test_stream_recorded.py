@@ -73,7 +73,13 @@ def query_of(whole: Lake, types: list[str], **more: Any) -> StreamQuery:
     )
 
 
-@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize(
+    "types",
+    [
+        pytest.param(types, id=name, marks=[] if name == "candles" else pytest.mark.long)
+        for name, types in TYPES.items()
+    ],
+)
 def test_finals_and_revisions_are_the_historical_answer(
     whole: Lake, tmp_path: Path, types: list[str]
 ) -> None:
@@ -98,7 +104,13 @@ def test_finals_and_revisions_are_the_historical_answer(
     assert held.batches > 10
 
 
-@pytest.mark.parametrize("types", [TYPES["candles"], TYPES["trades"]], ids=["candles", "trades"])
+@pytest.mark.parametrize(
+    "types",
+    [
+        pytest.param(TYPES["candles"], id="candles"),
+        pytest.param(TYPES["trades"], id="trades", marks=pytest.mark.long),
+    ],
+)
 def test_a_server_that_is_replaced_at_every_batch_loses_and_repeats_nothing(
     whole: Lake, tmp_path: Path, types: list[str]
 ) -> None:

@@ -518,7 +518,7 @@ def test_unknown_fields_that_are_always_null_leave_no_column() -> None:
 MANY = {f"f{number}": number for number in range(100_000)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "series",
     [
@@ -534,7 +534,7 @@ def test_more_unknown_fields_than_a_frame_takes(series: dict[str, object]) -> No
         decode(orjson.dumps({"series": [series]}), CANDLES)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "series",
     [

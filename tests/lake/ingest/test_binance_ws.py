@@ -265,7 +265,7 @@ def test_the_stored_book_equals_the_ticker(recorded, lake, name, shared_ids):
     assert compared == shared_ids
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_futures_are_not_mixed_with_a_spot_market_of_the_same_name(recorded, tmp_path):
     """Both call themselves BTCUSDT; the updates of futures alone tell the id of the one before."""
     spot, futures = (recorded / f"binance-{kind}_ws_btcusdt_20240808.gz" for kind in ("spot", "usdm"))

@@ -126,7 +126,7 @@ def law(
     require_same(lake, whole)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("restarts", [False, True])
 @given(places=st.lists(st.integers(0, 10_000), min_size=1, max_size=4))

@@ -109,7 +109,7 @@ def test_killed_at_any_moment_and_run_again_it_is_an_undisturbed_run(files, tmp_
         same(lake, want)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_with_files_of_one_symbol(files, write, log, tmp_path, lake):
     one, other = [files[0], files[2]], [files[1]]
     processes = [start(lake, part) for part in (one, other)]

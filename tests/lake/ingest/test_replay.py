@@ -77,7 +77,7 @@ def test_a_replay_that_goes_on_does_not_wait_for_what_is_there(lake: Lake, tmp_p
     assert 30 < len(ids(lake)) < 40
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_lasts_as_long_as_the_recording_by_the_speed(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(HEAD + trades(*range(40)))
