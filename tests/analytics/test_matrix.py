@@ -75,6 +75,21 @@ def test_engine_answers_as_polars(case: Case, engine: Engine, expected: dict[int
     assert_same(got.sort(case.key, nulls_last=True), wanted.sort(case.key, nulls_last=True))
 
 
+IN_ANY_ORDER = [
+    pytest.param(case, id=f"{namespace}.{case}")
+    for namespace, case in cases()
+    if not case.own_kind and case.function != "audit"  # which speaks of the order of rows
+]
+
+
+@pytest.mark.parametrize("case", IN_ANY_ORDER)
+def test_rows_in_any_order_give_the_same_bits(case: Case) -> None:
+    wanted = case.call(*case.frames).sort(case.key, nulls_last=True)
+    for seed in range(3):
+        mixed = [frame.sample(fraction=1, shuffle=True, seed=seed) for frame in case.frames]
+        assert_frame_equal(case.call(*mixed).sort(case.key, nulls_last=True), wanted, check_exact=True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("case", ONE_EACH)
 def test_pandas_on_arrow_answers_as_polars(case: Case, expected: dict[int, pl.DataFrame]) -> None:

@@ -73,7 +73,7 @@ class Points:
         of_coin = self.frame.filter(coin=self.coin)
         has_amount = {"volume", "close"} <= set(of_coin.columns)
         amount = (pl.col("volume") * pl.col("close")).sum() if has_amount else pl.len()
-        markets = of_coin.group_by(MARKET).agg(amount=amount)
+        markets = of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
         most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
         return {name: most[name] for name in MARKET}
 
@@ -139,7 +139,8 @@ class Answers:
         candles = self._points.get("TRADE_SIDE_AGNOSTIC_AGG")
         if candles is not None:
             traded = (pl.col("volume") * pl.col("close")).sum()
-            amounts = candles.frame.group_by(pl.col("coin").cast(pl.String)).agg(traded=traded)
+            coins_of = candles.frame.group_by(pl.col("coin").cast(pl.String), maintain_order=True)
+            amounts = coins_of.agg(traded=traded)
             types = types.join(amounts, on="coin", how="left")
         rest = [name for name in types.columns if name not in {"coin", "len"}]
         ranked = types.sort(

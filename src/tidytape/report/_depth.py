@@ -31,7 +31,10 @@ def depths(answers: Answers, timezone: str) -> Section | None:
     near = depth.depth_within(books.frame, bps=_NEAR)
     usual = near.group_by(MARKET).agg(pl.col("bid_depth", "ask_depth").median(), spans=pl.len())
     walls = depth.walls(book, threshold=float(book["size"].quantile(_LARGE) or 0.0), snapshots=3)
-    standing = walls.sort("size_mean", descending=True).head(_WALLS)
+    standing = walls.sort(
+        "size_mean", "first_timestamp", "side", "price", descending=[True, False, False, False]
+    )
+    standing = standing.head(_WALLS)
     size = float(usual.filter(**market)["bid_depth"].item() or newest["size"].sum())
     costs = depth.slippage(newest, size=[round(size * share, 3) for share in _SHARES])
     return Section(

@@ -34,7 +34,7 @@ def flows(answers: Answers, timezone: str) -> Section | None:
         section.parts.append(
             table(
                 flow.delta(sides.frame)
-                .group_by(MARKET)
+                .group_by(MARKET, maintain_order=True)
                 .agg(pl.col("buy_volume", "sell_volume", "delta").sum())
                 .with_columns(imbalance=pl.col("delta") / (pl.col("buy_volume") + pl.col("sell_volume")))
                 .sort(MARKET),
@@ -79,7 +79,8 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
 
 def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | Table]:
     """Return the liquidations of the market that had most, and the totals of every market and day."""
-    sums = liquidated.frame.filter(coin=liquidated.coin).group_by(MARKET).agg(pl.col("liquidations").sum())
+    of_coin = liquidated.frame.filter(coin=liquidated.coin)
+    sums = of_coin.group_by(MARKET, maintain_order=True).agg(pl.col("liquidations").sum())
     most = sums.sort("liquidations", *MARKET, descending=[True, False, False]).row(0, named=True)
     market = {name: most[name] for name in MARKET}
     prices = None if candles is None else candles.of(**market)

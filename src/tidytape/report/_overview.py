@@ -61,9 +61,8 @@ def _across(candles: Points, of_coin: pl.DataFrame, timezone: str) -> list[Pictu
     """Return the markets of one coin beside each other."""
     amounts = of_coin.with_columns(pl.col("volume") * pl.col("close"))
     if candles.length < timedelta(hours=1):  # shares of minutes are noise
-        amounts = amounts.group_by(*MARKET, "coin", pl.col("timestamp").dt.truncate("1h")).agg(
-            pl.col("volume").sum()
-        )
+        hour = pl.col("timestamp").dt.truncate("1h")
+        amounts = amounts.group_by(*MARKET, "coin", hour, maintain_order=True).agg(pl.col("volume").sum())
     shares = cross.market_share(amounts, amount="volume")
     apart = Plot.of("premium", cross.premium(of_coin), timezone=timezone)
     parts = Plot.of("market_share", shares, amount="volume in the quote", timezone=timezone)

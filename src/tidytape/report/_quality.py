@@ -111,5 +111,7 @@ def _few(frame: pl.DataFrame, worst_first: pl.DataFrame, which: str) -> tuple[pl
     markets = worst_first.select(MARKET).unique(maintain_order=True)
     if markets.height <= _MOST_MARKETS:
         return frame, markets.height, ""
-    few = frame.join(markets.head(_MOST_MARKETS), on=MARKET, how="semi", nulls_equal=True)
+    few = frame.join(
+        markets.head(_MOST_MARKETS), on=MARKET, how="semi", nulls_equal=True, maintain_order="left"
+    )
     return few, _MOST_MARKETS, f"; {_MOST_MARKETS} of {markets.height:,} markets, {which}"

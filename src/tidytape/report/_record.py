@@ -204,7 +204,7 @@ class _Asking:
 def _main_coin(held: pl.DataFrame, candles: pl.DataFrame) -> str:
     """Return the coin of which the most data types are held, and of several the one that traded most."""
     types = held.group_by("coin").agg(pl.col("type").n_unique())
-    traded = candles.group_by(pl.col("coin").cast(pl.String)).agg(
+    traded = candles.group_by(pl.col("coin").cast(pl.String), maintain_order=True).agg(
         traded=(pl.col("volume") * pl.col("close")).sum()
     )
     ranked = traded.join(types.with_columns(pl.col("coin").cast(pl.String)), on="coin", how="left")

@@ -94,6 +94,9 @@ def _text(value: Any, style: Style) -> str:
     """Return a value as its column shows it."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return "–"
+    if isinstance(value, float):
+        # How many cores added a float decides its last bit, which must not decide to which side 42.825 is rounded.
+        value = float(f"{value:.12g}")
     if style == "text":
         return str(value)
     if style in {"time", "date"}:

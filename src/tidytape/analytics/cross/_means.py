@@ -347,11 +347,13 @@ def dispersion(
     rows = exact.in_parts(rows.with_columns(__down=-nw.col(value), __mean=nw.col(value)), "__mean")
     squared = (nw.col(value) - nw.col(value).mean().over(*keys)) ** 2
     rows = rows.with_columns(__squared=squared, __share=1.0 / nw.col(TIMES))
+    # A window adds in the order of the rows; groups are added in another order at every run.
+    rows = rows.with_columns(nw.col("__squared").sum().over(*keys))
     ends = {"lowest": [value, *MARKET], "highest": ["__down", *MARKET]}
     found = rows.group_by(*keys).agg(
         nw.len().cast(nw.Float64()).alias("__count"),
-        nw.col("__share", "__squared").sum(),
-        nw.col(TWICE).max(),
+        nw.col("__share").sum(),
+        nw.col(TWICE, "__squared").max(),
         nw.col(value).min().alias("lowest"),
         nw.col(value).max().alias("highest"),
         nw.col(value).median().alias("median"),

@@ -307,20 +307,28 @@ def slippage(
     table, rows, book = books_of(frame, by, block_size, results=results, unit=unit)
     price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
     rows = rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
-    before = here.cum_sum().over(*book, "side", order_by="__outward") - here
-    rows = rows.with_columns(__before=before)
+
+    # Either coins are what is taken and cash the other side of it, or the other way round.
+    def other(part: nw.Expr) -> nw.Expr:
+        return part * price if amount == "coin" else part / price
+
+    # Both added outward, price by price: engines group rows in another order at every run, and round other sums.
+    rows = rows.with_columns(__upto=here, __other=nw.when(here > 0).then(other(here)).otherwise(0.0))
+    outward = [*book, "side"]
+    rows = rows.with_columns(nw.col("__upto", "__other").cum_sum().over(*outward, order_by="__outward"))
+    inward = nw.col("__upto", "__other").shift(1).over(*outward, order_by="__outward").fill_null(0.0)
+    rows = rows.with_columns(inward.name.suffix("_before"))
+    upto, before = nw.col("__upto"), nw.col("__upto_before")
 
     sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
     cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(wanted))}
     taken = {}
     for (side, n), name in cases.items():
-        left = wanted[n] - nw.col("__before")
-        is_met = sides[side] & (left > _NOISE * wanted[n]) & (here > 0)
-        part = nw.min_horizontal(left, here)
-        # Either the coins are what is taken, or the cash is.
-        other = part * price if amount == "coin" else part / price
-        taken[f"{name}_size"] = nw.when(is_met).then(part).otherwise(0.0)
-        taken[f"{name}_other"] = nw.when(is_met).then(other).otherwise(0.0)
+        is_met = sides[side] & (wanted[n] - before > _NOISE * wanted[n]) & (here > 0)
+        is_last = is_met & (wanted[n] - upto <= _NOISE * wanted[n])
+        part = nw.min_horizontal(wanted[n] - before, here)
+        taken[f"{name}_size"] = nw.when(is_met).then(nw.min_horizontal(upto, nw.lit(wanted[n])))
+        taken[f"{name}_other"] = nw.when(is_last).then(nw.col("__other_before") + other(part))
         taken[f"{name}_worst"] = nw.when(is_met).then(price)
     worst = {name: nw.col(f"{name}_worst") for name in cases.values()}
     rows = (
@@ -329,7 +337,7 @@ def slippage(
         .agg(
             nw.col("__known").all(),
             nw.col("mid", "__overlap").max(),
-            nw.col(*(f"{name}_{part}" for name in cases.values() for part in ("size", "other"))).sum(),
+            nw.col(*(f"{name}_{part}" for name in cases.values() for part in ("size", "other"))).max(),
             *(
                 worst[name].max() if side is Side.BUY else worst[name].min()
                 for (side, _), name in cases.items()
@@ -339,10 +347,10 @@ def slippage(
     shares_block = nw.col("__overlap") == 0
 
     def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
-        filled, other = nw.col(f"{name}_size"), nw.col(f"{name}_other")
+        filled, paid = nw.col(f"{name}_size").fill_null(0.0), nw.col(f"{name}_other")
         lacking = wanted[n] - filled
         is_whole = nw.col("__known") & (lacking <= _NOISE * wanted[n])
-        average = other / filled if amount == "coin" else filled / other
+        average = paid / filled if amount == "coin" else filled / paid
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
         is_within_block = (shares_block & (worst[name] == mid)).fill_null(value=False)
         return [

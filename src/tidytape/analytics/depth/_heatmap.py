@@ -270,22 +270,25 @@ def walls(
     level = [*series, "side", "price"]
     time, number, size = nw.col("timestamp"), nw.col("__number"), nw.col("size")
     rows = _numbered(table.rows.filter(~time.is_null()), series, furthest)
-    # An infinite size is unknown, and so is a sum with it.
-    is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
-    sizes = rows.with_columns(
-        size=nw.when(is_known).then(size).otherwise(float("inf")), __newest=within(number.max(), series)
+    # A size that is null is unknown, and so is a sum with it.
+    is_known = size.is_finite() & (size >= 0)
+    sizes = rows.with_columns(size=nw.when(is_known).then(size), __newest=within(number.max(), series))
+    levels = (
+        exact.in_parts(sizes, "size")
+        .group_by(*level, "timestamp", "__number", "__newest")
+        .agg(exact.summed("size"))
+        .with_columns(exact.total("size"))
     )
-    levels = sizes.group_by(*level, "timestamp", "__number", "__newest").agg(size.sum())
-    large = levels.filter(size >= threshold * (1 - _NOISE), size < float("inf"))
+    large = levels.filter(size >= threshold * (1 - _NOISE))
     # Both grow by one from snapshot to snapshot, so their difference names a run.
     place = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
     runs = large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
     found = runs.group_by(*level, "__run").agg(
+        exact.summed("size"),
         first_timestamp=time.min(),
         last_timestamp=time.max(),
         snapshots=nw.len().cast(nw.Int64),
         size_min=size.min(),
-        size_mean=size.mean(),
         size_max=size.max(),
         is_standing=nw.col("is_standing").any(),
         __before=number.min() - 1,
@@ -293,6 +296,7 @@ def walls(
     )
     lasted = nw.col("last_timestamp") - nw.col("first_timestamp")
     result = found.filter(nw.col("snapshots") >= snapshots, lasted >= least)
+    result = result.with_columns(size_mean=exact.total("size") / nw.col("snapshots"))
     result = _with_absence(result, levels, series, at="__before", name="is_start_known")
     result = _with_absence(result, levels, series, at="__after", name="is_end_known")
     return table.closed(
@@ -326,7 +330,7 @@ def _with_absence(
         .agg(__lowest=price.min(), __highest=price.max())
         .select(*series, "side", number, "__lowest", "__highest")
     )
-    unknown = levels.filter(nw.col("size") == float("inf")).select(
+    unknown = levels.filter(nw.col("size").is_null()).select(
         *series, "side", "price", number, __unknown=nw.lit(1)
     )
     walls = joined(walls, book, on=[*series, "side", at])

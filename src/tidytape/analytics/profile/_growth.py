@@ -95,16 +95,18 @@ def _areas_by_plan(
     favoured = 1 if rules.tie == "up" else -1
     candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
     enclosed = count.cum_sum().over(keys, order_by=["later", "rank"])
-    candidates = candidates.with_columns(before=(enclosed - count) / total)
+    candidates = candidates.with_columns(enclosed=enclosed).with_columns(
+        before=(nw.col("enclosed") - count) / total
+    )
     limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
     taken = candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
-    areas = taken.group_by(keys).agg(nw.col("poc", "low").min(), nw.col("high", "total").max(), count.sum())
+    areas = taken.group_by(keys).agg(nw.col("poc", "low").min(), nw.col("high", "total", "enclosed").max())
     return areas.select(
         *keys,
         "poc",
         val=nw.col("low"),
         vah=nw.col("high"),
-        value_area_share=quotient((count / total * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
+        value_area_share=quotient((nw.col("enclosed") / total * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
         **rules.columns(),
     )
 

@@ -25,6 +25,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.profile._opening import BLOCKS, COUNTED, LIST, SESSION, TOUCH, Profiles
 from tidytape.errors import QueryError
+from tidytape.frames import exact
 from tidytape.frames.grid import quotient
 
 DIGITS: Final = 12
@@ -119,15 +120,18 @@ def counted_rows(
     known = finite("price") & countable("count")
     if step is not None:
         known &= price.abs() < MOST_STEPS * float(step)
-    # An unknown count could be the largest. As infinity it makes the total infinite, which becomes null below.
-    levels = levels.with_columns(count=nw.when(known).then(count).otherwise(float("inf")))
-    rows = with_place(levels, keys, step, known=known).group_by(*keys, "place").agg(price.min(), count.sum())
+    # An unknown count could be the largest: it is infinite, and its profile has no total.
+    levels = levels.with_columns(count=nw.when(known).then(count))
+    levels = exact.in_parts(with_place(levels, keys, step, known=known), "count")
+    rows = levels.group_by(*keys, "place").agg(price.min(), exact.summed("count"))
+    rows = rows.with_columns(exact.total("count").fill_null(float("inf")))
+    rows = rows.with_columns(exact.summed("count").over(keys))
     rows = rows.with_columns(
-        total=count.sum().over(keys),
+        total=exact.total("count"),
         lowest=place.min().over(keys),
         highest=place.max().over(keys),
         index=indices(keys, step),
-    )
+    ).drop(exact.parts_of("count"))
     # Places are whole numbers, so subtracting 1/4 prefers the lower of two equally distant rows and changes no other.
     middle = nw.col("lowest") + nw.col("highest") - 0.25
     away, weight = nw.col("away"), nw.col("weight")

@@ -25,6 +25,7 @@ from tidytape.analytics.profile._levels import (
 )
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
+from tidytape.frames import exact
 from tidytape.frames.door import in_sql
 from tidytape.frames.joined import joined
 from tidytape.frames.rows import starts_run
@@ -137,8 +138,10 @@ def composite(
     working = {f"count_{position}": name for position, name in enumerate(counts)}
     rows = counted_levels(profiles, working, session=_START)
     rows = rows.with_columns(countable(name).alias(f"known_{name}") for name in working)
-    by_row = with_place(rows, keys, step, known=finite("price")).group_by(*keys, "known", "place")
-    added = by_row.agg(nw.col(*working).sum(), nw.col(*(f"known_{name}" for name in working)).all())
+    rows = exact.in_parts(with_place(rows, keys, step, known=finite("price")), *working)
+    by_row = rows.group_by(*keys, "known", "place")
+    added = by_row.agg(exact.summed(*working), nw.col(*(f"known_{name}" for name in working)).all())
+    added = added.with_columns(map(exact.total, working))
     result = added.select(
         *keys,
         nw.when("known").then(row_price(step)).alias(price),

@@ -155,18 +155,18 @@ def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> 
     rows = rows.with_columns(
         second=nw.when(nw.col("depth") == nw.col("valley_depth")).then(nw.col("beyond")),
         at=nw.when(distance == 0).then(place),
-        moment=place * weight,
+        # Added in the order of the rows, since engines group them in another order at every run. No term is negative.
+        moment=((place - nw.col("lowest")) * weight).cum_sum().over(keys, order_by="place"),
     )
     sums = rows.group_by(*keys).agg(
-        nw.col("at", "lowest", "highest", "valley_depth", "second", "total", "all").max(),
-        nw.col("moment").sum(),
+        nw.col("at", "lowest", "highest", "valley_depth", "second", "total", "all", "moment").max(),
     )
     lowest, highest, known = nw.col("lowest"), nw.col("highest"), ~nw.col("total").is_null()
     mean = nw.col("moment") / nw.col("all")
     return sums.select(
         *keys,
         poc_position=nw.when(known, highest > lowest).then((nw.col("at") - lowest) / (highest - lowest)),
-        mean_position=nw.when(known, highest > lowest).then((mean - lowest) / (highest - lowest)),
+        mean_position=nw.when(known, highest > lowest).then(mean / (highest - lowest)),
         valley_depth=nw.when(known).then(nw.col("valley_depth")),
         second_share=nw.when(known).then(nw.col("second") / nw.col("all")),
     )
