@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
+from math import inf, nextafter
 from pathlib import Path
 
 import matplotlib as mpl
@@ -23,6 +24,7 @@ from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import MARKET, Answers
 from tidytape.report._picture import Picture
 from tidytape.report._quality import qualities
+from tidytape.report._table import Shown, table
 
 DAY = {"start": "2024-08-08", "end": "2024-08-09"}
 SECTIONS = ["Markets", "Profiles", "Flow", "Funding", "Options", "Depth", "Data quality", "Manifest"]
@@ -97,6 +99,16 @@ def test_the_same_tape_gives_the_same_bytes_elsewhere_and_later(
         again = report.write(moved, "report.html")
         assert mpl.rcParams["figure.dpi"] == 30
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(page.text.encode()).digest()
+
+
+def test_the_last_bit_of_a_number_does_not_decide_what_a_table_shows() -> None:
+    for style in ("number", "amount", "percent", "points"):
+        for tie in (42.825, 0.42825, 1_000.125, 0.0312345):
+            shown = {
+                table(pl.DataFrame({"size": [value]}), {"size": Shown("Size", style)}, "One row.").html
+                for value in (nextafter(tie, 0), tie, nextafter(tie, inf))
+            }
+            assert len(shown) == 1
 
 
 def test_the_value_area_is_that_of_the_analytics(tape: Path, page: Page) -> None:

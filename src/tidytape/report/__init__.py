@@ -5,7 +5,8 @@
 - `fetched` : list what a tape has: series, rows, weight and time by data type.
 
 The same tape gives the same report, byte for byte, in another folder and next year too, if the libraries have
-the same versions. The manifest at the end of the report lists these versions.
+the same versions. The manifest at the end of the report lists these versions. On a machine with another number of cores
+the last digit of a number in an interactive report may differ.
 
 >>> import tempfile, tidytape
 >>> day = {"coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
