@@ -651,7 +651,7 @@ _ALL = (
                 "skew",
                 "skew",
                 "vol points",
-                "Volatility of the put less that of the call; positive: puts are dearer",
+                "Volatility of the put minus that of the call; positive: puts are dearer",
                 signed=True,
             ),
         ),
@@ -681,7 +681,7 @@ _ALL = (
     ),
     DataType(
         "VENUEX_LIQUIDATION_AGG",
-        "Liquidation heatmap of a single venue",
+        "Liquidation heatmap of a single exchange",
         number=147,
         multiplier=5,
         max_points=5_000,

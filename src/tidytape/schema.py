@@ -187,7 +187,7 @@ class Schema(Columns):
     descriptors: tuple[str, ...] = ()
 
     def key_of(self, *, grouped: bool) -> tuple[str, ...]:
-        """Return the columns that together name a row once; of groups of venues, which have no one venue, by coin.
+        """Return the columns that identify a row. Rows of a group have no exchange and symbol, so the coin is added.
 
         Examples
         --------

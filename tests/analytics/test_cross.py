@@ -40,13 +40,13 @@ def btc(frame, *columns, hour=None):
 
 def test_amounts_add_up_to_the_decimal_one_gets_by_hand():
     got = cross.total(CANDLES, amount="volume")
-    assert btc(got, "volume", "venues", "coverage")[:3] == [(0.6, 3, 1.0), (0.7, 2, 1.0), (0.0, 1, 1.0)]
+    assert btc(got, "volume", "markets", "coverage")[:3] == [(0.6, 3, 1.0), (0.7, 2, 1.0), (0.0, 1, 1.0)]
     assert 0.1 + 0.2 + 0.3 != 0.6
 
 
 def test_a_sum_with_an_unknown_amount_is_unknown():
     got = cross.total(CANDLES, amount="volume")
-    assert btc(got, "volume", "venues", "coverage")[3] == (None, 1, 0.5)  # A's volume of hour 3 is null
+    assert btc(got, "volume", "markets", "coverage")[3] == (None, 1, 0.5)  # A's volume of hour 3 is null
     got = cross.total(markets(None, float("nan"), float("inf")), amount="close")
     assert got.rows() == [(0, None, 0, 0.0)]
 
@@ -66,7 +66,7 @@ def test_amounts_of_several_units_do_not_add_up(engine):
             assert set(engine.polars(got).fill_nan(None)[name]) == {value}
     means = cross.oi_weighted(mixed.rename({"close": "rate_close"}), mixed)
     assert (
-        means.select("rate_close", "coverage", "open_interest", "venues").rows() == [(None,) * 3 + (2,)] * 2
+        means.select("rate_close", "coverage", "open_interest", "markets").rows() == [(None,) * 3 + (2,)] * 2
     )
     candles = markets(10.0, 14.0, volume=[3.0, 1.0], amount_unit=["COIN", "USD"])
     means = cross.volume_weighted(candles.lazy()).collect()
@@ -75,12 +75,12 @@ def test_amounts_of_several_units_do_not_add_up(engine):
 
 def test_coins_without_a_name_are_one_coin():
     got = cross.total(CANDLES, amount="volume").filter(pl.col("coin").is_null())
-    assert got.select("volume", "venues").rows() == [(5.0, 2)]
+    assert got.select("volume", "markets").rows() == [(5.0, 2)]
 
 
 def test_a_stock_holds_for_as_long_as_is_said():
     got = cross.total(INTEREST, amount=["open", "high", "low", "close"], carry="24h")
-    assert btc(got, "open", "high", "low", "close", "venues") == [
+    assert btc(got, "open", "high", "low", "close", "markets") == [
         (10.1e9, 12.1e9, 11.1e9, 11.1e9, 3),  # A's low counts as its close
         (11.2e9, 11.4e9, 11.1e9, 11.3e9, 3),  # only B reported
         (None, None, None, None, 1),  # C's report has no close, B's lapsed
@@ -88,7 +88,7 @@ def test_a_stock_holds_for_as_long_as_is_said():
     short = cross.total(INTEREST, amount="close", carry="1h")
     assert btc(short, "close", "coverage") == [(11.1e9, 1.0), (0.3e9, 1.0), (None, 0.5)]
     flow = cross.total(INTEREST, amount="close")
-    assert btc(flow, "close", "venues") == [(11.1e9, 3), (0.3e9, 1), (None, 1)]
+    assert btc(flow, "close", "markets") == [(11.1e9, 3), (0.3e9, 1), (None, 1)]
 
 
 def test_a_stock_is_unknown_while_the_last_report_has_no_number():
@@ -173,14 +173,14 @@ def test_golden_average_by_open_interest():
     got = cross.oi_weighted(rates, interest)
     assert got["rate_close"].item() == pytest.approx(0.00051485, abs=5e-9)  # 0.051485%
     assert got["rate_close"].item() == pytest.approx((0.0005 * 100 + 0.002) / 101, rel=1e-14)
-    assert got.select("coverage", "open_interest", "venues").row(0) == (1.0, 10.1e9, 2)
+    assert got.select("coverage", "open_interest", "markets").row(0) == (1.0, 10.1e9, 2)
 
 
 def test_coverage_is_what_the_markets_that_have_both_hold_of_all():
     got = cross.oi_weighted(RATES, INTEREST)
     hours = got.filter(coin="BTC")
     assert hours["timestamp"].to_list() == [at(0), at(1), at(26)]
-    assert hours["venues"].to_list() == [2, 1, 1]
+    assert hours["markets"].to_list() == [2, 1, 1]
     # D has a rate and no open interest at hour 0, A's has lapsed at hour 26. C has no rate, ever.
     assert hours["coverage"].to_list() == [None, pytest.approx(0.1 / 11.1), None]
     assert hours["open_interest"].to_list() == [None, 11.1e9, None]
@@ -188,7 +188,7 @@ def test_coverage_is_what_the_markets_that_have_both_hold_of_all():
     assert both["coverage"][0] == pytest.approx(10.1 / 11.1)
     assert hours["rate_close"].to_list()[1:] == [-0.001, 0.0003]
     # Zero is no open interest.
-    assert got.filter(pl.col("coin").is_null()).select("rate_close", "coverage", "venues").rows() == [
+    assert got.filter(pl.col("coin").is_null()).select("rate_close", "coverage", "markets").rows() == [
         (0.0004, 1.0, 1)
     ]
 
@@ -252,7 +252,7 @@ def test_prices_are_weighted_by_what_was_traded_at_them():
 @pytest.mark.parametrize("descending", [False, True], ids=["up", "down"])
 def test_the_first_to_trade_opens_and_the_last_closes(order, descending):
     got = cross.consolidated(CANDLES.sort(order, descending=descending))
-    [first, second, third, fourth] = btc(got, "open", "high", "low", "close", "volume", "venues")
+    [first, second, third, fourth] = btc(got, "open", "high", "low", "close", "volume", "markets")
     # B and A traded in the same moments: the first by name opens, the last closes.
     assert first == (10.5, 12.0, 9.0, 11.0, 0.6, 3)
     assert second == (10.0, 10.5, 9.5, 10.25, 0.7, 1)  # a filled gap is no market
@@ -269,7 +269,7 @@ def test_the_first_to_trade_opens_and_the_last_closes(order, descending):
 def test_dispersion_names_the_ends():
     frame = markets(10.0, 12.0, 11.0, 12.0, 10.0, None)
     got = cross.dispersion(frame.reverse()).row(0, named=True)
-    assert (got["venues"], got["lowest"], got["highest"], got["mean"], got["median"]) == (5, 10, 12, 11, 11)
+    assert (got["markets"], got["lowest"], got["highest"], got["mean"], got["median"]) == (5, 10, 12, 11, 11)
     assert (got["range"], got["deviation"]) == (2, 1)
     assert got["relative_range"] == pytest.approx(2 / 11)
     assert (got["lowest_exchange"], got["highest_exchange"]) == ("A", "B")  # of equals the first
@@ -277,7 +277,7 @@ def test_dispersion_names_the_ends():
 
 def test_one_market_is_not_apart():
     got = cross.dispersion(markets(10.0, None)).row(0, named=True)
-    assert (got["venues"], got["range"], got["deviation"]) == (1, 0, None)
+    assert (got["markets"], got["range"], got["deviation"]) == (1, 0, None)
     rates = cross.dispersion(markets(-0.1, 0.1)).row(0, named=True)
     assert rates["relative_range"] is None
 
@@ -317,34 +317,36 @@ def test_a_market_that_is_there_twice_is_one_venue_and_makes_no_number():
     later = frame.with_columns(pl.col("timestamp") + HOUR)
     double = pl.concat([frame, frame, later])
     total = cross.total(double, amount="close")
-    assert total.select("close", "venues").rows() == [(None, 2), (3.0, 2)]
+    assert total.select("close", "markets").rows() == [(None, 2), (3.0, 2)]
     standing = cross.total(double, amount="close", carry="1h")
     assert standing.equals(total)
     shares = cross.market_share(double, amount="close")
     assert shares["total"].to_list() == [None] * 4 + [3.0] * 2
     assert shares["share"].null_count() == 4
     apart = cross.dispersion(double)
-    assert apart.select("venues", "lowest", "mean", "deviation", "highest_exchange").rows()[0] == (
+    assert apart.select("markets", "lowest", "mean", "deviation", "highest_exchange").rows()[0] == (
         2,
         *[None] * 4,
     )
-    assert apart.select("venues", "lowest", "mean").rows()[1] == (2, 1.0, 1.5)
+    assert apart.select("markets", "lowest", "mean").rows()[1] == (2, 1.0, 1.5)
     over = cross.premium(double)
     assert over["premium"].null_count() == 4
     assert cross.premium(double, reference={"exchange": "A"})["premium"].null_count() == 4
     mean = cross.volume_weighted(double)
-    assert mean.select("vwap", "volume", "venues").rows() == [(None, None, 2), (1.75, 4.0, 2)]
-    [row] = cross.volume_weighted(pl.concat([frame, frame.head(1)])).select("vwap", "volume", "venues").rows()
+    assert mean.select("vwap", "volume", "markets").rows() == [(None, None, 2), (1.75, 4.0, 2)]
+    [row] = (
+        cross.volume_weighted(pl.concat([frame, frame.head(1)])).select("vwap", "volume", "markets").rows()
+    )
     assert row == (None, None, 2)
     once, rates = double.unique(), double.rename({"close": "rate_close"})
     for given in ((rates, once), (rates.unique(), double)):
-        got = cross.oi_weighted(*given).select("rate_close", "venues").rows()
+        got = cross.oi_weighted(*given).select("rate_close", "markets").rows()
         assert got == [(None, 2), (pytest.approx(5 / 3), 2)]
     # Also where one of the two only fills a gap.
     candles = CANDLES.filter(coin="BTC", timestamp=at(1))
     filled = candles.with_columns(volume=0.0, first_timestamp=None, last_timestamp=None).cast(candles.schema)
     [row] = (
-        cross.consolidated(pl.concat([candles, filled])).select("open", "close", "volume", "venues").rows()
+        cross.consolidated(pl.concat([candles, filled])).select("open", "close", "volume", "markets").rows()
     )
     assert row == (None, None, None, 1)
 
@@ -360,7 +362,7 @@ def test_levels_are_no_markets():
         with pytest.raises(QueryError, match="price"):
             call(levels)
     got = cross.total(levels, amount="close", by="price")
-    assert got.select("price", "close", "venues").rows() == [(10.0, 3.0, 2), (11.0, 3.0, 1)]
+    assert got.select("price", "close", "markets").rows() == [(10.0, 3.0, 2), (11.0, 3.0, 1)]
 
 
 def test_categories_of_two_frames_meet():
@@ -376,8 +378,8 @@ def test_categories_of_two_frames_meet():
 @pytest.mark.parametrize(
     ("call", "column"),
     [
-        (lambda frame: cross.total(frame, amount="venues"), "venues"),
-        (lambda frame: cross.total(frame, amount="close", by="venues"), "venues"),
+        (lambda frame: cross.total(frame, amount="markets"), "markets"),
+        (lambda frame: cross.total(frame, amount="close", by="markets"), "markets"),
         (lambda frame: cross.market_share(frame, amount="share"), "share"),
         (lambda frame: cross.oi_weighted(frame, frame, rate="coverage"), "coverage"),
         (lambda frame: cross.premium(frame, value="premium"), "premium"),
@@ -427,7 +429,7 @@ def test_two_recorded_venues_of_a_day(recorded: Path):
     assert len(one) == 1440
     assert one["volume"].sum() == pytest.approx(candles["volume"].sum(), rel=1e-12)
     weighted, apart = cross.volume_weighted(candles), cross.dispersion(candles)
-    both = weighted.join(apart.filter(venues=2), on="timestamp")
+    both = weighted.join(apart.filter(markets=2), on="timestamp")
     assert len(both) > 1400
     assert (both["vwap"] >= both["lowest"] - 1e-9).all()
     assert (both["vwap"] <= both["highest"] + 1e-9).all()
@@ -456,7 +458,7 @@ def test_zero_has_no_sign_in_a_key(engine):
         {"exchange": "x", "raw_symbol": ["a", "b"], "timestamp": at(0), "k": [0.0, -0.0], "close": [1.0, 2.0]}
     )
     found = engine.polars(cross.total(engine.frame(markets), amount="close", by="k", carry="1h"))
-    assert found.select("k", "close", "venues").rows() == [(0.0, 3.0, 2)]
+    assert found.select("k", "close", "markets").rows() == [(0.0, 3.0, 2)]
 
 
 def test_candles_of_a_market_whose_trades_have_no_times_leave_open_and_close_unknown() -> None:

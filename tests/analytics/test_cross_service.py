@@ -133,7 +133,7 @@ def test_candles(client: Any, *, by_side: bool) -> None:
     grouped = client.candles(**ASKED, by_side=by_side, group_by="sum")
     mine = cross.consolidated(client.candles(**ASKED, by_side=by_side, quote="USD"))
     same(mine, grouped, [*KEYS, *(["side"] if by_side else [])], columns)
-    assert mine["venues"].max() == 4
+    assert mine["markets"].max() == 4
 
 
 @pytest.mark.slow
@@ -141,11 +141,11 @@ def test_candles_with_gaps_filled(client: Any) -> None:
     minutes = ASKED | {"interval": "5m", "end": START + 4 * HOUR}
     grouped = client.candles(**minutes, gapfill=True, group_by="sum")
     mine = cross.consolidated(client.candles(**minutes, gapfill=True, quote="USD"))
-    traded = mine.filter(pl.col("venues") > 0)
+    traded = mine.filter(pl.col("markets") > 0)
     theirs = grouped.filter(pl.col("volume") > 0)
     same(traded, theirs, KEYS, ["open", "high", "low", "close", "volume"])
     # The service fills what is left of the group from its own last close; these are of single markets, without trade.
-    assert mine.filter(pl.col("venues") == 0)["volume"].sum() == 0
+    assert mine.filter(pl.col("markets") == 0)["volume"].sum() == 0
 
 
 def test_liquidations(client: Any) -> None:

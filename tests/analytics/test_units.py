@@ -246,7 +246,7 @@ def test_prices_of_markets_of_several_units_are_known(client: Client, engine: En
         total = engine.polars(cross.total(engine.frame(mixed), amount="volume", by="coin", carry=carry))
         for got in (found, total):
             assert got.select("volume", "coverage").fill_nan(None).null_count().row(0) == (24, 24)
-            assert set(got["venues"]) == {2}
+            assert set(got["markets"]) == {2}
 
 
 def test_a_premium_over_no_market_warns(client: Client) -> None:

@@ -160,7 +160,7 @@ def test_a_map_is_told_by_columns_and_options_by_their_flags(refused, tmp_path):
         "error: --time-format: got '%Y', expected nothing, for --time-unit says it already"
     )
     assert refused("ingest", "csv", path).startswith(
-        "error: --exchange: left out, expected the venue of a.csv"
+        "error: --exchange: left out, expected the exchange of a.csv"
     )
     contract = refused(*csv, "--contract", "inverse")
     assert contract.startswith("error: --contract-size: left out, expected the size of one INVERSE contract")

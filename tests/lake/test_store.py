@@ -328,9 +328,9 @@ def test_a_book_event_by_another_clock_is_the_same(lake):
 @pytest.mark.parametrize("symbol", ["L" * 300, "é" * 200, "a\tb", " a", "", "__HIVE_DEFAULT_PARTITION__"])
 def test_a_name_that_cannot_be_a_folder_is_refused(lake, tape, symbol):
     version = lake.version()
-    with pytest.raises(IngestError, match="no name of a venue or symbol"):
+    with pytest.raises(IngestError, match="no name of an exchange or symbol"):
         lake.append("trades", tape(0, 3, raw_symbol=symbol), source="a")
-    with pytest.raises(IngestError, match="no name of a venue or symbol"):
+    with pytest.raises(IngestError, match="no name of an exchange or symbol"):
         lake.append("trades", tape(0, 3, exchange=symbol), source="a")
     assert lake.version() == version
 

@@ -34,7 +34,7 @@ def accrued(
 
 
 def predicted_error(rows: list[Row], *, every: int, interval: int) -> list[tuple[int, float | None]]:
-    """Return (time, predicted less settled) of one series."""
+    """Return (time, predicted minus settled) of one series."""
     predicted = {row["timestamp"] + interval: row["predicted"] for row in rows}
     found = []
     for row in sorted(rows, key=lambda row: row["timestamp"]):

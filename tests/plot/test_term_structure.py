@@ -93,7 +93,7 @@ def test_times_of_a_symbol_go_from_pale_to_full(summary, ax):
     assert ax.get_title(loc="left") == "Term structure of skew · DERIBIT BTC_25, 1h"
     assert legend(ax) == ["2026-03-05 04:00", "2026-03-05 09:00", "2026-03-05 15:00"]
     assert ax.get_legend().get_title().get_text() == "Time [UTC]"
-    assert ax.get_ylabel() == "Skew, put less call [vol points]"
+    assert ax.get_ylabel() == "Skew, put minus call [vol points]"
 
 
 def test_symbols_differ_in_colour(summary, ax):
@@ -166,7 +166,7 @@ def test_what_is_wrong_is_named(summary, ax):
 
 def test_of_both_values_one_can_be_chosen(summary, ax):
     plot.term_structure(summary(*BTC).with_columns(skew=1.0), value="skew", ax=ax)
-    assert ax.get_ylabel() == "Skew, put less call [vol points]"
+    assert ax.get_ylabel() == "Skew, put minus call [vol points]"
 
 
 # -- by days to expiry
@@ -255,7 +255,7 @@ def test_colours_of_both_signs_are_centred(summary, ax):
     rows = [("BTC_25", hour, "ONE_D", hour - 2.0) for hour in range(7)]
     mesh = plot.term_structure(summary(*rows, value="skew"), ax=ax).mesh
     assert mesh.get_clim() == (-4, 4)
-    assert ax.child_axes[0].get_ylabel() == "Skew, put less call [vol points]"
+    assert ax.child_axes[0].get_ylabel() == "Skew, put minus call [vol points]"
 
 
 def test_expiries_that_come_nearer_show_the_nearest_and_nothing_beyond(ax):

@@ -71,7 +71,7 @@ def test_days_are_a_length_too(ax):
 def test_skew_says_its_sign(ax, native):
     drawn = plot.skew(native(summary((0, "ONE_W", -2), (1, "ONE_W", 3), value="skew")), ax=ax)
     assert_allclose(drawn.lines[7].get_ydata(), [-2, 3])
-    assert ax.get_ylabel() == "Skew, put less call [vol points]"
+    assert ax.get_ylabel() == "Skew, put minus call [vol points]"
     assert ax.get_title(loc="left") == "Skew · X BTC_ATM, 1h, 1w"
     assert ax.get_legend() is None
 
@@ -79,7 +79,7 @@ def test_skew_says_its_sign(ax, native):
 def test_risk_reversals_say_theirs(ax):
     value = "rr25_call_minus_put"
     plot.skew(summary((0, "ONE_W", -2), value=value), ax=ax)
-    assert ax.get_ylabel() == "25-delta risk reversal, call less put [vol points]"
+    assert ax.get_ylabel() == "25-delta risk reversal, call minus put [vol points]"
     with pytest.raises(QueryError, match="one risk reversal"):
         plot.skew(summary((0, "ONE_W", -2), value=value, rr10_call_minus_put=1.0), ax=ax)
 

@@ -100,14 +100,14 @@ def test_averages_are_those_of_a_loop(rate, interest):
     rates, reports = frame(rate, "rate_close"), frame(interest)
     got = cross.oi_weighted(rates, reports, carry="3h")
     wanted = oracle.oi_weighted(rates.to_dicts(), reports.to_dicts(), carry=3 * HOUR)
-    assert close(got.select("timestamp", "rate_close", "coverage", "venues").rows(), wanted)
+    assert close(got.select("timestamp", "rate_close", "coverage", "markets").rows(), wanted)
 
 
 @given(points)
 def test_dispersion_is_that_of_a_loop(cells):
     got = cross.dispersion(frame(cells)).select(
         "timestamp",
-        "venues",
+        "markets",
         "lowest",
         "highest",
         "mean",
@@ -130,7 +130,7 @@ def test_dispersion_is_that_of_a_loop(cells):
 @given(candles)
 def test_candles_are_those_of_a_loop(cells):
     rows = candle_frame(cells)
-    got = cross.consolidated(rows).select("timestamp", "open", "high", "low", "close", "volume", "venues")
+    got = cross.consolidated(rows).select("timestamp", "open", "high", "low", "close", "volume", "markets")
     assert close(got.rows(), oracle.consolidated(rows.to_dicts()))
 
 
@@ -239,7 +239,7 @@ def test_engines_agree(rate, interest):
 def test_the_unit_of_open_interest_does_not_matter(rate, interest, power):
     rates, reports = frame(rate, "rate_close"), frame(interest)
     scaled = reports.with_columns(pl.col("close") * 2.0**power)
-    columns = ["timestamp", "rate_close", "coverage", "venues"]
+    columns = ["timestamp", "rate_close", "coverage", "markets"]
     mine, theirs = (cross.oi_weighted(rates, one).select(columns) for one in (reports, scaled))
     assert close(mine.rows(), theirs.rows())
 

@@ -24,6 +24,7 @@ from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import MARKET, Answers
 from tidytape.report._picture import Picture
 from tidytape.report._quality import qualities
+from tidytape.report._section import Table
 from tidytape.report._table import Shown, table
 
 DAY = {"start": "2024-08-08", "end": "2024-08-09"}
@@ -49,7 +50,7 @@ class Page(HTMLParser):
         self.addresses += [value for name, value in attrs if name in {"src", "href"} and value]
         if tag == "img":
             self.images.append(given["alt"] or "")
-        if tag not in {"meta", "img", "br", "link"}:
+        if tag not in {"meta", "img", "br", "link", "wbr"}:
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -200,6 +201,47 @@ def test_pictures_of_a_thousand_markets_show_the_worst_of_them(tmp_path: Path) -
     assert "60 of 1,000 markets" in picture.text
     assert picture.height < 15
     assert "S0777" in picture.plots[0].frames[0]["raw_symbol"].cast(pl.String)
+
+
+@pytest.mark.slow
+def test_summaries_of_a_service_make_the_section_about_options(tmp_path: Path) -> None:
+    """A client of a service gets no chains, so its report has volatility and skew over time alone."""
+    asked = {"exchange": "DEMO_OPTIONS", "coin": "BTC", "interval": "1h", **DAY}
+    with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
+        volatility = pl.concat(
+            client.implied_volatility(raw_symbol="BTC_ATM", tenor=tenor, **asked) for tenor in ("1m", "1w")
+        )
+        client.skew(raw_symbol="BTC_25", tenor="1w", **asked)
+    written = Page(report.write(tmp_path / "study.tape", tmp_path / "study.html"))
+    assert written.headings == ["Options", "Manifest"]
+    assert [text.rsplit(":", 1)[0] for text in written.images] == [
+        "DEMO_OPTIONS BTC_ATM", "DEMO_OPTIONS BTC_ATM", "DEMO_OPTIONS BTC_25",
+    ]  # fmt: skip
+    at = written.cells.index("1w")
+    week = volatility.filter(tenor="ONE_W")["implied_volatility"]
+    change = f"{week[-1] - week[0]:.2f}".replace("-", "\N{MINUS SIGN}")
+    assert written.cells[at : at + 6] == [
+        "1w", "7", f"{week[-1]:.2f}", change, f"{week.min():.2f}", f"{week.max():.2f}",
+    ]  # fmt: skip
+    assert written.cells[at + 6] == "1m"  # by days, not by name
+    assert "risk reversal is" not in written.text
+
+
+def test_findings_of_books_name_the_side(tape: Path) -> None:
+    answers = Answers(tape)
+    books = answers.points("BLOCK_BOOK_SNAPSHOT_AGG")
+    assert books is not None
+    times = books.frame["timestamp"].unique().sort()
+    holed = books.frame.filter(~((pl.col("timestamp") == times[3]) & (pl.col("side") == "BID")))
+    answers._points["BLOCK_BOOK_SNAPSHOT_AGG"] = replace(books, frame=holed)
+    section = qualities(answers, "UTC")
+    assert section is not None
+    findings = section.parts[-1]
+    assert isinstance(findings, Table)
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in findings.html.split("<tr>")]
+    found = [row for row in rows if row[1:3] == ["missing_bucket", "BLOCK_BOOK_SNAPSHOT_AGG"]]
+    assert found
+    assert {row[5] for row in found} == {"BID"}
 
 
 def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_a_key_shows_what_the_lake_holds(page: Page, served: Served) -> None:
         "rawSymbols"
     ]
     figures = page.texts("#lake-figures span")
-    assert figures[:4] == [f"{len(DATA_TYPES)} data types", f"{len(listed['exchanges'])} venues",
+    assert figures[:4] == [f"{len(DATA_TYPES)} data types", f"{len(listed['exchanges'])} exchanges",
                            f"{len(listed['coins'])} coins", f"{len(symbols)} symbols"]  # fmt: skip
     assert figures[4].startswith("2024-08-09 00:00 to 2024-08-09 ")
 

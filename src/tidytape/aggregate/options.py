@@ -284,7 +284,7 @@ def chain(quotes: Rows, interval: str) -> Rows:
     sort=[*_COIN, "timestamp"],
 )
 def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
-    """Open interest of all options of a coin on a venue at the end of each interval, and the underlying's last price.
+    """Open interest of all options of a coin on an exchange at the end of each interval, and the last underlying price.
 
     Open interest is a stock: each option counts with what it last reported, in this interval or before, as of the last
     quote of any option of the coin in the interval. It counts until it expires, and for 24 hours, ends included, after
@@ -308,7 +308,7 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
 
     Returns
     -------
-    frame, one row per venue, coin and bucket with a quote of it; of the same kind as ``quotes``
+    frame, one row per exchange, coin and bucket with a quote of it; of the same kind as ``quotes``
         ``exchange``, ``coin``, ``timestamp`` as in ``quotes``, start of the bucket, ``underlying_price_close`` [quote
         per coin], ``oi_close`` [coin], null where it is not known of every option. It has no ``raw_symbol``. Sorted by
         (exchange, coin, timestamp) where the engine keeps order.

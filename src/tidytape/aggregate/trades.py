@@ -322,7 +322,7 @@ _COIN = ("exchange", "coin")
 
 @tabular([*_COIN, "timestamp", "price", "amount"], sort=[*_COIN, "timestamp", "price"])
 def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
-    """Liquidated volume of each coin across all instruments of a venue, per interval and price row.
+    """Liquidated volume of each coin across all instruments of an exchange, per interval and price row.
 
     A row holds the liquidations at ``[price, price + block_size)``, both sides together. Rows are integer multiples of
     the block size, decided on exact decimals. Sums are exact. Feeds are sampled, so totals are lower bounds. A row
@@ -343,7 +343,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
 
     Returns
     -------
-    frame, one row per venue, coin, bucket and price row with a liquidation; of the same kind as ``events``
+    frame, one row per exchange, coin, bucket and price row with a liquidation; of the same kind as ``events``
         ``exchange``, ``coin``, ``timestamp`` as in ``events``, start of the bucket, ``price``, low edge of the row
         [quote per coin], ``liquidations`` [coin]. It has no ``raw_symbol``. Sorted by (exchange, coin, timestamp,
         price) where the engine keeps order.

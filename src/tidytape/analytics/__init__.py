@@ -3,7 +3,7 @@
 - `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
 - `depth` : books as arrays and numbers: matrices, coarser grids, depth near the mid, walls, slippage.
 - `flow` : who trades and at whose cost: delta, CVD, imbalance, open interest and price, liquidations, large trades.
-- `funding` : rates over any interval and per year, what positions paid, spreads and carry between venues, basis.
+- `funding` : rates over any interval and per year, what positions paid, spreads and carry between exchanges, basis.
 - `options` : smiles, term structures, curves and surfaces of chains; summaries by tenor; realised volatility.
 - `pit` : what was known when: as-of views and joins, candles for backtests.
 - `profile` : points of control, value areas and all else of volume and market profiles.

@@ -67,7 +67,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         sort_direction : str, optional
             ``asc`` or ``desc``, by ``sort_field``.
         distinct : bool, default False
-            One row per normalized symbol, of the venue that ranks highest.
+            One row per normalized symbol, of the exchange that ranks highest.
         page_size : int, optional
             Rows to fetch at a time; it does not change the result.
 
@@ -151,7 +151,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         sort_direction : str, optional
             ``asc`` or ``desc``, by ``sort_field``.
         distinct : bool, default False
-            One row per normalized symbol, of the venue that ranks highest.
+            One row per normalized symbol, of the exchange that ranks highest.
         page_size : int, optional
             Rows to fetch at a time; it does not change the result.
 

@@ -1447,7 +1447,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``skew`` : float64, Volatility of the put less that of the call; positive: puts are dearer.
+            - ``skew`` : float64, Volatility of the put minus that of the call; positive: puts are dearer.
               [vol points]
 
         Raises

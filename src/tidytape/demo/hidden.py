@@ -58,7 +58,7 @@ class Hidden:
     nerves : dict of str to array, 1,441
         Log volatility at the beginning of each minute and at the end of the day, relative to the usual.
     trend : dict of str to array, 1,441
-        Log price less its running mean over some hours.
+        Log price minus its running mean over some hours.
     mood : array, 1,441
         What makes perpetuals dear; its standard deviation is about 1.
     """

@@ -126,8 +126,8 @@ def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
     polars.DataFrame, one row per outcome that has a market, in the order of ``predictions``
         ``raw_symbol`` and ``outcome`` (null if it has no name), and its columns except ``raw_symbols``. A report has
         ``last_price``, ``one_day_price_change`` and ``prices`` of the first outcome; here each outcome has its own. Of
-        two outcomes one will happen, so the probability of the second is 1 less that of the first. The second and later
-        of three or more outcomes have nulls: no report has their values.
+        two outcomes one will happen, so the probability of the second is 1 minus that of the first. The second and
+        later of three or more outcomes have nulls: no report has their values.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def instruments(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: 
     predictions : polars.DataFrame, n rows
         What `Lake.prediction_markets` returns.
     quote_coin, quote_coin_name : str
-        What the venue's prices are in, e.g. ``"USDC"`` and ``"USD Coin"``.
+        What the exchange's prices are in, e.g. ``"USDC"`` and ``"USD Coin"``.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
             raise QueryError(
                 "event",
                 got=slug,
-                expected="the slug of a prediction market or event that the lake holds for the venues asked for",
+                expected="the slug of a prediction market or event that the lake holds for the exchanges asked for",
                 hint=f"did you mean {close!r}?"
                 if close
                 else "client.markets(), or /v1/markets, lists what there is",

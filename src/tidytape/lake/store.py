@@ -589,7 +589,7 @@ class Lake:
         for name in sorted({name for instrument in batch.instruments for name in instrument}):
             if not is_storable(name):
                 raise IngestError(
-                    f"{table}: {name[:100]!r} is no name of a venue or symbol that can be stored"
+                    f"{table}: {name[:100]!r} is no name of an exchange or symbol that can be stored"
                 )
 
         self._make(kind)

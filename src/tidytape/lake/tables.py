@@ -120,7 +120,7 @@ class Table(Columns):
         return whole
 
 
-_EXCHANGE = Column("exchange", "string", "", "Venue identifier")
+_EXCHANGE = Column("exchange", "string", "", "Exchange identifier")
 _RAW_SYMBOL = Column("raw_symbol", "string", "", "Exchange-native symbol")
 _RECEIVED = Column(
     "received",
@@ -419,7 +419,7 @@ MARKETS = Table(
             "available_since",
             "int64",
             "ns since the epoch, UTC",
-            "Time of its first event, or of its opening where its venue tells that",
+            "Time of its first event, or of its opening where its exchange tells that",
             nullable=True,
         ),
     ),
@@ -451,8 +451,8 @@ PREDICTION_MARKETS = Table(
     rows="one row per report of a prediction market, with what no newer report tells",
     columns=(
         _EXCHANGE,
-        Column("condition_id", "string", "", "Venue condition identifier"),
-        Column("reported", "int64", "ns since the epoch, UTC", "When it was so, by the venue's clock"),
+        Column("condition_id", "string", "", "Exchange condition identifier"),
+        Column("reported", "int64", "ns since the epoch, UTC", "When it was so, by the exchange's clock"),
         Column(
             "raw_symbols",
             "list[string]",

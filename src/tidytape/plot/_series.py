@@ -41,7 +41,7 @@ class Instrument:
 
     @property
     def name(self) -> str:
-        """Venue and symbol; a series of several venues has neither, so what they share."""
+        """Exchange and symbol; a series of several exchanges has neither, so what they share."""
         return " ".join(filter(None, (self.exchange, self.raw_symbol or self.normalized_symbol or self.coin)))
 
     @property

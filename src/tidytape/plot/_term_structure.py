@@ -132,7 +132,7 @@ def term_structure(
     style.frame_axes(ax)
     by_tenor = "tenor" in given.columns
     unit = _VALUES[chosen].unit
-    name = "Skew, put less call" if chosen == "skew" else "Implied volatility"
+    name = "Skew, put minus call" if chosen == "skew" else "Implied volatility"
     exchange, interval = _only(given, "exchange"), interval_named(_only(given, "interval"))
     style.title(
         ax,

@@ -176,7 +176,7 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     >>> with Client.demo() as client:
     ...     summary = pl.concat(client.skew(tenor=tenor, **options, **window) for tenor in ("1w", "1m"))
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
-    'Skew, put less call [vol points]'
+    'Skew, put minus call [vol points]'
     """
     style.zone(timezone)  # before a figure is made for nothing
     given = opened(frame, "frame", ["timestamp"])
@@ -184,7 +184,7 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     series, by_days = _by_days(given, value)
     ax, lines = _drawn(ax, series, by_days, value, timezone)
     delta = _RISK_REVERSAL.fullmatch(value)
-    name = f"{delta[1]}-delta risk reversal, call less put" if delta else "Skew, put less call"
+    name = f"{delta[1]}-delta risk reversal, call minus put" if delta else "Skew, put minus call"
     style.y_label(ax, name, "vol points")
     if lines:
         ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)

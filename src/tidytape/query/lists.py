@@ -19,7 +19,7 @@ class MarketsQuery(Query):
     Parameters
     ----------
     exchange, coin : str or list of str
-        Keep these venues, these base assets.
+        Keep these exchanges, these base assets.
     category : str or list of str
         Keep these market classes.
     type : str or list of str

@@ -101,11 +101,11 @@ class PointsQuery(PointFields):
     type : str or list of str
         Data type, e.g. ``TRADE_AGG``; of several the series follow one another, and the weights add up.
     exchange : str or list of str
-        Venue, case-sensitive.
+        Exchange, case-sensitive.
     raw_symbol : str or list of str
         Exchange-native symbol.
     coin : str or list of str
-        Base asset: every market of it on these venues.
+        Base asset: every market of it on these exchanges.
     normalized_symbol : str or list of str
         Cross-exchange symbol, e.g. ``BTC-USDT``.
     category : str or list of str
@@ -149,8 +149,8 @@ class PointsQuery(PointFields):
     Notes
     -----
     Instruments are picked by exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``. But option summaries
-    take ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, and the single-venue liquidation
-    heatmap ``coin`` alone, without an exchange.
+    take ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, and the single-exchange
+    liquidation heatmap ``coin`` alone, without an exchange.
 
     Examples
     --------
@@ -392,7 +392,7 @@ def _check_selection(query: PointsQuery, kind: DataType) -> None:
     given = [name for name in _SELECTORS if getattr(query, name)]
     needs = f"{kind.selection}, for {kind.name}"
     if kind.selection in {Selection.INSTRUMENT, Selection.OPTION_SUMMARY} and not query.exchange:
-        _refuse("exchange", None, f"a venue; {kind.name} needs {kind.selection}")
+        _refuse("exchange", None, f"an exchange; {kind.name} needs {kind.selection}")
     if kind.selection is Selection.INSTRUMENT and len(given) != 1:
         if not given:
             _refuse("raw_symbol", None, needs)
@@ -404,7 +404,7 @@ def _check_selection(query: PointsQuery, kind: DataType) -> None:
             if not getattr(query, name):
                 _refuse(name, None, f"a value; {kind.name} needs {kind.selection}")
         if len(query.exchange) > 1:
-            expected = f"a single venue; {kind.name} cannot be aggregated"
+            expected = f"a single exchange; {kind.name} cannot be aggregated"
             _refuse("exchange", query.exchange, expected, "UNSUPPORTED")
     if kind.selection is Selection.TOKEN and not (query.token_name or query.coin):
         _refuse("token_name", None, needs)

@@ -60,7 +60,7 @@ MOST_DIGITS = 15
 """Most significant digits of a decimal: as many as a double holds exactly."""
 
 PRINTABLE = r"^[^\S\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
-"""Names of venues and symbols are open, but never hold control characters, and are not blank."""
+"""Names of exchanges and symbols are open, but never hold control characters, and are not blank."""
 
 MAX_TEXT = 256
 """Most characters of a name."""

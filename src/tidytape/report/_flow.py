@@ -22,7 +22,7 @@ def flows(answers: Answers, timezone: str) -> Section | None:
     section = Section(
         reading="Look where the cumulative delta rises and the price does not: somebody sells all that the buyers "
         "take. Where the delta falls and the price does not, somebody buys all that is sold.",
-        rule="Delta is the volume of aggressive buys less that of aggressive sells; the imbalance is delta over their "
+        rule="Delta is the volume of aggressive buys minus that of aggressive sells; the imbalance is delta over their "
         "sum. BUY liquidations are longs. Feeds show some liquidations only, so their totals are lower bounds.",
         entries=tuple(entry for one in (sides, liquidated) if one for entry in one.entries),
     )

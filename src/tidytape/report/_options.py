@@ -1,74 +1,127 @@
-"""The section about options: at what volatility they trade, by strike and by time to expiry."""
+"""The section about options: at what volatility they trade, by strike, by time to expiry and over time."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import polars as pl
 
 from tidytape.analytics import options
-from tidytape.report._answers import Answers
+from tidytape.catalogue import Tenor
+from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
-from tidytape.report._section import Section
+from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
 
 __all__ = ["chains"]
 
 
 def chains(answers: Answers, timezone: str) -> Section | None:
-    """Return smile and term structure of the newest chain on the tape."""
-    quotes = answers.events("option_quotes")
-    if quotes is None:
-        return None
-    frame, entries = quotes
-    coin = frame["coin"].mode().sort()[0]
-    chain = frame.filter(pl.col("coin") == coin, pl.col("timestamp") == pl.col("timestamp").max())
-    points = options.butterfly(options.risk_reversal(options.delta_points(chain)))
-    fits = options.svi(chain)
-    at = max(chain["timestamp"])
+    """Return the newest chain on the tape, and the service's summaries of volatility and of skew over time.
 
-    smile = Plot.of("smile", chain, curves=fits, x="deviation")
-    structure = Plot.of("term_structure", options.term_structure(points), timezone=timezone)
-    summaries = answers.points("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG")
+    A client of a service has the summaries alone: chains are raw events of a lake.
+    """
+    quotes = answers.events("option_quotes")
+    volatilities = answers.points("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG")
     skews = answers.points("SKEW_OPTION_SUMMARY_AGG")
-    through_time: list[Picture] = []
-    if summaries is not None:
-        entries += summaries.entries
-        volatility = Plot.of("volatility", summaries.of(**summaries.largest), timezone=timezone)
-        text = f"{name_of(summaries.largest)}: volatility by tenor."
-        through_time.append(Picture.of(text, 3.6, volatility))
+    if quotes is None and volatilities is None and skews is None:
+        return None
+    section = Section(
+        reading="A negative risk reversal, or a positive skew, means that puts cost more than calls: traders pay for "
+        "protection. A term structure that falls means that the market expects higher volatility soon than later.",
+        rule="Volatilities are in percent per year. Skew is the volatility of the put minus that of the call.",
+    )
+    if quotes is not None:
+        section.entries += quotes[1]
+        section.parts += _chain(quotes[0], timezone)
+        section.rule += (
+            " The risk reversal is the volatility of the call minus that of the put. The butterfly is the mean of both "
+            "minus the volatility at the money. Points at 25 delta are interpolated between the quotes of an expiry; "
+            "nothing is extrapolated. Curves are raw SVI fits."
+        )
+    elif volatilities is not None:
+        newest = options.tenor_structure(
+            volatilities.of(**volatilities.largest), at=volatilities.frame["timestamp"].max()
+        )
+        shown = Plot.of("term_structure", newest, timezone=timezone)
+        text = f"{name_of(volatilities.largest)}: the newest volatility by tenor."
+        section.parts.append(Picture.of(text, 3.6, shown))
+    if volatilities is not None:
+        section.entries += volatilities.entries
+        section.parts += _over_time(volatilities, volatilities.largest, "implied_volatility", timezone)
     if skews is not None:
-        entries += skews.entries
+        section.entries += skews.entries
         symbols = skews.frame.filter(coin=skews.coin)["raw_symbol"].cast(pl.String).unique().sort()
         usual = [symbol for symbol in symbols if symbol.endswith("25")]  # delta
         market = skews.largest | {"raw_symbol": (usual or symbols)[0]}
-        text = f"{name_of(market)}: skew by tenor, the volatility of the put less that of the call."
-        through_time.append(Picture.of(text, 3.6, Plot.of("skew", skews.of(**market), timezone=timezone)))
-    return Section(
-        reading="A negative risk reversal means that puts cost more than calls: traders pay for protection. "
-        "A term structure that falls means that the market expects higher volatility soon than later.",
-        rule="Volatilities are in percent per year. Points at 25 delta are interpolated between the quotes of an "
-        "expiry; nothing is extrapolated. The risk reversal is the call less the put, the butterfly the mean of both "
-        "less the money. Curves are raw SVI fits.",
-        parts=[
-            Picture.of(
-                f"Volatility by strike of {coin} at {at:%Y-%m-%d %H:%M} UTC, a colour per expiry.", 4.4, smile
-            ),
-            Picture.of(f"Volatility at the money of {coin} by days to expiry.", 3.6, structure),
-            table(
-                points.sort("days"),
-                {
-                    "expiry": Shown("Expiry", "date"),
-                    "days": Shown("Days", "amount"),
-                    "forward": Shown("Forward", "number", "quote per coin"),
-                    "iv_atm": Shown("At the money", "points", "%"),
-                    "iv_25p": Shown("25-delta put", "points", "%"),
-                    "iv_25c": Shown("25-delta call", "points", "%"),
-                    "rr25_call_minus_put": Shown("Risk reversal", "points", "%"),
-                    "bf25": Shown("Butterfly", "points", "%"),
-                },
-                f"One row per expiry of {coin}.",
-            ),
-            *through_time,
-        ],
-        entries=entries,
+        section.parts += _over_time(skews, market, "skew", timezone)
+    return section
+
+
+def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | Table]:
+    """Return the smile, the term structure and the points at 25 delta of the newest chain of a coin."""
+    coin = quotes["coin"].mode().sort()[0]
+    chain = quotes.filter(pl.col("coin") == coin, pl.col("timestamp") == pl.col("timestamp").max())
+    points = options.butterfly(options.risk_reversal(options.delta_points(chain)))
+    at = max(chain["timestamp"])
+
+    smile = Plot.of("smile", chain, curves=options.svi(chain), x="deviation")
+    structure = Plot.of("term_structure", options.term_structure(points), timezone=timezone)
+    return [
+        Picture.of(
+            f"Volatility by strike of {coin} at {at:%Y-%m-%d %H:%M} UTC, a colour per expiry.", 4.4, smile
+        ),
+        Picture.of(f"Volatility at the money of {coin} by days to expiry.", 3.6, structure),
+        table(
+            points.sort("days"),
+            {
+                "expiry": Shown("Expiry", "date"),
+                "days": Shown("Days", "amount"),
+                "forward": Shown("Forward", "number", "quote per coin"),
+                "iv_atm": Shown("At the money", "points", "%"),
+                "iv_25p": Shown("25-delta put", "points", "%"),
+                "iv_25c": Shown("25-delta call", "points", "%"),
+                "rr25_call_minus_put": Shown("Risk reversal", "points", "vol points"),
+                "bf25": Shown("Butterfly", "points", "vol points"),
+            },
+            f"One row per expiry of {coin}.",
+        ),
+    ]
+
+
+def _over_time(points: Points, market: dict[str, Any], value: str, timezone: str) -> list[Picture | Table]:
+    """Return one value of a market over time, a line per tenor, and a row per tenor."""
+    rows = points.of(**market)
+    name, unit = ("volatility", "%") if value == "implied_volatility" else ("skew", "vol points")
+    shown = Plot.of(name, rows, timezone=timezone)
+    by_tenor = (
+        options.tenor_structure(rows)
+        .group_by(*MARKET, "tenor", "days", maintain_order=True)
+        .agg(
+            first=pl.col(value).drop_nulls().first(),
+            last=pl.col(value).drop_nulls().last(),
+            lowest=pl.col(value).min(),
+            highest=pl.col(value).max(),
+        )
+        .with_columns(
+            pl.col("tenor").cast(pl.String).replace({tenor.value: tenor.alias for tenor in Tenor}),
+            change=pl.col("last") - pl.col("first"),
+        )
+        .sort("days", "tenor")
     )
+    return [
+        Picture.of(f"{name_of(market)}: {name} over time, a line per tenor.", 3.6, shown),
+        table(
+            by_tenor,
+            {
+                "tenor": Shown("Tenor"),
+                "days": Shown("Days", "count"),
+                "last": Shown("Last", "points", unit),
+                "change": Shown("Change", "points", "vol points"),
+                "lowest": Shown("Lowest", "points", unit),
+                "highest": Shown("Highest", "points", unit),
+            },
+            f"One row per tenor of {name_of(market)}. The change is the last value minus the first of the window.",
+        ),
+    ]

@@ -30,7 +30,7 @@ def overview(answers: Answers, timezone: str) -> Section | None:
     return Section(
         reading="Compare the change of a market with its volatility: a change within one day's volatility is "
         "common.",
-        rule=f"Candles of {candles.interval}. Change is the last close over the first open, less 1. Volatility is "
+        rule=f"Candles of {candles.interval}. Change is the last close over the first open, minus 1. Volatility is "
         "close to close over the last day of candles, per year of 365 days. Held is the share of the intervals with a "
         "candle, from the first to the last candle of all markets; a market that closes at night holds fewer.",
         parts=[

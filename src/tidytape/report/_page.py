@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tidytape._version import __version__
+from tidytape.client.settings import LOCAL
 from tidytape.errors import counted
 from tidytape.report._answers import Answers, numbers
 from tidytape.report._figures import Figures
@@ -63,6 +66,7 @@ def page(
     )
     environment.tests["picture"] = lambda part: isinstance(part, Picture)
     environment.filters["markup"] = Markup
+    environment.filters["wrapped"] = _wrapped
     return environment.get_template("page.html").render(
         title=title or ("A simulated market" if is_simulated else "Market report"),
         about=_about(answers),
@@ -84,6 +88,32 @@ def _about(answers: Answers) -> str:
     return f"{first} to {last} UTC · {counted(answers.markets, 'market')}"
 
 
+def _wrapped(text: str) -> Markup:
+    """Return text that breaks after commas and not within times.
+
+    Examples
+    --------
+    >>> print(_wrapped("exchange=A,B, 2024-08-07T00:00:00Z"))
+    exchange=A,<wbr>B,<wbr> <span class="time">2024-08-07T00:00:00Z</span>
+    """
+    times = re.sub(r"(\d{4}-\d\d-\d\dT[\d:.]+Z)", r'<span class="time">\1</span>', str(escape(text)))
+    return Markup(times.replace(",", ",<wbr>"))
+
+
+def _to_the_second(at: str) -> str:
+    """Return when an answer came, in UTC; a tape may hold any text.
+
+    Examples
+    --------
+    >>> _to_the_second("2026-11-25T22:26:27.075+00:00"), _to_the_second("no time")
+    ('2026-11-25 22:26:27', 'no time')
+    """
+    try:
+        return f"{datetime.fromisoformat(at).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError):
+        return at
+
+
 def _is_simulated(answers: Answers) -> bool:
     """Return whether an answer is about the demo's exchanges."""
     asked = (value for entry in answers.contents.answers for _, value in entry.ask.get("params") or ())
@@ -97,7 +127,7 @@ def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[
     recorded_by = head.get("versions") or {}
     facts: dict[str, Any] = {
         "Recorded": head.get("created", "not known"),
-        "Asked of": contents.service,
+        "Asked of": _service(contents.service),
         "Commit of the study": study.get("commit") or "not in a git repository",
         **{str(name).capitalize(): value for name, value in about.items()},
         "Time zone": timezone,
@@ -109,6 +139,17 @@ def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[
         "SHA-256 of the tape": answers.sha256,
     }
     return {name: str(value) for name, value in facts.items()}
+
+
+def _service(address: str) -> str:
+    """Return who answered; nobody can open the address of a lake in a process.
+
+    Examples
+    --------
+    >>> _service("http://lake.tidytape.local"), _service("https://data.example")
+    ('a lake (Client.local)', 'https://data.example')
+    """
+    return "a lake (Client.local)" if address.endswith(f".{LOCAL}") else address
 
 
 def _list(versions: Mapping[str, str]) -> str:
@@ -123,7 +164,7 @@ def _manifest(answers: Answers) -> list[dict[str, Any]]:
             "asked": answers.described(entry),
             "rows": "" if entry.rows is None else f"{entry.rows:,}",
             "weight": entry.told.get("weight", ""),
-            "at": entry.at,
+            "at": _to_the_second(entry.at),
             "hash": entry.hash,
             "is_used": entry.number in answers.used,
         }

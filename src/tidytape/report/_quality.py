@@ -14,9 +14,8 @@ __all__ = ["qualities"]
 
 _CHECKED = ("TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")
 
-
 _MOST_MARKETS = 60
-"""That a picture has a row for, or several."""
+"""How many markets a picture shows. [markets]"""
 
 
 def qualities(answers: Answers, timezone: str) -> Section | None:
@@ -33,7 +32,7 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
     missing = pl.concat([gap.select(*columns, "start", "end", "missing") for gap in gaps] or [_NO_GAPS])
     audits = [quality.audit(points.frame).with_columns(type=pl.lit(name)) for name, points in checked.items()]
     findings = pl.concat(
-        [one.select(*columns, "finding", "severity", "count", "first", "last") for one in audits]
+        [one.select(*columns, _side(one), "finding", "severity", "count", "first", "last") for one in audits]
     )
     parts: list[Picture | Table] = []
     entries = tuple(entry for points in checked.values() for entry in points.entries)
@@ -76,13 +75,14 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
                 "One row per gap, longest first." if missing.height else "No series has a gap.",
             ),
             table(
-                findings.sort("severity", *columns),
+                findings.sort("severity", *columns, "side", "finding"),
                 {
                     "severity": Shown("Severity"),
                     "finding": Shown("Finding"),
                     "type": Shown("Type"),
                     "exchange": Shown("Exchange"),
                     "raw_symbol": Shown("Symbol"),
+                    **({} if findings["side"].is_null().all() else {"side": Shown("Side")}),
                     "count": Shown("Rows", "count"),
                     "first": Shown("First", "time", "UTC"),
                     "last": Shown("Last", "time", "UTC"),
@@ -92,6 +92,11 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         ],
         entries=entries,
     )
+
+
+def _side(findings: pl.DataFrame) -> pl.Expr:
+    """Return the side of a finding: books have a series for bids and one for asks."""
+    return (pl.col("side") if "side" in findings.columns else pl.lit(None)).cast(pl.String).alias("side")
 
 
 _NO_GAPS = pl.DataFrame(

@@ -144,5 +144,5 @@ def _align(columns: list[list[str]]) -> None:
     for row in range(len(columns[0]) if columns else 0):
         decimals = [len(column[row].partition(".")[2]) for column in columns]
         for column, own in zip(columns, decimals, strict=True):
-            if column[row] != "–" and own < max(decimals):
+            if column[row] not in {"–", "0"} and own < max(decimals):
                 column[row] += "." * (own == 0) + "0" * (max(decimals) - own)

@@ -109,7 +109,7 @@ class Inventory:
 
         Returns
         -------
-        polars.DataFrame, one row per venue, symbol and tenor
+        polars.DataFrame, one row per exchange, symbol and tenor
             ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``category``, ``tenor``, ``available_since``
             [ns since the epoch].
         """
@@ -157,7 +157,7 @@ def holdings(lake: Lake) -> pl.DataFrame:
 
     Returns
     -------
-    polars.DataFrame, one row per data type and subject, in the order of the catalogue and then by venue and symbol
+    polars.DataFrame, one row per data type and subject, in the order of the catalogue and then by exchange and symbol
         ``type``; ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``category``, null if the subject
         has none; ``first``, ``last``, times of its first and last event [ns since the epoch].
 

@@ -561,7 +561,7 @@ out.
 
 _SUMMARIES = {
     "types": "Data types of what there is",
-    "exchanges": "Venues",
+    "exchanges": "Exchanges",
     "categories": "Market classes",
     "coins": "Base assets",
     "symbols": "Exchange-native symbols",
@@ -705,7 +705,7 @@ def _operations() -> dict[str, dict[str, Any]]:
         MarketsQuery,
         parameters(MarketsQuery, narrowed=size),
         summary="Markets with their figures of 24 hours",
-        description="Pages in a fixed order: by venue and symbol, or as `sortCriteria.field` says.",
+        description="Pages in a fixed order: by exchange and symbol, or as `sortCriteria.field` says.",
     )
     usage = _discovery(
         "Usage", "quota", None, [], summary="The quota of the key", description="It takes no parameters."

@@ -145,7 +145,7 @@ MarketsByType = Mapping[str, list[Market]]
 def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 0) -> pl.DataFrame | None:
     """Return what one of a quote is worth over a window, and as far as known so long before it; None if it is one USD.
 
-    The lake's own rates, and without any the minute closes of the first market, by venue and symbol, that traded the
+    The lake's own rates, and without any the minute closes of the first market, by exchange and symbol, that traded the
     quote for USD before the window; of those, the day before the window too.
 
     Raises
@@ -301,8 +301,8 @@ class MarketScan:
 
     def extents(self, table: str) -> pl.DataFrame:
         """Return the ``first`` and the ``last`` event of each market in a table, inside the window or not."""
-        venue = self.market.exchange
-        rows = [(venue, symbol, *self.lake.extent(table, venue, symbol)) for symbol in self.symbols]
+        exchange = self.market.exchange
+        rows = [(exchange, symbol, *self.lake.extent(table, exchange, symbol)) for symbol in self.symbols]
         dtypes = {**dict.fromkeys(MARKET, pl.String()), **dict.fromkeys(("first", "last"), pl.Int64())}
         return pl.DataFrame(rows, schema=dtypes, orient="row").drop_nulls("first")
 

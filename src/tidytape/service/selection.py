@@ -105,23 +105,25 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
 def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     """Return the option chains of coins on exchanges; for a summary, each symbol that the type has."""
     chains = lake.instruments("option_quotes")
-    _require(query.exchange, (venue for venue, _ in chains), "exchange", "INVALID_EXCHANGE", of="options")
-    chains = [(venue, coin) for venue, coin in chains if venue in query.exchange]
+    _require(
+        query.exchange, (exchange for exchange, _ in chains), "exchange", "INVALID_EXCHANGE", of="options"
+    )
+    chains = [(exchange, coin) for exchange, coin in chains if exchange in query.exchange]
     for selector in ("coin", "normalized_symbol"):  # of an option chain it is the coin
         if wanted := getattr(query, selector):
             _require(wanted, (coin for _, coin in chains), selector, "INVALID_SYMBOL")
-            chains = [(venue, coin) for venue, coin in chains if coin in wanted]
+            chains = [(exchange, coin) for exchange, coin in chains if coin in wanted]
     summaries_of_coins = [
         Market(
-            venue,
+            exchange,
             symbol,
             coin,
             coin,
             Category.OPTION.value,
             None,
-            own_partitions=((venue, coin),),
+            own_partitions=((exchange, coin),),
         )
-        for venue, coin in chains
+        for exchange, coin in chains
         for symbol in summaries(name, coin)
     ]
     _require(query.raw_symbol, (one.raw_symbol for one in summaries_of_coins), "raw_symbol", "INVALID_SYMBOL")
@@ -145,17 +147,17 @@ def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
 
 def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     """Return coins, each across the markets of one exchange that have the same quote."""
-    venues = sorted({venue for venue, _ in lake.instruments("liquidations")})
-    _require(query.exchange, venues, "exchange", "INVALID_EXCHANGE", of="liquidations")
-    if not query.exchange and HEATMAP_VENUE not in venues and len(venues) != 1:
+    exchanges = sorted({exchange for exchange, _ in lake.instruments("liquidations")})
+    _require(query.exchange, exchanges, "exchange", "INVALID_EXCHANGE", of="liquidations")
+    if not query.exchange and HEATMAP_VENUE not in exchanges and len(exchanges) != 1:
         raise QueryError(
             "exchange",
             got=None,
-            expected="a venue; liquidations are known of " + (", ".join(venues) or "none"),
+            expected="an exchange; liquidations are known of " + (", ".join(exchanges) or "none"),
             code="INVALID_EXCHANGE",
         )
-    venue = HEATMAP_VENUE if HEATMAP_VENUE in venues else venues[0]
-    markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [venue]))
+    exchange = HEATMAP_VENUE if HEATMAP_VENUE in exchanges else exchanges[0]
+    markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [exchange]))
     _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL")
     subjects = []
     chosen = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")

@@ -110,5 +110,5 @@ def test_a_layout_that_is_not_there_is_named(write, lake):
 
 
 def test_a_venue_is_asked_for_where_the_file_does_not_name_it(write, lake):
-    with pytest.raises(QueryError, match="exchange: left out, expected the venue of log"):
+    with pytest.raises(QueryError, match="exchange: left out, expected the exchange of log"):
         ingest(write("1723161253000000000 {}"), lake)

@@ -155,6 +155,6 @@ def test_what_is_to_be_known_of_many_venues_is_told_once():
     assert summary(IngestReport(files, ())).splitlines() == [
         "a: no events",
         "b: no events",
-        "  13 amounts of 4 venues, taken for coins: V5 (5), V4 (4), V1 (2) and 1 more",
+        "  13 amounts of 4 exchanges, taken for coins: V5 (5), V4 (4), V1 (2) and 1 more",
     ]
     assert str(files[0]).splitlines()[1] == "  1 amount of V1, taken for coins"

@@ -81,11 +81,11 @@ def oi_weighted(
         - the rate, under its own name : float64. [1 per funding interval]
         - ``coverage`` : float64, above 0 and at most 1. [1]
         - ``open_interest`` : float64, of all markets. [USD]
-        - ``venues`` : int64, markets that have both.
+        - ``markets`` : int64, markets that have both.
 
         ``coverage`` and ``open_interest`` are null where the open interest of a market is not known: it has a rate and
         no report that still counts, or its last report has no number. Where a market is there twice in either frame,
-        or ``amount_unit`` says several units, all numbers but ``venues`` are null.
+        or ``amount_unit`` says several units, all numbers but ``markets`` are null.
 
     Raises
     ------
@@ -104,11 +104,11 @@ def oi_weighted(
     >>> market = {"exchange": ["A", "B"], "raw_symbol": "BTC", "timestamp": [0, 0]}
     >>> rates = pl.DataFrame({**market, "rate_close": [0.0005, 0.002]})
     >>> interest = pl.DataFrame({**market, "close": [10e9, 0.1e9]})
-    >>> oi_weighted(rates, interest).select(pl.col("rate_close").round(8), "coverage", "venues").row(0)
+    >>> oi_weighted(rates, interest).select(pl.col("rate_close").round(8), "coverage", "markets").row(0)
     (0.00051485, 1.0, 2)
     """
     held = arguments.duration("carry", carry)
-    results = ["coverage", "open_interest", "venues"]
+    results = ["coverage", "open_interest", "markets"]
     arguments.column("rate", rate, taken=results)
     table = Table.opened(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
     other = Table.opened(
@@ -178,7 +178,7 @@ def _oi_weighted(
         nw.when(is_single).then(nw.col(rate)).alias(rate),
         coverage=nw.when(is_known).then(coverage),
         open_interest=nw.when(is_known).then(nw.col("open_interest")),
-        venues=nw.col("__members").cast(nw.Int64()),
+        markets=nw.col("__members").cast(nw.Int64()),
     )
 
 
@@ -211,7 +211,7 @@ def volume_weighted(
     Returns
     -------
     frame, one row per by and timestamp with a volume, sorted so, of the kind of ``frame``
-        ``by``, ``timestamp``, ``vwap`` : float64 [quote per coin], ``volume`` : float64 [coin] and ``venues`` : int64,
+        ``by``, ``timestamp``, ``vwap`` : float64 [quote per coin], ``volume`` : float64 [coin] and ``markets`` : int64,
         markets in it. A market that did not trade, whose volume is 0, is not. Where the price or the volume of a market
         is unknown, or one is there twice, or ``amount_unit`` says several units, average and volume are null. And
         ``coverage`` : float64, share of the markets whose price and volume are known, null where they have several
@@ -247,7 +247,7 @@ def volume_weighted(
     [(0, 11.0, 4.0, 2, 1.0)]
     """
     arguments.one_of("unit", unit, ("coin", "quote"))
-    table, _, series = markets(frame, by, [price, volume], results=["vwap", "venues", COVERAGE])
+    table, _, series = markets(frame, by, [price, volume], results=["vwap", "markets", COVERAGE])
     table = counting(
         table,
         {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[unit].value,
@@ -273,16 +273,16 @@ def volume_weighted(
     rows = once(rows, series, amounts=["__volume"]).with_columns(
         nw.col(TWICE).max().over(*keys),
         __weight=traded / vwap if unit == "quote" else traded,
-        __venues=nw.col(COVERAGE).sum().over(*keys),
+        __reporting=nw.col(COVERAGE).sum().over(*keys),
     )
-    means = weighted(rows, [*keys, "__venues", MIXED, TWICE], ["vwap"], weight="__weight")
-    coverage = nw.col("__venues") / nw.col("__members")
+    means = weighted(rows, [*keys, "__reporting", MIXED, TWICE], ["vwap"], weight="__weight")
+    coverage = nw.col("__reporting") / nw.col("__members")
     is_known = (nw.col(TWICE) == 0) & (coverage == 1)
     result = means.select(
         *keys,
         nw.when(is_known).then(vwap).alias("vwap"),
         nw.when(is_known).then(nw.col("__used_vwap")).alias("volume"),
-        nw.col("__venues").cast(nw.Int64()).alias("venues"),
+        nw.col("__reporting").cast(nw.Int64()).alias("markets"),
         nw.when(nw.col(MIXED) == 0).then(coverage).alias(COVERAGE),
     )
     return table.closed(result, sort=keys)
@@ -311,9 +311,9 @@ def dispersion(
     frame, one row per by and timestamp with a finite value, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, and, all but the first null where a market is there twice,
 
-        - ``venues`` : int64, markets with a finite value.
+        - ``markets`` : int64, markets with a finite value.
         - ``lowest``, ``highest``, ``mean``, ``median`` : float64. [as ``value``]
-        - ``range`` : float64, highest less lowest. [as ``value``]
+        - ``range`` : float64, highest minus lowest. [as ``value``]
         - ``relative_range`` : float64, of the median; null where that is not positive. [1]
         - ``deviation`` : float64, of the sample; null of one market. [as ``value``]
         - ``lowest_exchange``, ``lowest_raw_symbol``, ``highest_exchange``, ``highest_raw_symbol`` : of equals the first
@@ -338,7 +338,7 @@ def dispersion(
     ...     {"exchange": ["A", "B", "C"], "raw_symbol": "X", "timestamp": [0, 0, 0], "close": [10.0, 12.0, 11.0]}
     ... )
     >>> apart = dispersion(candles)
-    >>> apart.select("venues", "mean", "median", "range", "deviation", "lowest_exchange", "highest_exchange").row(0)
+    >>> apart.select("markets", "mean", "median", "range", "deviation", "lowest_exchange", "highest_exchange").row(0)
     (3, 11.0, 11.0, 2.0, 1.0, 'A', 'B')
     """
     table, rows, series = markets(frame, by, [value], results=_FOUND)
@@ -362,7 +362,7 @@ def dispersion(
     )
     count, median = nw.col("__count"), nw.col("median")
     found = found.with_columns(
-        venues=(nw.col("__share") + 0.5).floor().cast(nw.Int64()),
+        markets=(nw.col("__share") + 0.5).floor().cast(nw.Int64()),
         mean=exact.total("__mean") / count,
         range=nw.col("highest") - nw.col("lowest"),
         deviation=nw.when(count > 1)
@@ -371,7 +371,7 @@ def dispersion(
     ).with_columns(relative_range=nw.when(median > 0).then(nw.col("range") / median))
     known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
     told = table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET})
-    return told.closed(found.select(*keys, "venues", *known), sort=keys)
+    return told.closed(found.select(*keys, "markets", *known), sort=keys)
 
 
 def premium(
@@ -480,4 +480,4 @@ def _warn_unless_picked(table: Table[Any], picked: nw.Expr, reference: Mapping[s
 
 _ENDS = ("lowest", "highest")
 _ENDED = tuple(f"{which}_{name}" for which in _ENDS for name in MARKET)
-_FOUND = ("venues", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)
+_FOUND = ("markets", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)

@@ -73,7 +73,7 @@ def total(
     -------
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, the sums : float64, null where the amount of a market is not finite, or one is there
-        twice [as ``amount``]; ``venues`` : int64, markets that have all amounts; ``coverage`` : float64, share of the
+        twice [as ``amount``]; ``markets`` : int64, markets that have all amounts; ``coverage`` : float64, share of the
         markets with a row that have them [1]. With ``carry`` a sum is also null while the last report of a market has
         no last amount, or an amount beyond 1e24 stands.
 
@@ -101,8 +101,8 @@ def total(
     >>> total(points, amount="close", carry="24h").rows()
     [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
-    amounts = arguments.columns("amount", amount, taken=["venues", COVERAGE])
-    table, rows, series = markets(frame, by, amounts, results=["venues", COVERAGE])
+    amounts = arguments.columns("amount", amount, taken=["markets", COVERAGE])
+    table, rows, series = markets(frame, by, amounts, results=["markets", COVERAGE])
     keys, reports = [*series, "timestamp"], once(rows, series, amounts=amounts)
     if carry is None:
         has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
@@ -114,12 +114,12 @@ def total(
         sums = standing_sums(
             reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=counts
         )
-    venues, has_share = nw.col(STANDING) - nw.col(UNKNOWN), (nw.col(STANDING) > 0) & (nw.col(MIXED) == 0)
+    reporting, has_share = nw.col(STANDING) - nw.col(UNKNOWN), (nw.col(STANDING) > 0) & (nw.col(MIXED) == 0)
     result = sums.select(
         *keys,
         *(nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts),
-        venues.cast(nw.Int64()).alias("venues"),
-        nw.when(has_share).then(venues / nw.col(STANDING)).alias(COVERAGE),
+        reporting.cast(nw.Int64()).alias("markets"),
+        nw.when(has_share).then(reporting / nw.col(STANDING)).alias(COVERAGE),
     )
     return table.closed(result, sort=keys)
 
@@ -297,7 +297,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     -------
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [as in ``frame``],
-        ``first_timestamp``, ``last_timestamp``, ``venues`` : int64, markets that traded, and ``coverage`` : float64,
+        ``first_timestamp``, ``last_timestamp``, ``markets`` : int64, markets that traded, and ``coverage`` : float64,
         share of the candles whose volume is known [1]. Where a market has duplicate candles, prices and volume are
         null, and the other columns count one of them, a candle that traded if there is one. Where a series mixes values
         of ``amount_unit``, volume and ``coverage`` are null, and the prices are known all the same.
@@ -331,18 +331,18 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     ...         "last_timestamp": [50, 40],
     ...     }
     ... )
-    >>> consolidated(candles).select("open", "high", "low", "close", "volume", "venues").row(0)
+    >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
-    results = ["venues", COVERAGE]
+    results = ["markets", COVERAGE]
     table, rows, series = markets(frame, by, [*_PRICES, "volume"], times=_TIMES, results=results)
     keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
     rows = traded(twice(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
     is_again = (nw.col(TIMES) > 1).cast(nw.Float64())
     rows = with_coverage(rows, ["volume"]).with_columns(
-        venues=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys)
+        markets=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys)
     )
-    amounts = ["volume", "venues", "__again", MIXED, COVERAGE]
+    amounts = ["volume", "markets", "__again", MIXED, COVERAGE]
     candles = one_candle(rows, keys, [*_PRICES, *_TIMES, *amounts], members=MARKET)
     once, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
     result = candles.select(
@@ -350,7 +350,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
         *(nw.when(once).then(nw.col(name)).alias(name) for name in _PRICES),
         nw.when(once, of_one_unit).then(nw.col("volume")).alias("volume"),
         *_TIMES,
-        nw.col("venues").cast(nw.Int64()),
+        nw.col("markets").cast(nw.Int64()),
         nw.when(of_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
     )
     return table.closed(result, sort=keys)

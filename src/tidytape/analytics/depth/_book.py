@@ -82,8 +82,9 @@ def depth_within(
     A book with a price or size that is null or not finite, a size below 0 or a side that is neither is not known.
     Orders of size 0 are none. Bids above the mid, as in a block that has both sides, are within.
 
-    A book of one venue is crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out.
-    One that unites venues may well be crossed, and its mid then lies between what one bids and what another one asks.
+    A book of one exchange is crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows
+    out. A book that unites exchanges may well be crossed. Its mid then lies between a bid of one exchange and an ask of
+    another.
 
     References
     ----------
@@ -273,9 +274,9 @@ def slippage(
     Beyond what was sent of a book nothing is known, and nothing is guessed. A book with a price or size that is null or
     not finite, a size below 0 or a side that is neither has null everywhere.
 
-    Where the best bid lies above the best ask, a small trade gains: its slippage is below 0. A book of one venue is
+    Where the best bid lies above the best ask, a small trade gains: its slippage is below 0. A book of one exchange is
     crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out. In one that unites
-    venues it is what trading on both at once would gain, before fees.
+    exchanges it is what trading on both at once would gain, before fees.
 
     Where one block holds both the best bid and the best ask, the book does not say how far apart they are. What a trade
     inside that block costs is then unknown; ask for smaller blocks.

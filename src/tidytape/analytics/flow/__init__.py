@@ -2,7 +2,7 @@
 
 Of candles by side, of raw trades, or of anything with ``buy_volume`` and ``sell_volume``:
 
-- `delta` : volume bought less volume sold.
+- `delta` : volume bought minus volume sold.
 - `cvd` : the same cumulated, from an anchor.
 - `imbalance` : the same as a share of what was traded.
 - `vwap` : the volume-weighted average price since an anchor.

@@ -212,7 +212,7 @@ def liquidation_cascades(
     liquidations : str, optional
         Column of the amounts; without it ``liquidations``, or else ``amount``.
     sampled : bool
-        Whether the feed shows some liquidations only, as those of venues do.
+        Whether the feed shows some liquidations only, as those of exchanges do.
 
     Returns
     -------

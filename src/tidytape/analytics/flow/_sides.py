@@ -33,7 +33,7 @@ def delta(
     interval: str | timedelta | None = None,
     volume: str | None = None,
 ) -> IntoFrameT:
-    r"""Delta: volume of aggressive buys less volume of aggressive sells.
+    r"""Delta: volume of aggressive buys minus volume of aggressive sells.
 
     .. math:: \delta_t = V^\mathrm{buy}_t - V^\mathrm{sell}_t
 
@@ -84,7 +84,7 @@ def delta(
     References
     ----------
     .. [1] Chordia, T., Roll, R. and Subrahmanyam, A., "Order imbalance, liquidity, and market returns", Journal of
-       Financial Economics 65 (1), 2002: buys less sells.
+       Financial Economics 65 (1), 2002: buys minus sells.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def liquidation_imbalance(
     liquidations: str | None = None,
     sampled: bool = True,
 ) -> IntoFrameT:
-    r"""Liquidation imbalance: longs liquidated less shorts, as a share of both.
+    r"""Liquidation imbalance: longs liquidated minus shorts, as a share of both.
 
     .. math:: i_t = \frac{L^\mathrm{long}_t - L^\mathrm{short}_t}{L^\mathrm{long}_t + L^\mathrm{short}_t}
 
@@ -184,7 +184,7 @@ def liquidation_imbalance(
     liquidations : str, optional
         Column of the amounts; without it ``liquidations``, or else ``amount``.
     sampled : bool
-        Whether the feed shows some liquidations only, as those of venues do.
+        Whether the feed shows some liquidations only, as those of exchanges do.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Funding: what perpetuals pay for being held, across time and venues, and what futures pay over spot.
+"""Funding: what perpetuals pay for being held, across time and exchanges, and what futures pay over spot.
 
 Positive funding: longs pay shorts. A rate is a fraction of the position's value, paid once per funding interval. A
 frame of ``FUNDING_RATE_AGG`` does not say which interval that is; the client brings rates to 8 hours unless told
@@ -9,8 +9,8 @@ otherwise. So it is an argument here, ``funding_interval``, unless the frame has
 - `annualized` : rates per year, simple (apr) and compounded (apy).
 - `accrued` : what a position has paid or received, settlement by settlement.
 - `predicted_error` : how far predicted rates were from those settled.
-- `spread` : differences of rates, every venue against every other.
-- `carry` : the best pair of venues to be long on one and short on the other, after costs.
+- `spread` : differences of rates, every exchange against every other.
+- `carry` : the best pair of exchanges to be long on one and short on the other, after costs.
 - `basis` : a future over spot, and that per year.
 - `cash_and_carry` : what buying spot and selling the future earns until expiry, after costs and financing.
 """

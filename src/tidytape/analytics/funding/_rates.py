@@ -237,7 +237,7 @@ def basis(
     References
     ----------
     .. [1] Hull, J. C., "Options, Futures, and Other Derivatives", 10th edition, 2018, chapter 3, on basis risk,
-       where the basis is spot less future.
+       where the basis is spot minus future.
 
     Examples
     --------
@@ -282,8 +282,8 @@ def cash_and_carry(
     costs : float, >= 0
         k, of all that is traded, in and out, as a share of S. [1]
     financing : float
-        r, that the money for the spot costs; of the reverse, that its proceeds earn, less what the borrowed coin costs.
-        Simple. [1 per year]
+        r, that the money for the spot costs; of the reverse, that its proceeds earn, minus what the borrowed coin
+        costs. Simple. [1 per year]
     interval : str or timedelta, > 0, optional
         As in `basis`.
 

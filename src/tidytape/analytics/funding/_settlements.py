@@ -212,13 +212,13 @@ def predicted_error(
 
         - ``known_at`` : when the error was known, which is when it settled: ``timestamp``. So `tidytape.analytics.pit`
           takes it.
-        - ``predicted_known_at`` : when the prediction was known, ``timestamp`` less ``lead`` in whole intervals.
+        - ``predicted_known_at`` : when the prediction was known, ``timestamp`` minus ``lead`` in whole intervals.
         - ``predicted`` : float64, null unless there is one row, and no more, whose interval ended at
           ``predicted_known_at``.
         - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row is there twice,
           longer than ``settled_every``, or its column ``interval`` names no interval: it ends with another
           settlement's rate.
-        - ``error`` : float64, predicted less settled. [1 per funding interval]
+        - ``error`` : float64, predicted minus settled. [1 per funding interval]
 
     Raises
     ------

@@ -125,7 +125,7 @@ def carry(
 
         - ``gross`` : float64, funding of both legs over the holding. [1]
         - ``costs`` : float64, of both legs. [1]
-        - ``carry`` : float64, the gross less the costs. If no pair earns its costs, the best one is below 0. [1]
+        - ``carry`` : float64, the gross minus the costs. If no pair earns its costs, the best one is below 0. [1]
         - ``apr`` : float64, the carry per year of 365 days, simple. [1 per year]
 
         If several pairs have the same carry, the first by name of the long, then of the short market.

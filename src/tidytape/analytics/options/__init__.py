@@ -31,10 +31,10 @@ From a term structure:
 
 From the service's summaries, and from candles:
 
-- `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end less the short end.
+- `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end minus the short end.
 - `z_score`, `percentile` : how a value compares with those before it.
 - `realized_volatility` : volatility of the last candles.
-- `volatility_risk_premium` : implied volatility less what was realised by then.
+- `volatility_risk_premium` : implied volatility minus what was realised by then.
 """
 
 from __future__ import annotations

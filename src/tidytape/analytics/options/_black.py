@@ -265,7 +265,7 @@ def implied_volatility(
 
     Notes
     -----
-    Prices of a venue have few digits, e.g. four: how far the volatility of a wing is certain is a question of that
+    Prices of an exchange have few digits, e.g. four: how far the volatility of a wing is certain is a question of that
     last digit, and ``status`` does not know of it.
 
     References

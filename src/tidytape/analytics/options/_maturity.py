@@ -183,7 +183,7 @@ def sloped(
     long: float | str,
     flat: float,
 ) -> Frame:
-    """Return one row per keys: the values at two maturities, long less short, and the shape of the structure.
+    """Return one row per keys: the values at two maturities, long minus short, and the shape of the structure.
 
     Parameters
     ----------

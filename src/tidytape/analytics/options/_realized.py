@@ -114,7 +114,7 @@ def realized_volatility(
 
     See Also
     --------
-    volatility_risk_premium : Implied volatility less this.
+    volatility_risk_premium : Implied volatility minus this.
 
     Notes
     -----

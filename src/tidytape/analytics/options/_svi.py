@@ -54,7 +54,7 @@ def svi(
         As for `atm_volatility`.
     weights : {"vega", "equal"}
         What the square of a quote's error, in vol points, counts: its vega, or the same for all. Vega counts what the
-        error costs, and so the money more than the far wings, where the volatilities of venues hardly follow a curve.
+        error costs, and so the money more than the far wings, where quoted volatilities hardly follow a curve.
     max_rmse : float, > 0
         The largest ``rmse`` of a fit whose status is ``ok``. [vol points]
 

@@ -76,7 +76,7 @@ def term_structure(
 
     See Also
     --------
-    slope : Its long end less its short end.
+    slope : Its long end minus its short end.
     forward_volatility : What it says of the time between two maturities.
     tenor_structure : The same of the service's summaries.
     tidytape.plot.term_structure : Its picture.
@@ -119,7 +119,7 @@ def slope(
     flat: float = 0.0,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
-    """Slope of a term structure: its value at the long maturity less that at the short one.
+    """Slope of a term structure: its value at the long maturity minus that at the short one.
 
     Below zero the structure is inverted. The slope of skew is
     ``slope(term_structure(constant_maturity(points, days=[7, 90]), value="skew"), short=7, long=90)``.
@@ -142,7 +142,7 @@ def slope(
     -------
     frame, one row per (by, timestamp), sorted by these, of the kind of ``structure``
         - ``short``, ``long`` : float64, the values there, null where there is none, or two. [as the value]
-        - ``slope`` : float64, long less short. [vol points]
+        - ``slope`` : float64, long minus short. [vol points]
         - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` (inverted) where it is
           below minus that, ``flat`` between, null where it is null.
         - ``short_days``, ``long_days`` [d], ``flat_within`` : the arguments.

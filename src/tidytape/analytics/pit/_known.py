@@ -196,7 +196,7 @@ def asof_join(
         exchange share no such key: join those ``by="coin"``, or by what they share.
     order : str, optional
         Column of the facts that says which of those alike in time is the last: ``"sequence"`` or ``"id"`` of trades.
-        Numbers, or whole numbers as text, as venues write ids: without a sign or zeros in front; null is before all.
+        Numbers, or whole numbers as text, as exchanges write ids: without a sign or zeros in front; null is before all.
     tolerance : str or timedelta, >= 0, optional
         How long before the decision the fact may have become known, at most, e.g. ``"8h"``.
     suffix : str

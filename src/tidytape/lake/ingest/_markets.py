@@ -465,8 +465,8 @@ class _Seen:
 def _class_of(instrument: Instrument, said: Market, facts: _Seen, parsed: Parsed) -> str | None:
     """The class said; else what the symbol tells, PERPETUAL of what is funded, and SPOT of what is traded.
 
-    Not SPOT where venues of every class are told of, or the file can only be of futures. Open interest alone may be of
-    a perpetual or of a future.
+    Not SPOT if the file may hold markets of every class, or can only be of futures. Open interest alone may be of a
+    perpetual or of a future.
     """
     if said.category:
         return said.category
@@ -487,7 +487,7 @@ def _require_class(parsed: Parsed, said: Market, registered: pl.DataFrame) -> No
         raise QueryError(
             "exchange",
             got=mixed[0][0] if mixed else None,
-            expected=f"another name of the venue: the file is of futures, and {what} is a spot market",
+            expected=f"another name of the exchange: the file is of futures, and {what} is a spot market",
         )
 
 

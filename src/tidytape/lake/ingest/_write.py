@@ -283,7 +283,7 @@ class Writer:
         return {(exchange, symbol): count for exchange, symbol, count in counts.iter_rows()}
 
     def _concerned(self, exchange: str, raw_symbol: str) -> bool:
-        # A file that went in before was not read again, so it may be of any instrument of the venue it was said to be.
+        # A file that went in before is not read again, so it may be of any market of the exchange that was named.
         return (exchange, raw_symbol) in self._instruments or any(
             job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in self._known
         )

@@ -20,7 +20,7 @@ Which dump a file is, its name tells, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or
 agree. Files of the spot market have no header. Times are milliseconds or, of the spot market since 2025, microseconds;
 the first one tells which.
 
-Nothing in a file tells the market it is from, so the venue has to be given.
+Nothing in a file tells the market it is from, so the exchange has to be given.
 
 Amounts of COIN-M futures, BTCUSD_PERP or BTCUSD_240927, are contracts of some USD each. So trades and liquidations need
 the ``contract``, ``"INVERSE"``, and its ``contract_size``, see `tidytape.lake.ingest.ingest`, unless they are

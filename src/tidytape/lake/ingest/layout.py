@@ -157,7 +157,7 @@ class Job:
             raise QueryError(
                 "exchange",
                 got=None,
-                expected=f"the venue of {self.path.name}, which does not name it, e.g. BINANCE",
+                expected=f"the exchange of {self.path.name}, which does not name it, e.g. BINANCE",
                 hint='market=Market(exchange="BINANCE"), or --exchange BINANCE, says it',
                 code="INVALID_EXCHANGE",
             )
@@ -197,7 +197,7 @@ class Parsed:
     exchanges : dict of str to str
         What the file calls an exchange, by its name in the lake.
     any_class : bool
-        Its venues have markets of any class, so that a trade alone does not tell that it was on a spot market.
+        Its exchanges have markets of any class, so that a trade alone does not tell that it was on a spot market.
     futures : bool
         Its market is certainly no spot market.
     notes : list of Note

@@ -53,7 +53,7 @@ from tidytape.query import values
 __all__ = ["LAYOUT", "PredictionFile", "PredictionReport", "ingest_prediction_markets"]
 
 _QUOTE_COIN = "USDC"
-"""What the venue's prices are in."""
+"""What the exchange's prices are in."""
 
 _QUOTE_COIN_NAME = "USD Coin"
 """Its name."""
@@ -86,7 +86,7 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
     path : Path
         The file.
     exchange : str
-        Venue identifier.
+        Exchange identifier.
     bad : BadLines
         Takes what could not be read: the number of the line in a file of lines, else of the object, from 1.
 
@@ -289,7 +289,7 @@ def ingest_prediction_markets(
     lake : Lake
         Where they go.
     exchange : str
-        Venue identifier, e.g. ``"POLYMARKET"``.
+        Exchange identifier, e.g. ``"POLYMARKET"``.
     skip_bad : bool
         Leave broken objects out and count them, instead of failing.
 

@@ -129,17 +129,17 @@ class Note:
         What is to be known.
     count : int
         How many there are.
-    venue : str or None
+    exchange : str or None
         Where they are from, if it matters.
     """
 
     row: str
     said: str
     count: int
-    venue: str | None = None
+    exchange: str | None = None
 
     def __str__(self) -> str:
-        of = "" if self.venue is None else f" of {self.venue}"
+        of = "" if self.exchange is None else f" of {self.exchange}"
         return f"{counted(self.count, self.row)}{of}, {self.said}"
 
 
@@ -322,7 +322,7 @@ def summary(report: IngestReport) -> str:
     >>> file = FileReport("a.csv", notes=tuple(Note("amount", "taken for coins", n, f"X{n}") for n in (1, 2, 3, 4)))
     >>> print(summary(IngestReport((file,), ())))
     a.csv: no events
-      10 amounts of 4 venues, taken for coins: X4 (4), X3 (3), X2 (2) and 1 more
+      10 amounts of 4 exchanges, taken for coins: X4 (4), X3 (3), X2 (2) and 1 more
     """
     files = report.files if len(report.files) <= _FEW else [_together(report)]
     lines = [*(file.without_notes for file in files), *_notes(report.files)]
@@ -357,17 +357,17 @@ def _together(report: IngestReport) -> FileReport:
 
 def _notes(files: Sequence[FileReport]) -> Iterator[str]:
     """What is to be known of the rows of some files, a line for each kind of it."""
-    venues: dict[tuple[str, str], Counter[str | None]] = {}
+    exchanges: dict[tuple[str, str], Counter[str | None]] = {}
     for file in files:
         for note in file.notes:
-            venues.setdefault((note.row, note.said), Counter())[note.venue] += note.count
-    for (row, said), counts in venues.items():
+            exchanges.setdefault((note.row, note.said), Counter())[note.exchange] += note.count
+    for (row, said), counts in exchanges.items():
         if len(counts) == 1:
-            ((venue, count),) = counts.items()
-            yield f"  {Note(row, said, count, venue)}"
+            ((exchange, count),) = counts.items()
+            yield f"  {Note(row, said, count, exchange)}"
             continue
-        names = [f"{venue} ({count:,})" for venue, count in counts.most_common()]
-        yield f"  {Note(row, said, counts.total(), counted(len(counts), 'venue'))}: {_some(names)}"
+        names = [f"{exchange} ({count:,})" for exchange, count in counts.most_common()]
+        yield f"  {Note(row, said, counts.total(), counted(len(counts), 'exchange'))}: {_some(names)}"
 
 
 def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:

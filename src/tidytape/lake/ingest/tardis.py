@@ -37,8 +37,8 @@ which, see `tidytape.lake.amount_units`, whatever the caller calls the exchange.
 Liquidations bear the side of the order that closed the position [1]_: a sell closed a long. Ours is that of the
 position, so their sell is our BUY, a long that was liquidated.
 
-A venue's implied volatilities are percent or decimals, as the venue publishes them. Which, is known here for the venues
-of `VOLATILITY`; a quote of another venue is a bad line, because 0.8 and 80 cannot be told apart by looking.
+Some exchanges publish implied volatilities in percent, others as decimals. `VOLATILITY` lists which. A quote of an
+exchange that is not listed is a bad line, because nothing in the quote says whether 0.8 is 0.8% or 80%.
 
 Of several reports of one instrument with one timestamp one is kept: the lake holds one state per time, see
 `tidytape.lake.dedupe`. No message states the time between settlements of funding, see ``funding_interval`` of
@@ -107,7 +107,7 @@ VOLATILITY: Mapping[str, float] = MappingProxyType(
         "okex-options": 100.0,
     }
 )
-"""What brings a venue's implied volatility to percent."""
+"""What brings an exchange's implied volatility to percent."""
 
 _TIME = time("iso")  # a stand-in: the layout says how its times are written
 
@@ -173,10 +173,10 @@ def _fields(own: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[
     }
 
 
-def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, venues: set[str]) -> pl.DataFrame:
-    """Return the rows that are asked for, of the venue as we call it; Tardis's name of it is left in ``venue``.
+def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[str]) -> pl.DataFrame:
+    """Return the rows that are asked for, with our name of the exchange; Tardis's name stays in ``tardis_exchange``.
 
-    ``binance-futures`` becomes BINANCE_FUTURES, unless the caller names the venue.
+    ``binance-futures`` becomes BINANCE_FUTURES, unless the caller names the exchange.
 
     Parameters
     ----------
@@ -188,24 +188,24 @@ def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, venues: set
         Counts the rows of other instruments.
     what : str
         What a row is.
-    venues : set of str
-        Tardis's names of the venues that the file had so far; those of these rows are added.
+    seen : set of str
+        Tardis's names of the exchanges that the file had so far; those of these rows are added.
 
     Raises
     ------
     IngestError
-        If the caller names the venue of rows of several.
+        If the caller names the exchange of rows of several.
     """
     if job.exchange is None:
         name = pl.col("exchange").str.to_uppercase().str.replace_all("-", "_", literal=True)
     else:
-        venues.update(rows["exchange"].unique())
-        if len(venues) > 1:
-            message = f"{job.path}: holds {', '.join(sorted(venues)[:3])} and not {job.exchange} alone"
+        seen.update(rows["exchange"].unique())
+        if len(seen) > 1:
+            message = f"{job.path}: holds {', '.join(sorted(seen)[:3])} and not {job.exchange} alone"
             raise IngestError(message, path=str(job.path))
         name = pl.lit(job.exchange)
-    placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("venue"))
-    parsed.exchanges.update(placed.select("exchange", "venue").unique().iter_rows())
+    placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("tardis_exchange"))
+    parsed.exchanges.update(placed.select("exchange", "tardis_exchange").unique().iter_rows())
     return parsed.only(placed, job.raw_symbol, others=f"{what} of another instrument")
 
 
@@ -236,7 +236,7 @@ def _amount_unit(
 
 def _trades(rows: pl.DataFrame, parsed: Parsed) -> None:
     known = rows.filter(pl.col("side") != _UNKNOWN)
-    parsed.ignore("trade whose aggressor the venue does not tell", rows.height - known.height)
+    parsed.ignore("trade whose aggressor the exchange does not tell", rows.height - known.height)
     parsed.batch(TRADES).add(TRADES.conform(_identified(known, parsed, TRADES)))
 
 
@@ -245,7 +245,7 @@ def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _identified(rows: pl.DataFrame, parsed: Parsed, table: Table) -> pl.DataFrame:
-    """Events with an id each, the venue's or one made from the content, in the order of their lines."""
+    """Events with an id each, the exchange's or one made from the content, in the order of their lines."""
     good = parsed.bad.take(one_id_each(rows, table.same))
     named = pl.col("id").is_not_null()
     made = with_ids(good.filter(~named).drop("id"), parsed.before(table)).select(good.columns)
@@ -268,7 +268,7 @@ def _tickers(rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _options(rows: pl.DataFrame, parsed: Parsed) -> None:
-    scale = pl.col("venue").replace_strict(dict(VOLATILITY), default=None, return_dtype=pl.Float64)
+    scale = pl.col("tardis_exchange").replace_strict(dict(VOLATILITY), default=None, return_dtype=pl.Float64)
     unknown = pl.col("implied_volatility").is_not_null() & scale.is_null()
     coin = pl.col("raw_symbol").str.extract(r"^([A-Z0-9$]+)[-_]", 1)
     quotes = parsed.bad.take(
@@ -276,7 +276,10 @@ def _options(rows: pl.DataFrame, parsed: Parsed) -> None:
             coin=coin,
             reason=pl.coalesce(
                 pl.when(unknown).then(
-                    pl.format("whether {} quotes volatility in percent or as a decimal is not known", "venue")
+                    pl.format(
+                        "whether {} quotes volatility in percent or as a decimal is not known",
+                        "tardis_exchange",
+                    )
                 ),
                 pl.when(coin.is_null()).then(pl.lit("the symbol does not begin with a coin and a - or _")),
             ),
@@ -418,14 +421,14 @@ class Tardis(Layout):
         """Read one file."""
         parsed = Parsed(spool, time_unit=_UNIT, piece=job.piece)
         dataset: _Dataset | None = None
-        venues: set[str] = set() if job.piece is None else job.piece.memory.setdefault("venues", set())
+        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
         for dataset, texts in delimited(job, parsed, progress, lambda _, first: _dataset(job, first)):
             if dataset.kind == "snapshot" and job.piece is not None:
                 raise _refused(
                     job, "cannot be followed: of its snapshots of one time only the last one counts"
                 )
             rows = parsed.bad.take(checked(dataset.chosen(texts, dataset.fields), dataset.fields))
-            rows = _own(rows, job, parsed, what=dataset.kind.replace("_", " "), venues=venues)
+            rows = _own(rows, job, parsed, what=dataset.kind.replace("_", " "), seen=seen)
             if dataset.kind == "update":
                 parsed.batch(BOOK).add(BOOK.conform(rows.with_columns(sequence=pl.col("line"))))
             elif dataset.kind == "snapshot":
@@ -456,7 +459,7 @@ class TardisNode(Layout):
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool, piece=job.piece)
-        venues: set[str] = set() if job.piece is None else job.piece.memory.setdefault("venues", set())
+        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
             message = decoded(lines["text"], _MESSAGE).alias("message")
@@ -470,7 +473,7 @@ class TardisNode(Layout):
                     "line", *(pl.col(field.name).alias(ours) for ours, field in fields.items())
                 )
                 rows = parsed.bad.take(checked(texts, fields))
-                _put(kind, _own(rows, job, parsed, what=kind.replace("_", " "), venues=venues), parsed)
+                _put(kind, _own(rows, job, parsed, what=kind.replace("_", " "), seen=seen), parsed)
             others = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
             for kind, count in others.group_by("type").len().iter_rows():
                 parsed.ignore(f"{kind} message", count)

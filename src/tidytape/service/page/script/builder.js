@@ -90,21 +90,21 @@ const builder = (() => {
     return looked(loadSpan); // up to where history is weighed
   }
 
-  function showVenues(wanted) {
-    const venues = lake.venuesOf(kind.name);
+  function showExchanges(wanted) {
+    const exchanges = lake.exchangesOf(kind.name);
     const before = wanted ?? checked("exchange");
-    const kept = venues.filter((venue) => before.includes(venue));
-    const first = kind.needsExchange ? venues.slice(0, 1) : [];
+    const kept = exchanges.filter((exchange) => before.includes(exchange));
+    const first = kind.needsExchange ? exchanges.slice(0, 1) : [];
     const chosen = kind.takesExchanges ? kept : kept.slice(0, 1);
     const type = kind.takesExchanges ? "checkbox" : "radio";
     showChips(
-      byId("venues"),
+      byId("exchanges"),
       "exchange",
       type,
-      venues.map((venue) => [venue, venue]),
+      exchanges.map((exchange) => [exchange, exchange]),
       chosen.length ? chosen : first,
     );
-    toggled(form.querySelector("[data-parameter=exchange]"), venues.length > 0);
+    toggled(form.querySelector("[data-parameter=exchange]"), exchanges.length > 0);
   }
 
   function showWays() {
@@ -292,13 +292,13 @@ const builder = (() => {
     await loadSpan(signal);
   }
 
-  async function chosen(name, venues) {
+  async function chosen(name, exchanges) {
     kind = KINDS.get(name);
     byId("type").value = name;
     isOwnWindow = false;
     lists = {};
     showParameters();
-    showVenues(venues);
+    showExchanges(exchanges);
     showWays();
     await looked(loadAll);
   }

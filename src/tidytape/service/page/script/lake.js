@@ -23,7 +23,7 @@ const lake = (() => {
   }
 
   const typesHeld = () => [...new Set(holdings.map(({ type }) => type))];
-  const venuesOf = (type) =>
+  const exchangesOf = (type) =>
     holdings.filter((one) => one.type === type && one.exchange !== null).map(({ exchange }) => exchange);
 
   function spanOf(rows) {
@@ -35,11 +35,11 @@ const lake = (() => {
   }
 
   function showFigures(coins, symbols) {
-    const venues = new Set(holdings.map(({ exchange }) => exchange).filter((exchange) => exchange !== null));
+    const exchanges = new Set(holdings.map(({ exchange }) => exchange).filter((exchange) => exchange !== null));
     const span = spanOf(holdings);
     const figures = [
       counted(typesHeld().length, "data type"),
-      counted(venues.size, "venue"),
+      counted(exchanges.size, "exchange"),
       counted(coins.length, "coin"),
       counted(symbols.length, "symbol"),
     ].map((text) => text.split(/ (.*)/));
@@ -62,12 +62,12 @@ const lake = (() => {
     const button = html("button", { type: "button", class: "link" }, kind.title);
     button.addEventListener("click", () => builder.chooseType(kind.name));
     const [first, last] = spanOf(held);
-    const venues = venuesOf(kind.name);
+    const exchanges = exchangesOf(kind.name);
     return html(
       "tr",
       {},
       html("td", {}, button, html("small", { class: "quiet block" }, ...breakable(kind.name))),
-      html("td", { title: venues.join(", ") }, shortList(venues) || "–"),
+      html("td", { title: exchanges.join(", ") }, shortList(exchanges) || "–"),
       html("td", { class: "number" }, grouped(held.reduce((sum, { subjects }) => sum + subjects, 0))),
       html("td", { class: "time" }, minuteText(first), html("br"), minuteText(last)),
     );
@@ -123,5 +123,5 @@ const lake = (() => {
   byId("search-form").addEventListener("submit", (event) => event.preventDefault());
   byId("markets-more").addEventListener("click", () => guarded(here, () => more(searching.next())));
 
-  return { load, typesHeld, venuesOf, spanOf };
+  return { load, typesHeld, exchangesOf, spanOf };
 })();

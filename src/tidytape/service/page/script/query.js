@@ -33,11 +33,11 @@ const LABELS = {
 
 function faultsOfSelection(query, kind) {
   const found = [];
-  const venues = query.exchange ?? [];
+  const exchanges = query.exchange ?? [];
   const given = Object.keys(LABELS).filter((name) => query[name]);
   const isWay = (way) => way.length === given.length && way.every((name) => given.includes(name));
-  if (kind.needsExchange && !venues.length) found.push("A venue is needed.");
-  if (!kind.takesExchanges && venues.length > 1) found.push("It is of one venue at a time.");
+  if (kind.needsExchange && !exchanges.length) found.push("An exchange is needed.");
+  if (!kind.takesExchanges && exchanges.length > 1) found.push("It is of one exchange at a time.");
   if (!kind.ways.some(isWay)) {
     const ways = kind.ways.map((way) => way.map((name) => LABELS[name]).join(" and "));
     found.push(`Instruments are picked by ${ways.join(", or ")}.`);
@@ -76,7 +76,7 @@ function faultsOfOptions(query, kind) {
     .filter((name) => !kind.takes.includes(name))
     .map((name) => `${name} means nothing for ${kind.name}.`);
   if ("transform.groupBy.type" in query && query.rawSymbol && !kind.groupByRawSymbol) {
-    found.push("Venues are joined by coin or normalized symbol: symbols are those of one venue.");
+    found.push("Exchanges are joined by coin or normalized symbol: symbols are those of one exchange.");
   }
   if (query.maxDepth && !/^[1-9]\d{0,17}$/.test(query.maxDepth))
     found.push("Price levels are a whole number above 0.");

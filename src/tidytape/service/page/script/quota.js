@@ -78,7 +78,7 @@ function warnings(query, cost) {
   if (!quota.isKnown()) return [];
   const found = [];
   if (!quota.permits(KINDS.get(query.type))) found.push("The tier of this key does not include this type.");
-  if (isAggregation(query) && !quota.aggregates()) found.push("The tier of this key does not join venues.");
+  if (isAggregation(query) && !quota.aggregates()) found.push("The tier of this key does not join exchanges.");
   const days = quota.historyDays();
   if (days !== null && query.from < (Math.floor(Date.now() / 1000 / DAY) - days) * DAY) {
     found.push(`The tier of this key reaches ${counted(days, "day")} back.`);

@@ -65,7 +65,7 @@ function weightText(query) {
     `at most ${counted(pointsOf(query), "point")} a series`,
     `${kind.multiplier} for each ${grouped(FACTS.pointsPerWeight)} begun`,
   ];
-  if (isAggregation(query)) parts.push(`${query.exchange.length} venues joined`);
+  if (isAggregation(query)) parts.push(`${query.exchange.length} exchanges joined`);
   const depths = depthsBeyond(query, kind);
   if (depths > 0n) parts.push(counted(depths, "depth") + " beyond the included one");
   return parts.join(" · ");
