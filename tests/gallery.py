@@ -1,8 +1,15 @@
-"""The pictures of README and of the front page: ``python tests/gallery.py`` draws them anew from the demo's market."""
+"""The pictures of README, of the front page and of the service's page: ``python tests/gallery.py`` makes them anew.
+
+They show the demo's market. Names after the command make these alone, e.g. ``python tests/gallery.py funding page``.
+"page" needs chromium and chromedriver.
+"""
 
 from __future__ import annotations
 
+import base64
+import io
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +17,14 @@ import matplotlib as mpl
 import polars as pl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
+from PIL import Image
 
 import tidytape
+from page_reader import Page, browser, serving, until
 from tidytape import plot
 from tidytape.analytics import cross, options
+from tidytape.client.demo_lake import copied
+from tidytape.lake import Lake
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 DAYS = {"start": "2024-08-07", "end": "2024-08-09"}
@@ -125,6 +136,31 @@ def first(client: tidytape.Client[pl.DataFrame], place: Figure) -> None:
         draw(client, part)
 
 
+def service_page(path: Path) -> None:
+    """Store what a reader of the service's page sees after one query."""
+    with (
+        tempfile.TemporaryDirectory() as profile,
+        serving(Lake(copied()), port=8000) as served,
+        browser(Path(profile)) as driver,
+    ):
+        size = {"width": 1280, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        page = Page(driver, served.origin)
+        page.open()
+        page.enter()
+        page.find("#search").send_keys(PERP["raw_symbol"])
+        until(lambda: page.texts("#markets tbody button") == [PERP["raw_symbol"]])
+        page.find("#markets tbody button").click()
+        until(lambda: page.find("#rawSymbol").get_attribute("value") == PERP["raw_symbol"])
+        page.choose("#interval", "FIFTEEN_MINUTES")
+        page.find("#send").click()
+        until(lambda: page.is_at_rest("answer") and page.find("#answer-body").is_displayed())
+        clip = {"x": 0, "y": 0, "width": 1280, "height": 1640, "scale": 1}
+        shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+    picture.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 def main(names: list[str]) -> None:
     with tidytape.Client.demo() as client, mpl.rc_context(mpl.rcParamsDefault):
         for name, (draw, height) in (GALLERY | {"tidytape": (first, 9.6)}).items():
@@ -137,6 +173,9 @@ def main(names: list[str]) -> None:
             figure.savefig(
                 IMAGES / f"{name}.png", dpi=dpi, metadata={"Software": None}, pil_kwargs={"optimize": True}
             )
+
+    if not names or "page" in names:
+        service_page(IMAGES / "page.png")
 
 
 if __name__ == "__main__":

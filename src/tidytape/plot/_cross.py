@@ -221,7 +221,7 @@ def market_share(
     set_window(ax, series)
     ax.set_ylim(0, 100)
     if len(areas) > 1:
-        style.legend(ax, [*areas.values()][::-1], title="Share of the whole time", place="beside")
+        style.legend(ax, [*areas.values()][::-1], title="Share over the window", place="beside")
     return MarketShare(ax, areas, shares, times, dict(zip(shares, stacked, strict=True)))
 
 

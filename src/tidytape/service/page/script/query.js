@@ -40,7 +40,7 @@ function faultsOfSelection(query, kind) {
   if (!kind.takesExchanges && exchanges.length > 1) found.push("It is of one exchange at a time.");
   if (!kind.ways.some(isWay)) {
     const ways = kind.ways.map((way) => way.map((name) => LABELS[name]).join(" and "));
-    found.push(`Instruments are picked by ${ways.join(", or ")}.`);
+    found.push(`Markets are selected by ${ways.join(", or ")}.`);
   }
   if (kind.needsTenor && !query.tenor) found.push("A tenor is needed.");
   return found;

@@ -1,6 +1,7 @@
-// --- the first rows, one per point or per level, as a tidy frame has them ---
+// --- the first rows, one per point or per level ---
 
 const SHOWN_ROWS = 50;
+const KEY = ["exchange", "rawSymbol", "tokenName", "tenor", "side"];
 
 const rowsOfPoint = (kind, point) =>
   kind.levels.length ? kind.levels.reduce((sum, levels) => sum + levelCount(point, levels), 0) : 1;
@@ -40,7 +41,10 @@ function columnsOf({ kind, series, query }) {
   const own = rest.filter((field) => !identity.some((other) => other.name === field.name));
   const levels = kind.levels[0]?.fields ?? [];
   const id = sharedBy(series);
-  return [...identity, timestamp, ...levels, ...own].map((field) => ({
+  // The values before what describes the market: the right end of a wide table is out of sight.
+  const isKey = ({ name }) => KEY.includes(name);
+  const [key, descriptions] = [identity.filter(isKey), identity.filter((field) => !isKey(field))];
+  return [timestamp, ...key, ...levels, ...own, ...descriptions].map((field) => ({
     ...field,
     unit: unitOf(field.unit, id),
   }));
