@@ -359,7 +359,7 @@ class IncompleteDataError(FetchError):
     Attributes
     ----------
     missing : tuple of (int, int)
-        Half-open ranges that are missing, as epoch seconds in UTC. [s]
+        Half-open spans without points, or with points that contradict each other, as epoch seconds in UTC. [s]
     """
 
     def __init__(self, message: str, *, missing: tuple[tuple[int, int], ...] = ()) -> None:

@@ -205,7 +205,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``first_timestamp`` : timestamp, Time of the first trade. [UTC]
             - ``last_timestamp`` : timestamp, Time of the last trade. [UTC]
@@ -302,7 +302,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Time of the trade. [UTC]
             - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``id`` : string, Exchange-native trade id.
             - ``price`` : float64, Price. [quote per coin]
             - ``amount`` : float64, Amount. [coin or USD, see amount_unit]
@@ -400,7 +400,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
             - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
@@ -614,7 +614,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``liquidations`` : float64, Liquidated volume; BUY = longs. [coin or USD, see amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
@@ -700,7 +700,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
             - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
@@ -808,7 +808,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``price`` : float64, Low edge of the level. [quote per coin]
@@ -925,7 +925,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Session start. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``period_start`` : timestamp, Profile period start. [UTC]
@@ -1066,7 +1066,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Session start. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``period_start`` : timestamp, Profile period start. [UTC]
@@ -1197,7 +1197,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``side`` : category, BID or ASK.
@@ -1285,7 +1285,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``price`` : float64, Low edge of the level. [quote per coin]
@@ -1525,7 +1525,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``underlying_price_close`` : float64, Last underlying price. [quote per coin]
             - ``oi_close`` : float64, Last open interest. [coin or USD, see amount_unit]

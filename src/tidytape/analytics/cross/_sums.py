@@ -55,9 +55,9 @@ def total(
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
-        Points of single markets. Amounts must be in one unit: coins of different contracts and quotes cannot be summed,
-        so fetch them with ``quote="USD"``. Where a series mixes values of ``amount_unit``, its sums and ``coverage``
-        are null.
+        Points of single markets. The amounts of a sum must be in one unit: amounts in coins for markets of one coin, or
+        amounts in USD, fetched with ``quote="USD"``. If a series mixes values of ``amount_unit``, its sums and
+        ``coverage`` are null.
     amount : str or iterable of str
         Columns to sum, e.g. ``"liquidations"``, or ``("open", "high", "low", "close")`` of open interest.
     by : str or iterable of str, optional

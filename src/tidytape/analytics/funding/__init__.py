@@ -1,9 +1,9 @@
 """Funding: what perpetuals pay for being held, across time and exchanges, and what futures pay over spot.
 
-Positive funding: longs pay shorts. A rate is a fraction of the position's value, paid once per funding interval. A
-frame of ``FUNDING_RATE_AGG`` does not say which interval that is; the client brings rates to 8 hours unless told
-otherwise. So it is an argument here, ``funding_interval``, unless the frame has a column of that name [ns], as
-`normalized` makes.
+Positive funding: longs pay shorts. A rate is a fraction of the position's value per funding interval. The client brings
+all rates to a funding interval of 8 hours, unless you pass another one, however often the exchange settles. A frame of
+``FUNDING_RATE_AGG`` does not have the funding interval. So it is an argument here, ``funding_interval``, unless the
+frame has a column of that name [ns], as `normalized` makes.
 
 - `normalized` : rates brought to another funding interval.
 - `annualized` : rates per year, simple (apr) and compounded (apy).
