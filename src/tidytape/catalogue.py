@@ -436,7 +436,9 @@ IDENTITY_FIELDS: tuple[Field, ...] = (
 """The fields of a series identifier that tell series apart, beside ``type``."""
 
 DESCRIPTOR_FIELDS: tuple[Field, ...] = (
-    Field("amountUnit", "amount_unit", "string", "", "Unit of the amounts, COIN or USD; null where not known"),
+    Field(
+        "amountUnit", "amount_unit", "string", "", "Unit of the amounts, COIN or USD; null where not known"
+    ),
     _double("blockSize", "block_size", "quote per coin", "Height of a price level; null where not known"),
     Field("dataUntil", "data_until", "timestamp", "UTC", "Time up to which the market is known"),
 )

@@ -32,7 +32,7 @@ def test_what_is_wanted_is_one_line() -> None:
     with tidytape.Client("https://service", "k") as client:
         asked = client.query.book_heatmap(interval="1m", **WEEK)  # type: ignore[arg-type]
     assert repr(asked) == (
-        "<Wanted BLOCK_BOOK_SNAPSHOT_AGG exchange=DEMO_SPOT coin=BTC interval=1m, "
+        "<FetchQuery BLOCK_BOOK_SNAPSHOT_AGG exchange=DEMO_SPOT coin=BTC interval=1m, "
         "2024-08-01T00:00:00Z to 2024-08-08T00:00:00Z: 3 requests, weight 110>"
     )
     assert "<td style='text-align:left'>3 requests, weight 110</td>" in asked._repr_html_()

@@ -18,7 +18,7 @@ import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
 from tidytape.client.endpoints import Endpoints, Queries
-from tidytape.client.series import SeriesMethods, Wanted
+from tidytape.client.series import FetchQuery, SeriesMethods
 from tidytape.client.settings import Options
 from tidytape.errors import QueryError
 from tidytape.schema import (
@@ -200,7 +200,7 @@ def test_one_instrument_has_the_frame_of_many(client: Any, name: str) -> None:
 def test_a_query_is_the_same_call_and_says_what_would_be_fetched(name: str) -> None:
     asking, fetching = getattr(Queries, name), getattr(Endpoints, name)
     assert inspect.signature(asking) == inspect.signature(fetching)
-    assert isinstance(asking(Queries(), **ASKED[name]), Wanted)
+    assert isinstance(asking(Queries(), **ASKED[name]), FetchQuery)
     with pytest.raises(TypeError, match="unexpected keyword argument 'coins'"):
         asking(Queries(), coins="BTC", **ASKED[name])
 

@@ -17,7 +17,7 @@ import tidytape
 from simulated.asked import SERIES
 from simulated.everything import everything
 from tidytape.catalogue import DATA_TYPES, DataType, Selection, SortDirection
-from tidytape.client.series import SeriesMethods, Wanted
+from tidytape.client.series import FetchQuery, SeriesMethods
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.query import PointsQuery
 from tidytape.schema import TPO_SESSIONS, schema_of
@@ -40,11 +40,11 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-class Asked(SeriesMethods[Wanted]):
-    """Returns what is wanted, as a plan does."""
+class Asked(SeriesMethods[FetchQuery]):
+    """Returns what is query, as a plan does."""
 
-    def _points(self, wanted: Wanted) -> Wanted:
-        return wanted
+    def _points(self, query: FetchQuery) -> FetchQuery:
+        return query
 
 
 @pytest.fixture(scope="module")
@@ -127,17 +127,17 @@ def test_a_group_is_asked_for_by_the_one_way_the_type_has(name: str) -> None:
     way = DATA_TYPES[kind].group_by
     assert way is not None
     coin = {key: value for key, value in arguments.items() if key != "raw_symbol"} | {"coin": "BTC"}
-    wanted = getattr(Asked(), name)(**coin | {"exchange": ["X", "Y"]}, group_by=way.alias)
-    assert wanted.queries[0].group_by is way
+    query = getattr(Asked(), name)(**coin | {"exchange": ["X", "Y"]}, group_by=way.alias)
+    assert query.queries[0].group_by is way
 
 
 def test_what_a_method_returns_is_not_its_own_matter() -> None:
-    wanted = Asked().open_interest(**SERIES["open_interest"][1] | {"interval": "1m", "end": 2_000_000_000})
-    assert wanted.schema == schema_of("OPEN_INTEREST_AGG")
-    assert wanted.finish is None
-    assert len(wanted.queries) > 1
-    assert all(one.points <= 100_000 for one in wanted.queries)
-    assert wanted.queries[-1].end == 2_000_000_000
+    query = Asked().open_interest(**SERIES["open_interest"][1] | {"interval": "1m", "end": 2_000_000_000})
+    assert query.schema == schema_of("OPEN_INTEREST_AGG")
+    assert query.finish is None
+    assert len(query.queries) > 1
+    assert all(one.points <= 100_000 for one in query.queries)
+    assert query.queries[-1].end == 2_000_000_000
 
 
 def test_a_side_makes_candles_of_sides() -> None:
@@ -170,7 +170,7 @@ def test_a_funding_interval_is_a_duration_or_milliseconds() -> None:
         ("book_heatmap", {"max_depth": 0}, "max_depth: got 0"),
         ("book_heatmap", {"block_size": -1}, "block_size: got -1"),
         ("skew", {"tenor": None}, "tenor: left out"),
-        ("skew", {"exchange": ["DERIBIT", "X"]}, "exchange: .* a single venue"),
+        ("skew", {"exchange": ["DERIBIT", "X"]}, "exchange: .* a single exchange"),
         ("implied_volatility", {"coin": None}, "coin: left out"),
         ("token_supply", {"token_name": None}, "token_name: left out"),
         ("liquidation_heatmap", {"coin": None}, "coin: left out"),

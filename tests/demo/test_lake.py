@@ -14,7 +14,7 @@ import pytest
 import tidytape
 from simulated.fingerprint import fingerprint
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.series import SeriesMethods, Wanted
+from tidytape.client.series import FetchQuery, SeriesMethods
 from tidytape.demo import fill
 from tidytape.demo.lake import tables
 from tidytape.demo.market import COINS, MARKETS, START_NS, Market
@@ -81,8 +81,8 @@ def client() -> Iterator[tidytape.Client[pl.DataFrame]]:
         yield demo
 
 
-class Asked(SeriesMethods[Wanted]):
-    def _points(self, wanted: Wanted) -> Wanted:
+class Asked(SeriesMethods[FetchQuery]):
+    def _points(self, wanted: FetchQuery) -> FetchQuery:
         return wanted
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidytape.client.endpoints import Fetched
     from tidytape.client.live import Live
     from tidytape.client.metadata import Metadata, Plan
-    from tidytape.client.series import Wanted
+    from tidytape.client.series import FetchQuery
     from tidytape.client.sync import Client
     from tidytape.client.sync_stream import Stream
 else:
@@ -32,7 +32,7 @@ else:
         "Stream": "sync_stream",
         "StreamBatch": "batches",
         "Usage": "budget",
-        "Wanted": "series",
+        "FetchQuery": "series",
     }
 
     def __getattr__(name):
@@ -51,6 +51,7 @@ __all__ = [
     "AsyncStream",
     "Changes",
     "Client",
+    "FetchQuery",
     "Fetched",
     "Live",
     "Metadata",
@@ -58,5 +59,4 @@ __all__ = [
     "Stream",
     "StreamBatch",
     "Usage",
-    "Wanted",
 ]

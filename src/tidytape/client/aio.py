@@ -13,7 +13,7 @@ import polars as pl
 
 from tidytape.client.aio_stream import AsyncStream
 from tidytape.client.budget import Usage
-from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client.following import Following
 from tidytape.client.live import Live
 from tidytape.client.metadata import Plan
@@ -467,8 +467,8 @@ class AsyncClient(
         >>> asyncio.run(rows())
         [24]
         """
-        wanted = await self._run(self._dated(wanted_of(query)))
-        for steps in self._frames(wanted):
+        query = await self._run(self._dated(query_of(query)))
+        for steps in self._frames(query):
             yield await self._run(steps)
 
     async def aclose(self) -> None:

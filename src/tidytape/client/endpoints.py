@@ -36,7 +36,7 @@ from tidytape.client.following import Following, OnGap
 from tidytape.client.lists import ListMethods
 from tidytape.client.live import Keep, Live
 from tidytape.client.metadata import Metadata, Plan, PlanPart, Reason, in_every_part, warn_of_empty
-from tidytape.client.series import SeriesMethods, Wanted
+from tidytape.client.series import FetchQuery, SeriesMethods
 from tidytape.client.settings import Backend, Settings, one_of
 from tidytape.client.steps import Call, Flow
 from tidytape.client.streams import StreamMethods
@@ -55,7 +55,7 @@ __all__ = [
     "Queries",
     "Several",
     "Written",
-    "wanted_of",
+    "query_of",
 ]
 
 FrameT = TypeVar("FrameT")
@@ -161,7 +161,7 @@ def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
     return column
 
 
-Asked = Wanted | PointsQuery | Sequence[PointsQuery]
+Asked = FetchQuery | PointsQuery | Sequence[PointsQuery]
 """What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
 
 Several = Asked | Sequence[Asked]
@@ -224,7 +224,7 @@ class Written:
     weight: int
 
 
-class Queries(SeriesMethods[Wanted]):
+class Queries(SeriesMethods[FetchQuery]):
     """The methods of a client, each of which returns its query and sends nothing.
 
     Examples
@@ -234,8 +234,8 @@ class Queries(SeriesMethods[Wanted]):
     [100000, 100000, 50000]
     """
 
-    def _points(self, wanted: Wanted) -> Wanted:
-        return wanted
+    def _points(self, query: FetchQuery) -> FetchQuery:
+        return query
 
 
 class Endpoints(
@@ -276,9 +276,9 @@ class Endpoints(
 
     # --- the methods of every kind of data and list go through these ---
 
-    def _points(self, wanted: Wanted) -> FrameT:
+    def _points(self, query: FetchQuery) -> FrameT:
         def steps() -> Flow[Any]:
-            return (yield from self._fetched(wanted)).frame
+            return (yield from self._fetched(query)).frame
 
         frame: FrameT = self._run(steps())
         return frame
@@ -330,7 +330,7 @@ class Endpoints(
 
     @property
     def query(self) -> Queries:
-        """The same methods, each of which fetches nothing and returns its query, a `Wanted`.
+        """The same methods, each of which fetches nothing and returns its query, a `FetchQuery`.
 
         It is for ``plan``, ``fetch``, ``iter_frames`` or ``to_parquet``.
 
@@ -352,13 +352,13 @@ class Endpoints(
         .. deprecated:: 0.1
             It goes with the next version: ``client.fetch(query).frame``.
         """
-        wanted = wanted_of(query)
+        query = query_of(query)
         warnings.warn(
             "client.points(query) goes with the next version; client.fetch(query).frame is the same",
             FutureWarning,
             stacklevel=2,
         )
-        return self._points(wanted)
+        return self._points(query)
 
     def plan(self, query: Several, *, tier: str | Tier | None = None) -> PlanT:
         """Return the requests that a fetch would send now, and their weight. Nothing that has weight is sent.
@@ -447,7 +447,7 @@ class Endpoints(
         >>> day.frame.height, day.metadata.requests, day.metadata.missing
         (24, 1, ())
         """
-        fetched: FetchedT = self._run(self._fetched(wanted_of(query)))
+        fetched: FetchedT = self._run(self._fetched(query_of(query)))
         return fetched
 
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
@@ -480,7 +480,7 @@ class Endpoints(
         ...     client.to_parquet(asked, f"{folder}/day.parquet").rows
         24
         """
-        written: WrittenT = self._run(self._written(wanted_of(query), Path(path)))
+        written: WrittenT = self._run(self._written(query_of(query), Path(path)))
         return written
 
     # --- a lake of one's own ---
@@ -587,10 +587,10 @@ class Endpoints(
 
     # --- flows ---
 
-    def _answered(self, wanted: Wanted) -> Flow[tuple[pl.DataFrame, Metadata]]:
+    def _answered(self, query: FetchQuery) -> Flow[tuple[pl.DataFrame, Metadata]]:
         """Fetch a window, or take it from the tape; a study gets the same answers either way."""
-        wanted = yield from self._dated(wanted)
-        window, tape = Window.of(wanted.queries), self._tape
+        query = yield from self._dated(query)
+        window, tape = Window.of(query.queries), self._tape
         ask = _ask_of(window)
         seconds = 0.0
         recorded = yield Call(partial(tape.found, ask))
@@ -602,25 +602,25 @@ class Endpoints(
             answer, metadata = yield from fetched(self._settings, window)
             seconds = round(time.monotonic() - began, 3)
         frame, facts = answer, metadata.recorded | {"seconds": seconds}
-        if wanted.finish is not None:
-            frame = wanted.finish(answer)
+        if query.finish is not None:
+            frame = query.finish(answer)
             metadata = metadata.of(frame)
-            method = wanted.schema.name.lower()
+            method = query.schema.name.lower()
             facts["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
         yield Call(partial(tape.add, ask, answer, facts))
         return frame, metadata
 
-    def _fetched(self, wanted: Wanted) -> Flow[Fetched[Any]]:
-        frame, metadata = yield from self._answered(wanted)
+    def _fetched(self, query: FetchQuery) -> Flow[Fetched[Any]]:
+        frame, metadata = yield from self._answered(query)
         warn_of_empty(metadata.reason)
-        return Fetched(self._presented(frame, wanted.schema), metadata)
+        return Fetched(self._presented(frame, query.schema), metadata)
 
-    def _dated(self, wanted: Wanted, *, records: bool = True) -> Flow[Wanted]:
+    def _dated(self, query: FetchQuery, *, records: bool = True) -> Flow[FetchQuery]:
         """Replace a relative window by the recorded one, or record it, so that a replay has the same window."""
-        if not wanted.relative:
-            return wanted
-        window, tape = Window.of(wanted.queries), self._tape
-        ask = {"ask": "window", "params": [*window.params, *wanted.relative]}
+        if not query.relative:
+            return query
+        window, tape = Window.of(query.queries), self._tape
+        ask = {"ask": "window", "params": [*window.params, *query.relative]}
         recorded = yield Call(partial(tape.found, ask, moves_on=records))
         if recorded is not None:
             try:
@@ -629,10 +629,10 @@ class Endpoints(
                 entry = recorded[1].number
                 message = f"{tape.replayed}: entry {entry} is damaged: it is no window"
                 raise TapeError(message, path=str(tape.replayed), entries=(entry,)) from None
-            return wanted.over(start, end)
+            return query.over(start, end)
         if records:
             yield Call(partial(tape.add, ask, [str(window.start), str(window.end)]))
-        return wanted.over(window.start, window.end)
+        return query.over(window.start, window.end)
 
     def _presented(self, frame: pl.DataFrame, schema: Schema) -> Any:
         """Return a frame as the kind that the caller wants."""
@@ -672,49 +672,49 @@ class Endpoints(
         frame = yield from self._taped("events", query, read())
         return self._presented(frame, query.schema)
 
-    def _planned(self, several: Sequence[Wanted], tier: Tier | None) -> Flow[Plan]:
+    def _planned(self, several: Sequence[FetchQuery], tier: Tier | None) -> Flow[Plan]:
         windows = []
-        for wanted in several:
-            dated = yield from self._dated(wanted, records=False)
+        for query in several:
+            dated = yield from self._dated(query, records=False)
             windows.append(Window.of(dated.queries))
         on_tape = yield Call(lambda: [self._tape.has(_ask_of(window)) for window in windows])
         if all(on_tape):
             return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
         return (yield from planned(self._settings, windows, tier))
 
-    def _written(self, wanted: Wanted, path: Path) -> Flow[Written]:
+    def _written(self, query: FetchQuery, path: Path) -> Flow[Written]:
         parts: list[Metadata] = []
-        wanted = yield from self._dated(wanted)
+        query = yield from self._dated(query)
         with ParquetFile(path) as file:
-            for part in self._parts(wanted):
+            for part in self._parts(query):
                 frame, metadata = yield from self._answered(part)
                 yield Call(partial(file.write, frame))
                 parts.append(metadata)
-        warn_of_empty(in_every_part(Window.of(wanted.queries), [metadata.reason for metadata in parts]))
+        warn_of_empty(in_every_part(Window.of(query.queries), [metadata.reason for metadata in parts]))
         requests = sum(metadata.requests for metadata in parts)
         weight = sum(metadata.weight for metadata in parts)
         return Written(path, file.rows, requests, weight)
 
-    def _frames(self, wanted: Wanted) -> Iterator[Flow[Any]]:
+    def _frames(self, query: FetchQuery) -> Iterator[Flow[Any]]:
         """Yield a flow for each request of a window, whose result is a frame; warn when all have been run."""
         reasons: list[tuple[Reason, ...]] = []
 
-        def frame_of(part: Wanted) -> Flow[Any]:
+        def frame_of(part: FetchQuery) -> Flow[Any]:
             frame, metadata = yield from self._answered(part)
             reasons.append(metadata.reason)
-            return self._presented(frame, wanted.schema)
+            return self._presented(frame, query.schema)
 
-        yield from map(frame_of, self._parts(wanted))
-        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
+        yield from map(frame_of, self._parts(query))
+        warn_of_empty(in_every_part(Window.of(query.queries), reasons))
 
-    def _parts(self, wanted: Wanted) -> list[Wanted]:
+    def _parts(self, query: FetchQuery) -> list[FetchQuery]:
         """Return a window in parts of one request each, in the order of time that was asked for."""
-        window = Window.of(wanted.queries)
+        window = Window.of(query.queries)
         parts = covering(window, [window.asked], burst=self._settings.quota.burst)
         order = window.query.sort_direction
         ordered = parts if order == SortDirection.ASC else parts[::-1]
         return [
-            replace(wanted, queries=(part.model_copy(update={"sort_direction": order}),)) for part in ordered
+            replace(query, queries=(part.model_copy(update={"sort_direction": order}),)) for part in ordered
         ]
 
 
@@ -761,9 +761,9 @@ def _ask_of(window: Window) -> dict[str, Any]:
     return {"ask": "points", "params": whole.to_params()}
 
 
-def wanted_of(query: Asked) -> Wanted:
+def query_of(query: Asked) -> FetchQuery:
     """Return the query in the form that a flow takes; raise QueryError if it is none."""
-    if isinstance(query, Wanted):
+    if isinstance(query, FetchQuery):
         return query
     several = _several(query)
     if several:
@@ -776,12 +776,12 @@ def wanted_of(query: Asked) -> Wanted:
         )
     window = Window.of(query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
-    return Wanted(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
+    return FetchQuery(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
 
 
-def each_of(query: Several) -> list[Wanted]:
+def each_of(query: Several) -> list[FetchQuery]:
     """Return each query of a list, or the one query."""
-    return [wanted_of(member) for member in _several(query) or [query]]
+    return [query_of(member) for member in _several(query) or [query]]
 
 
 def _several(query: Any) -> list[Any]:
@@ -790,5 +790,5 @@ def _several(query: Any) -> list[Any]:
         return []
     if all(isinstance(member, PointsQuery) for member in query):
         return [] if Window.differ_in_time_alone(query) else list(query)
-    is_asked = all(isinstance(member, Wanted | PointsQuery | list | tuple) for member in query)
+    is_asked = all(isinstance(member, FetchQuery | PointsQuery | list | tuple) for member in query)
     return list(query) if is_asked else []

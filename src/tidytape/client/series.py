@@ -21,13 +21,13 @@ from tidytape.schema import TPO_SESSIONS, Schema, schema_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SeriesMethods", "Wanted", "given"]
+__all__ = ["FetchQuery", "SeriesMethods", "given"]
 
 ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Wanted:
+class FetchQuery:
     """A query to fetch later: what a method of ``client.query`` returns.
 
     ``client.fetch`` fetches it, ``client.iter_frames`` and ``client.to_parquet`` do so in parts, and ``client.plan``
@@ -48,10 +48,10 @@ class Wanted:
     --------
     >>> import tidytape
     >>> with tidytape.Client.demo() as client:
-    ...     wanted = client.query.candles(
+    ...     query = client.query.candles(
     ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
     ...     )
-    ...     client.fetch(wanted).frame.height
+    ...     client.fetch(query).frame.height
     24
     """
 
@@ -68,7 +68,7 @@ class Wanted:
     """The times as they were written, where they count back from now."""
 
     @classmethod
-    def of(cls, name: str, arguments: Mapping[str, Any]) -> Wanted:
+    def of(cls, name: str, arguments: Mapping[str, Any]) -> FetchQuery:
         """Return what the arguments of a method ask for of a data type, as its answers come.
 
         Raises
@@ -83,19 +83,19 @@ class Wanted:
         schema = schema_of(name, grouped=queries[0].group_by is not None)
         return cls(queries, schema, relative=times.written if times.are_relative else ())
 
-    def over(self, start: int, end: int) -> Wanted:
+    def over(self, start: int, end: int) -> FetchQuery:
         """Return the same of a window that no longer depends on when it is asked for."""
         query = self.queries[0].model_copy(update={"start": start, "end": end})
         return replace(self, queries=(query,), relative=())
 
     def __repr__(self) -> str:
         """Return it on one line."""
-        return f"<Wanted {self._asked}: {self._cost}>"
+        return f"<FetchQuery {self._asked}: {self._cost}>"
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it."""
         columns = ", ".join(self.schema.names)
-        return facts_table("Wanted", {"asked": self._asked, "at most": self._cost, "columns": columns})
+        return facts_table("FetchQuery", {"query": self._asked, "at most": self._cost, "columns": columns})
 
     @property
     def _asked(self) -> str:
@@ -134,7 +134,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     """
 
     @abstractmethod
-    def _points(self, wanted: Wanted) -> ResultT: ...
+    def _points(self, query: FetchQuery) -> ResultT: ...
 
     # --- prices ---
 
@@ -236,7 +236,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.candles(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -249,7 +249,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         24
         """
         name = "TRADE_AGG" if by_side or side else "TRADE_SIDE_AGNOSTIC_AGG"
-        return self._points(Wanted.of(name, given(locals(), leave={"by_side", "name"})))
+        return self._points(FetchQuery.of(name, given(locals(), leave={"by_side", "name"})))
 
     def trades(
         self,
@@ -322,7 +322,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.trades(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -334,7 +334,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> minute["side"].unique().to_list()
         ['BUY']
         """
-        return self._points(Wanted.of("TRADE", locals()))
+        return self._points(FetchQuery.of("TRADE", locals()))
 
     # --- derivatives ---
 
@@ -423,7 +423,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.open_interest(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -435,7 +435,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day.height
         24
         """
-        return self._points(Wanted.of("OPEN_INTEREST_AGG", locals()))
+        return self._points(FetchQuery.of("OPEN_INTEREST_AGG", locals()))
 
     def funding(
         self,
@@ -531,7 +531,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.funding(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -548,7 +548,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> abs(usual - 8 * hourly) < 1e-12
         True
         """
-        return self._points(Wanted.of("FUNDING_RATE_AGG", locals()))
+        return self._points(FetchQuery.of("FUNDING_RATE_AGG", locals()))
 
     def liquidations(
         self,
@@ -634,7 +634,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.liquidations(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -646,7 +646,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day["side"].to_list()
         ['BUY', 'SELL']
         """
-        return self._points(Wanted.of("LIQUIDATION_AGG", locals()))
+        return self._points(FetchQuery.of("LIQUIDATION_AGG", locals()))
 
     def cme_open_interest(
         self,
@@ -729,7 +729,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.cme_open_interest(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -741,7 +741,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day.select("open", "price_close", "value_close").null_count().row(0)
         (0, 0, 0)
         """
-        return self._points(Wanted.of("CME_OPEN_INTEREST_AGG", locals()))
+        return self._points(FetchQuery.of("CME_OPEN_INTEREST_AGG", locals()))
 
     # --- profiles ---
 
@@ -834,7 +834,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.volume_profile(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -847,7 +847,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> bool((levels["price"] % 100 == 0).all())
         True
         """
-        return self._points(Wanted.of("VOLUME_PROFILE_AGG", locals()))
+        return self._points(FetchQuery.of("VOLUME_PROFILE_AGG", locals()))
 
     def tpo(
         self,
@@ -977,7 +977,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.tpo(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1108,7 +1108,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.tpo_sessions(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1121,11 +1121,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day.select("val_price", "poc_price", "vah_price").rows()
         [(...)]
         """
-        wanted = _tpo(locals())
-        grouped = wanted.queries[0].group_by is not None
+        query = _tpo(locals())
+        grouped = query.queries[0].group_by is not None
         schema = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
         return self._points(
-            replace(wanted, schema=schema, finish=lambda levels: _sessions(levels, schema, grouped=grouped))
+            replace(query, schema=schema, finish=lambda levels: _sessions(levels, schema, grouped=grouped))
         )
 
     # --- heatmaps ---
@@ -1220,7 +1220,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.book_heatmap(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1233,7 +1233,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> book["side"].to_list()
         ['ASK', 'ASK', 'ASK', 'BID', 'BID', 'BID']
         """
-        return self._points(Wanted.of("BLOCK_BOOK_SNAPSHOT_AGG", locals()))
+        return self._points(FetchQuery.of("BLOCK_BOOK_SNAPSHOT_AGG", locals()))
 
     def liquidation_heatmap(
         self,
@@ -1305,7 +1305,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.liquidation_heatmap(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1318,7 +1318,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> levels["liquidations"].min() > 0
         True
         """
-        return self._points(Wanted.of("VENUEX_LIQUIDATION_AGG", locals()))
+        return self._points(FetchQuery.of("VENUEX_LIQUIDATION_AGG", locals()))
 
     # --- options ---
 
@@ -1384,7 +1384,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.implied_volatility(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1396,7 +1396,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day.select("raw_symbol", "tenor").rows()
         [('BTC_ATM', 'ONE_M')]
         """
-        return self._points(Wanted.of("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", locals()))
+        return self._points(FetchQuery.of("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", locals()))
 
     def skew(
         self,
@@ -1464,7 +1464,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.skew(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1477,7 +1477,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day["skew"].item() > 0
         True
         """
-        return self._points(Wanted.of("SKEW_OPTION_SUMMARY_AGG", locals()))
+        return self._points(FetchQuery.of("SKEW_OPTION_SUMMARY_AGG", locals()))
 
     def option_open_interest(
         self,
@@ -1544,7 +1544,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.option_open_interest(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1556,7 +1556,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> day.height
         24
         """
-        return self._points(Wanted.of("OPTION_OPEN_INTEREST_AGG", locals()))
+        return self._points(FetchQuery.of("OPTION_OPEN_INTEREST_AGG", locals()))
 
     # --- supply ---
 
@@ -1628,7 +1628,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Notes
         -----
         ``client.query.token_supply(...)`` takes the same arguments and fetches nothing.
-        It returns a query, a `Wanted`, for ``client.fetch`` and ``client.plan``.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1638,11 +1638,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         >>> 0 < day["marketcap_dominance_percent"].item() < 100
         True
         """
-        return self._points(Wanted.of("TOKEN_SUPPLY_AGG", locals()))
+        return self._points(FetchQuery.of("TOKEN_SUPPLY_AGG", locals()))
 
 
-def _tpo(arguments: Mapping[str, Any]) -> Wanted:
-    """What is wanted of market profiles, whose options have a prefix in a query of any type."""
+def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
+    """Return the query of a market profile, whose options have a prefix in a query of any type."""
     prefixed = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
     asked = {prefixed.get(name, name): value for name, value in arguments.items()}
     if asked["interval"] is None:
@@ -1656,7 +1656,7 @@ def _tpo(arguments: Mapping[str, Any]) -> Wanted:
         # The contract wants one. Every session starts with a day, and the days of a window weigh next to nothing.
         asked["interval"] = Interval.DAY
     try:
-        return Wanted.of("TPO_AGG", asked)
+        return FetchQuery.of("TPO_AGG", asked)
     except QueryError as error:
         raise respelled(error, {query: method for method, query in prefixed.items()}) from None
 

@@ -15,7 +15,7 @@ import httpx
 import polars as pl
 
 from tidytape.client.budget import Usage
-from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client.following import Following
 from tidytape.client.live import Live
 from tidytape.client.metadata import Plan
@@ -537,8 +537,8 @@ class Client(
         ...     [frame.height for frame in client.iter_frames(asked)]
         [24]
         """
-        wanted = self._run(self._dated(wanted_of(query)))
-        for steps in self._frames(wanted):
+        query = self._run(self._dated(query_of(query)))
+        for steps in self._frames(query):
             yield self._run(steps)
 
     def close(self) -> None:
