@@ -22,68 +22,74 @@ from tidytape.client.steps import Answer
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"
 
 OF_A_CODE = {
-    "INVALID_PARAMS": "Read the message: it names the parameter, what it got and what it takes.",
-    "INVALID_TYPE": "Take a type of [the data types](../guides/data_types.md), or of `client.types()`.",
-    "INVALID_EXCHANGE": "Take an exchange of `client.exchanges()`.",
-    "INVALID_SYMBOL": "Take a symbol of `client.symbols(type=…)`. Select a market by one of `raw_symbol`, "
-    "`normalized_symbol` and `coin`, not by several.",
-    "INVALID_INTERVAL": "Take an interval that the message names.",
-    "UNSUPPORTED": "Leave out the parameter that the message names, or take one of the values that it lists.",
-    "INVALID_REQUEST": "Send HTTP/1.1; an `https://` address of a service without TLS is a usual cause.",
-    "INVALID_API_KEY": "Check `TIDYTAPE_API_KEY`, or ask the operator for a key: `tidytape keys new`.",
-    "TYPE_NOT_PERMITTED": "Ask the operator for a key of a higher tier. `client.usage()` says what the key has.",
-    "HISTORY_NOT_PERMITTED": "Let `start` be later, or take a key of a tier that reaches further back.",
-    "AGGREGATION_NOT_PERMITTED": "Leave out `group_by` and join the markets with "
+    "INVALID_PARAMS": "Read the message: it names the parameter, your value and the allowed values.",
+    "INVALID_TYPE": "Use one of [the data types](../guides/data_types.md), or of `client.types()`.",
+    "INVALID_EXCHANGE": "Use an exchange of `client.exchanges()`.",
+    "INVALID_SYMBOL": "Use a symbol of `client.symbols(type=…)`. Select a market by exactly one of `raw_symbol`, "
+    "`normalized_symbol` and `coin`.",
+    "INVALID_INTERVAL": "Use an interval that the message names.",
+    "UNSUPPORTED": "Remove the parameter that the message names, or use one of the values that it lists.",
+    "INVALID_REQUEST": "Send HTTP/1.1. A usual cause is an `https://` address of a service without TLS.",
+    "INVALID_API_KEY": "Check `TIDYTAPE_API_KEY`, or ask the operator for a key (`tidytape keys new`).",
+    "TYPE_NOT_PERMITTED": "Ask the operator for a key of a higher tier. "
+    '`client.plan(query, tier="advanced")` shows whether a tier includes a query.',
+    "HISTORY_NOT_PERMITTED": "Use a later `start`, or a key of a tier with a longer history.",
+    "AGGREGATION_NOT_PERMITTED": "Remove `group_by`, and combine the markets with "
     "[`analytics.cross`](../guides/cross.md).",
-    "POINT_LIMIT_EXCEEDED": "Ask for a shorter window or a longer interval. The client splits windows by itself.",
+    "POINT_LIMIT_EXCEEDED": "Request a shorter window or a longer interval. The client splits long windows by itself.",
     "STREAM_LIMIT_EXCEEDED": "Close a stream that you no longer read.",
     "NOT_FOUND": "Check the address of the service: routes begin with `/v1/`.",
     "METHOD_NOT_ALLOWED": "Send GET.",
-    "TOKEN_EXPIRED": 'Start the stream anew: `client.stream(…, on_gap="restart")`.',
-    "URI_TOO_LONG": "Ask for fewer symbols at once.",
-    "HEADERS_TOO_LONG": "Send fewer or shorter headers; a proxy on the way may add some.",
-    "RATE_LIMITED": "Wait `retry_after` seconds. The client waits by itself, at most `max_wait`.",
-    "INTERNAL_ERROR": "Try again; if it stays, give the operator the request id. The log has the traceback under it.",
-    "UNAVAILABLE": "Try again after `retry_after` seconds. The client does.",
-    "TIMEOUT": "Ask for a shorter window. An operator can run `tidytape rollup`, or raise `--seconds`.",
+    "TOKEN_EXPIRED": 'Start the stream again with `client.stream(…, on_gap="restart")`.',
+    "URI_TOO_LONG": "Request fewer symbols at once.",
+    "HEADERS_TOO_LONG": "Send fewer or shorter headers. A proxy between you and the service may add some.",
+    "RATE_LIMITED": "Wait `retry_after` seconds. The client does this by itself, for at most `max_wait` seconds.",
+    "INTERNAL_ERROR": "Try again. If the error stays, send the request id to the operator: the log of the service has "
+    "the traceback with this id.",
+    "UNAVAILABLE": "Try again after `retry_after` seconds. The client does this by itself.",
+    "TIMEOUT": "Request a shorter window. The operator can run `tidytape rollup`, or raise `--seconds`.",
 }
 
 OF_AN_END = {
     "PERIOD_OVER": "Nothing: the stream is complete.",
     "SLOW_READER": "The client resumes by itself. Do less work per batch, or stream a longer interval.",
-    "SHUTTING_DOWN": "The client resumes by itself, from another replica too.",
-    "TOKEN_EXPIRED": 'Start anew: `client.stream(…, on_gap="restart")`.',
-    "INVALID_API_KEY": "Take another key.",
-    "INTERNAL_ERROR": "The client resumes by itself; if it stays, ask the operator.",
+    "SHUTTING_DOWN": "The client resumes by itself, also at another replica.",
+    "TOKEN_EXPIRED": 'Start the stream again with `client.stream(…, on_gap="restart")`.',
+    "INVALID_API_KEY": "Use another key.",
+    "INTERNAL_ERROR": "The client resumes by itself. If the error stays, ask the operator.",
 }
 
 OF_AN_ERROR = {
-    "TidytapeError": "Catch it to catch every error of this page.",
+    "TidytapeError": "Catch it if you want to catch all errors of this page.",
     "QueryError": "Correct the argument that `parameter` names. `expected` and `hint` say how.",
-    "RefusedQueryError": "As `QueryError`; `code` is one of the table above.",
-    "FetchError": "Catch it to catch whatever can go wrong while data is fetched.",
-    "ServiceError": "Check the address of the service. Give `request_id` to its operator.",
-    "AuthenticationError": "Set `TIDYTAPE_API_KEY`, or pass `api_key`; ask the operator for a new key.",
-    "TierError": "Ask for what the tier includes: `code` says what it does not.",
-    "RateLimitError": 'Wait `retry_after` seconds, or let the client wait: `on_limit="wait"` is the default.',
-    "ServerError": "Try again later; the client already tried `attempts` times.",
-    "TransportError": "Check the network and the address; raise `timeout` or `deadline` where answers take long.",
-    "CertificateError": "Let `SSL_CERT_FILE` name the certificates that your network signs with.",
+    "RefusedQueryError": "Correct the argument, as for a `QueryError`. `code` is one of the "
+    "[codes of the service](#codes-of-the-service).",
+    "FetchError": "Catch it if you want to catch everything that can fail while the client fetches data.",
+    "ServiceError": "Check the address of the service. Send `request_id` to the operator of the service.",
+    "AuthenticationError": "Set `TIDYTAPE_API_KEY`, or pass `api_key`. Ask the operator for a new key.",
+    "TierError": "Request only what the tier includes. `code` names what it does not include.",
+    "RateLimitError": 'Wait `retry_after` seconds. With `on_limit="wait"`, the default, the client waits by itself.',
+    "ServerError": "Try again later. The client has already tried `attempts` times.",
+    "TransportError": "Check the network and the address. If answers take long, raise `timeout` or `deadline`.",
+    "CertificateError": "Set `SSL_CERT_FILE` to the file with the certificates that your network uses.",
     "ProxyError": "Correct `HTTPS_PROXY` or `NO_PROXY`.",
-    "BudgetError": "Allow a longer wait with `max_wait`, ask for less, or take a key of a larger budget. "
-    "`client.plan(…)` says beforehand what a fetch weighs.",
-    "DecodeError": "Check that the address is that of the service itself; report it to its operator otherwise.",
-    "IncompleteDataError": 'Fetch the spans in `missing` again, or accept them: `partial="flag"`.',
-    "StreamGapError": 'Start anew with `on_gap="restart"`, or fetch what happened since `over`.',
+    "BudgetError": "Pass a larger `max_wait`, request less, or use a key with a larger budget. `client.plan(…)` shows "
+    "the weight of a fetch before you fetch.",
+    "DecodeError": "Check that the address is the address of the service. If it is, report the error to the operator.",
+    "IncompleteDataError": 'Fetch the spans in `missing` again, or pass `partial="flag"` to accept them.',
+    "StreamGapError": 'Start the stream again with `on_gap="restart"`, or fetch the data since `over`.',
     "TapeError": "Record the study again. `tidytape tape verify` names the damaged entries.",
-    "MissingColumnError": "Take a frame that has the columns in `missing`; `hint` names a call that returns one.",
-    "IngestError": "Correct line `line` of the file, or leave broken lines out: `skip_bad=True`.",
-    "LakeError": "Check the path and, of an object store, the credentials. `tidytape lake check` looks for damage.",
-    "UnencryptedKeyWarning": "Take an `https://` address.",
-    "NoMatchWarning": 'Join by columns that both frames share, e.g. `by="coin"`.',
-    "SettlementWarning": "Pass this market's time between settlements as `settled_every`, or its `anchor`. If markets "
-    "settle at different times, call the function for each. `hint` says when the rate changes.",
-    "EmptyAnswerWarning": "Read `reasons`: they say what the service does have. `client.describe()` lists it all.",
+    "MissingColumnError": "Pass a frame that has the columns in `missing`. `hint` names a call that returns one.",
+    "IngestError": "Correct line `line` of the file, or pass `skip_bad=True` to leave broken lines out. An example of "
+    "the message: `trades.csv:3: the price 'abc' is not a finite number; skip_bad (--skip-bad) leaves them out`.",
+    "LakeError": "Check the path. If the lake is in an object store, check the credentials too. `tidytape lake check` "
+    "looks for damage. An example of the message begins with `no lake at /data/lake: nothing is there`.",
+    "UnencryptedKeyWarning": "Use an `https://` address.",
+    "NoMatchWarning": 'Join by columns that both frames have, e.g. `by="coin"`.',
+    "SettlementWarning": "Pass the time between two settlements of this market as `settled_every`, or pass its "
+    "`anchor`. If markets settle at different times, call the function for each market. `hint` says when the rate "
+    "changes.",
+    "EmptyAnswerWarning": "Read `reasons`: they say which data the service has. `client.describe()` lists all data.",
 }
 
 _TITLE = """\
@@ -95,8 +101,9 @@ kernelspec:
 
 # Errors
 
-Every error says in its message which parameter is wrong, what it got, what it takes, and often what you meant. Its
-facts are attributes as well, so that a program need not read the message. No error holds a key.
+The message of a `QueryError` names the wrong parameter, your value, the allowed values, and often the value that you
+probably meant. The same information is in attributes, so a program need not parse the message. No message and no
+attribute contains the API key.
 
 ```{code-cell} python
 :tags: [remove-stderr]
@@ -111,23 +118,33 @@ except tidytape.QueryError as error:
     print(error.parameter, error.got)
 ```
 
-On the command line an error is one line on standard error; `--debug` adds the traceback. The exit code says what kind
-of error it was: [exit codes](cli.md).
+A program usually needs three cases:
+
+| catch | and then |
+| --- | --- |
+| `QueryError`, `MissingColumnError` | correct the call |
+| `RateLimitError`, `ServerError`, `TransportError` | try again later; the client has already tried several times |
+| any other `FetchError`, such as `AuthenticationError` or `TierError` | stop: read "What to do" below |
+
+`CertificateError` and `ProxyError` are kinds of `TransportError`; for them change the settings of your network.
+
+On the command line an error is one line on standard error; `--debug` adds the traceback. The
+[exit code](cli.md) shows the kind of the error.
 
 ## Codes of the service
 
-The body of every refusal is `{"error": CODE, "message": TEXT}`. Below each code stand its HTTP
-status and the error that the client raises.
+The body of every refusal is `{"error": CODE, "message": TEXT}`. Each cell of the first column has the code, the HTTP
+status, and the Python error. A request with `TIMEOUT` costs its weight; a request with any other code costs nothing.
 """
 _ENDS = """\
 ## Ends of a stream
 
-The last line of a stream that the service ends has one of these codes.
+If the service ends a stream, the last line of the stream has one of these codes.
 """
 _ERRORS = """\
 ## Errors in Python
 
-The tree, from `tidytape.errors`:
+The classes of `tidytape.errors`:
 """
 
 
@@ -153,7 +170,7 @@ def page() -> str:
         _table(("code", "why", "what to do"), ends),
         f"{_ERRORS}\n```text\n{inspect.cleandoc(tree)}\n```",
         *(_of_an_error(kind) for kind in kinds() if not issubclass(kind, Warning)),
-        "## Warnings\n\nThey are warnings of Python: `warnings.filterwarnings` silences one or makes it an error.",
+        "## Warnings\n\nThese are Python warnings: `warnings.filterwarnings` silences a warning or makes it an error.",
         *(_of_an_error(kind) for kind in kinds() if issubclass(kind, Warning)),
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -190,7 +207,7 @@ def _of_an_error(kind: type[Exception]) -> str:
         for fact in documented["Attributes"]
     ]
     if facts:
-        lines.append(_table(("attribute", "is", "meaning"), facts))
+        lines.append(_table(("attribute", "type", "meaning"), facts))
     elif bases := [f"`{base.__name__}`" for base in kind.__bases__ if _has_facts(base)]:
         lines.append(f"It has the attributes of {' and '.join(bases)}.")
     return "\n\n".join(lines)

@@ -203,15 +203,15 @@ class StreamEnd(StrEnum):
     """Why the service ended a stream."""
 
     PERIOD_OVER = "PERIOD_OVER"
-    """Everything up to the end of the period is final."""
+    """All intervals before the end of the window are final."""
     SLOW_READER = "SLOW_READER"
-    """The caller read so slowly that it was too far behind."""
+    """The caller reads too slowly and is too far behind."""
     SHUTTING_DOWN = "SHUTTING_DOWN"
-    """The service ends; another one may go on from the token."""
+    """This process of the service stops; another one can continue the stream from the token."""
     TOKEN_EXPIRED = "TOKEN_EXPIRED"
-    """What the stream would go on from was removed from the lake."""
+    """The lake no longer has the files or versions from which the stream would continue."""
     INVALID_API_KEY = "INVALID_API_KEY"
-    """The key was revoked, or has expired."""
+    """The key was revoked, or it has expired."""
     INTERNAL_ERROR = "INTERNAL_ERROR"
     """The service failed."""
 
@@ -895,32 +895,48 @@ _ERRORS = (
     (
         "INVALID_PARAMS",
         400,
-        "A parameter is unknown, missing, given twice or not what it may be, or weighs too much",
+        "A parameter is unknown, missing, repeated or has a wrong value, or the request weighs too much",
     ),
-    ("INVALID_TYPE", 400, "There is no such data type, or none is given"),
-    ("INVALID_EXCHANGE", 400, "There is no such exchange, or none is given where one is needed"),
+    ("INVALID_TYPE", 400, "The data type does not exist or is missing"),
+    ("INVALID_EXCHANGE", 400, "The exchange does not exist, or the query needs an exchange and has none"),
     (
         "INVALID_SYMBOL",
         400,
-        "There is no such symbol, coin or token, or not exactly one way to select is used",
+        "The symbol, coin or token does not exist, or the query has none or several of the parameters that select it",
     ),
-    ("INVALID_INTERVAL", 400, "There is no such interval, none is given, or candles were recorded longer"),
-    ("UNSUPPORTED", 400, "The data type, or what is selected, does not have what is asked for"),
-    ("INVALID_REQUEST", 400, "What arrived is no HTTP request"),
-    ("INVALID_API_KEY", 401, "There is no key, it is unknown, or it has expired"),
+    (
+        "INVALID_INTERVAL",
+        400,
+        "The interval does not exist or is missing, or the lake has only candles that are longer than it",
+    ),
+    ("UNSUPPORTED", 400, "The data type or the market does not support a parameter of the query"),
+    ("INVALID_REQUEST", 400, "The bytes are not an HTTP request"),
+    ("INVALID_API_KEY", 401, "The key is missing, unknown or expired"),
     ("TYPE_NOT_PERMITTED", 403, "The tier does not include the data type"),
     ("HISTORY_NOT_PERMITTED", 403, "The window begins before the history of the tier"),
-    ("AGGREGATION_NOT_PERMITTED", 403, "The tier does not join exchanges into one series"),
-    ("POINT_LIMIT_EXCEEDED", 403, "The window has more points than one request may ask for"),
-    ("STREAM_LIMIT_EXCEEDED", 403, "The key holds as many streams at once as its tier may"),
-    ("NOT_FOUND", 404, "There is no such path"),
+    ("AGGREGATION_NOT_PERMITTED", 403, "The tier does not combine exchanges into one series"),
+    ("POINT_LIMIT_EXCEEDED", 403, "The window has more points than one request may have"),
+    ("STREAM_LIMIT_EXCEEDED", 403, "The key already has as many open streams as its tier allows"),
+    ("NOT_FOUND", 404, "The path does not exist"),
     ("METHOD_NOT_ALLOWED", 405, "The method is not GET"),
-    ("TOKEN_EXPIRED", 410, "What the stream would go on from was removed from the lake"),
-    ("URI_TOO_LONG", 414, "Path and query are too long"),
+    (
+        "TOKEN_EXPIRED",
+        410,
+        "The lake no longer has the files or versions from which the stream would continue",
+    ),
+    ("URI_TOO_LONG", 414, "The path and the query string are too long"),
     ("HEADERS_TOO_LONG", 431, "The headers are too long"),
-    ("RATE_LIMITED", 429, "The budget is used up; `retry_after` says for how long"),
-    ("INTERNAL_ERROR", 500, "The service failed; its operator finds the request by its id"),
-    ("UNAVAILABLE", 503, "Too many queries are waiting, or what counts their weight cannot be reached"),
+    (
+        "RATE_LIMITED",
+        429,
+        "The key does not have enough weight left; `retry_after` is the number of seconds until it has",
+    ),
+    ("INTERNAL_ERROR", 500, "The service failed; the operator finds the request by its id"),
+    (
+        "UNAVAILABLE",
+        503,
+        "Too many queries wait or streams are open, or the service cannot reach the store that counts the weight",
+    ),
     ("TIMEOUT", 504, "The answer took too long"),
 )
 

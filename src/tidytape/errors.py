@@ -1,31 +1,31 @@
-"""The error tree. Every error carries its facts as attributes, and never a key.
+"""The error tree. Every error has its facts as attributes. No error contains a key.
 
 ::
 
     TidytapeError
-    ├── QueryError (also a ValueError)   a request that cannot be right; raised before anything is sent or charged
-    │   └── RefusedQueryError (also a FetchError)  the service refused a request that tidytape let through
-    ├── FetchError                       a fetch that began and brought no data: every error below it
-    │   ├── ServiceError                 the service was asked and did not give an answer
-    │   │   ├── AuthenticationError      401: no key, an unknown key or an expired one
-    │   │   ├── TierError                403: the key's tier does not include this
-    │   │   ├── RateLimitError           429: the budget is used up; ``retry_after`` says for how long
-    │   │   ├── ServerError              5xx, 408, 425: the service failed; ``retry_after`` says when to come back
-    │   │   └── TransportError           no usable response came back at all
-    │   │       ├── CertificateError     the service's certificate cannot be trusted
-    │   │       └── ProxyError           the proxy on the way to the service
-    │   ├── BudgetError                  the budget of the key admits it later than the caller waits, or never
-    │   ├── DecodeError                  a body that is not what the contract says
-    │   ├── IncompleteDataError          a result that does not cover what was asked
-    │   ├── StreamGapError               a stream that cannot go on from where it was
-    │   └── TapeError                    a tape that is damaged, or has no answer to what is asked
-    ├── MissingColumnError (also a KeyError)  a frame without a column the function needs
-    ├── IngestError                      a file that cannot go into the lake; nothing of it was stored
-    └── LakeError                        a lake that cannot be opened, read or written
+    ├── QueryError (also a ValueError)   an argument is wrong; the client raises it before it sends the request
+    │   └── RefusedQueryError (also a FetchError)  the service refused a request that tidytape had accepted
+    ├── FetchError                       a fetch failed after it began; base of RefusedQueryError and of these errors:
+    │   ├── ServiceError                 the service did not answer the request
+    │   │   ├── AuthenticationError      401: no key, an unknown key or an expired key
+    │   │   ├── TierError                403: the tier of the key does not include the request
+    │   │   ├── RateLimitError           429: the key has no weight left; ``retry_after`` is the time to wait
+    │   │   ├── ServerError              5xx, 408, 425: the service failed; ``retry_after`` is the time to wait
+    │   │   └── TransportError           no usable response arrived
+    │   │       ├── CertificateError     the client cannot verify the certificate of the service
+    │   │       └── ProxyError           the proxy between client and service failed
+    │   ├── BudgetError                  the fetch would wait longer for the budget than ``max_wait``, or can never run
+    │   ├── DecodeError                  the answer of the service does not have the format of the API
+    │   ├── IncompleteDataError          the answer does not have all data of the window
+    │   ├── StreamGapError               the stream cannot continue from its token
+    │   └── TapeError                    the tape is damaged, or has no answer to the query
+    ├── MissingColumnError (also a KeyError)  a frame does not have a column that the function needs
+    ├── IngestError                      a file cannot go into the lake; nothing of it was stored
+    └── LakeError                        the lake cannot be opened, read or written
 
-Warnings: `UnencryptedKeyWarning`, a key is sent where others can read it; `NoMatchWarning`, nothing of one frame meets
-the other that it was joined with; `EmptyAnswerWarning`, a market that was asked for has no points, and not because
-nothing happened; `SettlementWarning`, rates change between the settlements that were assumed.
+Warnings: `UnencryptedKeyWarning`, the client sends a key over plain http; `NoMatchWarning`, two frames of a join have
+no equal keys; `EmptyAnswerWarning`, a market of the query has no points, and this is not because nothing happened;
+`SettlementWarning`, a funding rate changes between two settlements.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 class TidytapeError(Exception):
-    """The base of every error tidytape raises on purpose."""
+    """The base class of all errors of tidytape."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -147,22 +147,22 @@ def _rebuild(kind: type[TidytapeError], message: str, facts: dict[str, Any]) -> 
 
 
 class QueryError(TidytapeError, ValueError):
-    """A request or an argument that cannot be right.
+    """An argument or a query is wrong.
 
     Attributes
     ----------
     parameter : str
-        The name of the offending parameter, as the caller wrote it.
+        The name of the wrong parameter, as you wrote it.
     got : object
-        What it was given; None where it was left out.
+        The value that you passed; None if you did not pass the parameter.
     expected : str
-        What it takes.
+        The allowed values.
     hint : str or None
-        What was probably meant.
+        The value that you probably meant.
     code : str
-        The service's error code for the same mistake, e.g. ``INVALID_PARAMS``.
+        The code that the service uses for the same mistake, e.g. ``INVALID_PARAMS``.
     status : int or None
-        The HTTP status when the service said it, None when it was found before sending.
+        The HTTP status, if the service refused the query; None, if the client found the mistake before sending.
 
     Examples
     --------
@@ -213,9 +213,9 @@ def _cut(text: str, limit: int = 120) -> str:
 
 
 class FetchError(TidytapeError):
-    """A fetch that began and brought no data: the base of every way in which that happens.
+    """A fetch failed after it began: the base class of all such errors.
 
-    An argument that cannot be right is a `QueryError`, raised before a fetch begins.
+    A wrong argument raises a `QueryError` before the fetch begins.
 
     Examples
     --------
@@ -225,26 +225,26 @@ class FetchError(TidytapeError):
 
 
 class RefusedQueryError(QueryError, FetchError):
-    """A request that tidytape let through and the service refused (HTTP 400)."""
+    """The service refused a request that tidytape had accepted (HTTP 400, 403, 414 or 431)."""
 
 
 class ServiceError(FetchError):
-    """The service was asked and did not give an answer.
+    """The service did not answer the request.
 
     Attributes
     ----------
     status : int or None
-        HTTP status, None where no response arrived.
+        The HTTP status; None if no response arrived.
     code : str or None
-        The service's error code.
+        The error code of the service.
     url : str or None
-        The address that was asked. It holds no key: keys travel in a header only.
+        The address of the request. It does not contain the key, which is in a header.
     weight : int or None
         Weight of the request. [weight]
     request_id : str or None
-        The service's id of the request, for its operator.
+        The id that the service gave the request. The operator finds it in the log of the service.
     retry_after : float or None
-        Seconds until the same request may be answered, where the service says so. [s]
+        The time after which you may send the request again; None if the service does not state it. [s]
     """
 
     def __init__(
@@ -268,51 +268,51 @@ class ServiceError(FetchError):
 
 
 class AuthenticationError(ServiceError):
-    """No key, an unknown key, or an expired one (HTTP 401)."""
+    """The request has no key, an unknown key or an expired key (HTTP 401)."""
 
 
 class TierError(ServiceError):
-    """The key's tier does not include what was asked (HTTP 403)."""
+    """The tier of the key does not include the request (HTTP 403)."""
 
 
 class RateLimitError(ServiceError):
-    """The weight budget is used up (HTTP 429)."""
+    """The key does not have enough weight left for the request (HTTP 429)."""
 
 
 class ServerError(ServiceError):
-    """The service failed, or was not ready (HTTP 5xx, 408, 425)."""
+    """The service failed, or it was not ready (HTTP 5xx, 408, 425)."""
 
 
 class TransportError(ServiceError):
-    """No usable response came back: refused, reset, timed out, ended early, or not HTTP."""
+    """No usable response arrived: the connection was refused, reset, too slow or cut, or the response was not HTTP."""
 
 
 class CertificateError(TransportError):
-    """The certificate of the service cannot be trusted, or there is nothing to hold it against."""
+    """The client cannot verify the certificate of the service, or it has no certificates to compare it with."""
 
 
 class ProxyError(TransportError):
-    """The proxy on the way to the service refused, or its address cannot be used."""
+    """The proxy between client and service refused the connection, or the address of the proxy is wrong."""
 
 
 class UnencryptedKeyWarning(UserWarning):
-    """A key is sent to another machine over plain http, where everyone on the way can read it."""
+    """The client sends a key to another machine over plain http, so others can read the key."""
 
 
 class BudgetError(FetchError):
-    """The budget of the key admits a fetch later than the caller waits, or never.
+    """The fetch would wait too long for the budget of the key, or it can never run.
 
-    Later: the fetch would have to wait longer than ``max_wait`` of the client, or at all with ``on_limit="raise"``.
-    Never: one request for the fewest points that can be asked for weighs more than the bucket of the tier can hold.
+    Too long is longer than ``max_wait`` of the client; with ``on_limit="raise"`` any wait is too long. A fetch can
+    never run if its smallest possible request weighs more than the burst of the tier.
 
     Attributes
     ----------
     weight : int
-        The weight that was needed. [weight]
+        The weight that the fetch needs. [weight]
     available : int
-        The weight that could be had. [weight]
+        The weight that the key has, or can have at most. [weight]
     seconds : float or None
-        How long it would have taken until it could be had; None where it never could. [s]
+        The time until the key has enough weight; None if it never has enough. [s]
     """
 
     def __init__(self, message: str, *, weight: int, available: int, seconds: float | None = None) -> None:
@@ -323,18 +323,18 @@ class BudgetError(FetchError):
 
 
 class DecodeError(FetchError):
-    """A body that is not what the contract says.
+    """The answer of the service does not have the format of the API.
 
     Attributes
     ----------
     data_type : str or None
-        The data type that was being decoded.
+        The data type of the answer.
     series : str or None
-        The series at fault, written as its identity.
+        The wrong series, written as its identity.
     point : int or None
-        The position of the point in that series, from 0.
+        The position of the wrong point in that series, from 0.
     length : int or None
-        The length of the array at fault.
+        The length of the wrong array.
     """
 
     def __init__(
@@ -354,7 +354,7 @@ class DecodeError(FetchError):
 
 
 class IncompleteDataError(FetchError):
-    """A result that does not cover what was asked.
+    """The answer does not have all data of the window.
 
     Attributes
     ----------
@@ -368,14 +368,14 @@ class IncompleteDataError(FetchError):
 
 
 class TapeError(FetchError):
-    """A tape that cannot be read, is not what was recorded, or has no answer to what is asked.
+    """The tape cannot be read, was changed after the recording, or has no answer to the query.
 
     Attributes
     ----------
     path : str or None
-        The tape.
+        The path of the tape.
     entries : tuple of int
-        The entries at fault, counted from 1.
+        The numbers of the damaged entries, from 1.
     """
 
     def __init__(self, message: str, *, path: str | None = None, entries: tuple[int, ...] = ()) -> None:
@@ -385,17 +385,17 @@ class TapeError(FetchError):
 
 
 class StreamGapError(FetchError):
-    """A stream that cannot go on from where it was: the service no longer has what happened since.
+    """The stream cannot continue from its token: the lake of the service no longer has the events since then.
 
     Attributes
     ----------
     data_types : tuple of str
-        What was streamed.
+        The data types of the stream.
     over : mapping of str to datetime
-        By data type the start of the last interval that was over: everything up to it had been delivered. [UTC]
-        A type of which no interval was over is absent.
+        By data type, the start of the last interval that was over. The stream had sent everything up to it. A data type
+        without such an interval is absent. [UTC]
     token : str or None
-        The token that cannot be honoured.
+        The token that the service refused.
     """
 
     def __init__(
@@ -413,16 +413,16 @@ class StreamGapError(FetchError):
 
 
 class MissingColumnError(TidytapeError, KeyError):
-    """A frame without a column the function needs.
+    """A frame does not have a column that the function needs.
 
     Attributes
     ----------
     missing : tuple of str
         The columns that are absent.
     available : tuple of str
-        The columns the frame has.
+        The columns of the frame.
     hint : str or None
-        Which call returns a frame that has them.
+        A call that returns a frame with these columns.
 
     Examples
     --------
@@ -452,7 +452,7 @@ class MissingColumnError(TidytapeError, KeyError):
 
 
 class NoMatchWarning(UserWarning):
-    """Nothing of one frame meets the other that it was joined with, so that every value of that one is null.
+    """No row of one frame has the same keys as a row of the other, so all joined values are null.
 
     Attributes
     ----------
@@ -466,18 +466,18 @@ class NoMatchWarning(UserWarning):
 
 
 class SettlementWarning(UserWarning):
-    """A funding rate changes between the settlements that were assumed, so the sum may be of other payments.
+    """A funding rate changes between two settlements, so the sum of the payments may be wrong.
 
-    Either the market settles more often or at other times, or the rate is one that is still to settle.
+    Either the market settles more often or at other times than the argument says, or the rate has not settled yet.
 
     Attributes
     ----------
     parameter : str
         The argument that says when the market settles.
     got : object
-        What it was given.
+        The value that you passed.
     expected : str
-        What it takes.
+        The allowed values.
     hint : str
         How often the rate changes, and what to pass.
 
@@ -496,20 +496,20 @@ class SettlementWarning(UserWarning):
 
 
 class IngestError(TidytapeError):
-    """A file that cannot go into the lake; nothing of it was stored.
+    """A file cannot go into the lake; nothing of it was stored.
 
     Attributes
     ----------
     path : str or None
-        The file, where there is one.
+        The path of the file, if there is one.
     line : int or None
-        The line at fault, from 1.
+        The number of the broken line, from 1.
     bad_lines : int
-        How many lines were broken.
+        The number of broken lines.
     failures : tuple of (str, TidytapeError)
-        Of several files: the path of each that could not go in, and why.
+        If you ingested several files: the path and the error of each file that failed.
     report : IngestReport or None
-        Of several files: what became of the others, which went in.
+        If you ingested several files: the report of the files that are in the lake.
     """
 
     def __init__(
@@ -531,12 +531,12 @@ class IngestError(TidytapeError):
 
 
 class LakeError(TidytapeError):
-    """A lake that cannot be opened, read or written.
+    """The lake cannot be opened, read or written.
 
     Attributes
     ----------
     path : str or None
-        Where the lake is.
+        The path of the lake.
     """
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
@@ -545,15 +545,15 @@ class LakeError(TidytapeError):
 
 
 class EmptyAnswerWarning(UserWarning):
-    """A market that was asked for has no points, and not because nothing happened.
+    """A market of the query has no points, and this is not because nothing happened.
 
-    It has no such data, the window lies outside of what is held, no interval of the window has begun, or the tier of
-    the key does not see it.
+    Either the market has no data of this type, or the service has no data for the window, or no interval of the window
+    has begun, or the tier of the key does not include the market or the window.
 
     Attributes
     ----------
     reasons : tuple of Reason
-        One per market; ``metadata.reason`` of ``client.fetch`` has those of the other markets too.
+        One reason per market; ``metadata.reason`` of ``client.fetch`` also has the reasons of the other markets.
     """
 
     def __init__(self, message: str, *, reasons: tuple[Any, ...] = ()) -> None:

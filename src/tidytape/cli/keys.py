@@ -33,7 +33,7 @@ def new(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key, and print it once, alone on the last line; the file has only its hash.
+    """Make a key, and print it once, alone on the standard output; the file has only its hash.
 
     A tier limits how far back a key sees. Of the built-in tiers, basic sees 90 days, advanced a year, and enterprise
     everything.

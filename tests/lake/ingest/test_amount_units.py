@@ -13,7 +13,8 @@ from tidytape import Client
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.amount_units import AmountUnit, documented, of_mapped, of_symbol
-from tidytape.lake.ingest import LAYOUTS
+from tidytape.lake.ingest import LAYOUTS, Csv, Market
+from tidytape.lake.ingest import ingest as ingest_as
 from tidytape.lake.ingest._markets import units_of
 from tidytape.lake.ingest.contracts import COUNTED
 from tidytape.lake.tables import OPTION_QUOTES
@@ -417,3 +418,22 @@ def test_an_exchange_is_known_by_what_it_documents(exchange, symbol, table, unit
 )
 def test_a_future_in_dollars_of_an_exchange_that_is_not_known_may_count_anything(symbol, unit):
     assert of_mapped("trades", "X", symbol) is unit
+
+
+@pytest.mark.parametrize("name", ["bybit", "BITMEX", "Deribit"])
+def test_another_name_for_the_exchange_of_a_file_does_not_make_its_amounts_coins(tmp_path, name):
+    symbol = "BTC-PERPETUAL" if name == "Deribit" else "BTCUSD"
+    file = tmp_path / "trades.csv"
+    file.write_text(
+        "exchange,symbol,id,price,amount,side,timestamp\n"
+        f"{name},{symbol},1,60000,100,buy,2024-08-08T00:00:00Z\n"
+    )
+    layout = Csv(columns={"raw_symbol": "symbol"})
+    for market in (Market(exchange="FOO"), Market(exchange="FOO", raw_symbol=symbol)):
+        with pytest.raises(QueryError, match=r"amounts of FOO [A-Z-]+ (count|are)") as raised:
+            ingest_as(file, Lake.create(tmp_path / "lake"), layout, market=market)
+        assert raised.value.parameter in {"amount_unit", "contract"}
+    # A name of a file that is not known has no say about an exchange that is.
+    file.write_text(file.read_text().replace(name, "elsewhere"))
+    with pytest.raises(QueryError, match="amounts of"):
+        ingest_as(file, Lake.create(tmp_path / "lake"), layout, market=Market(exchange=name.upper()))

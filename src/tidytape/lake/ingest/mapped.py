@@ -36,8 +36,9 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -48,7 +49,7 @@ import pyarrow.parquet as pq
 
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError, QueryError, did_you_mean
-from tidytape.lake.amount_units import of_mapped
+from tidytape.lake.amount_units import AmountUnit, documented, of_mapped
 from tidytape.lake.batch import Spool
 from tidytape.lake.dedupe import with_ids
 from tidytape.lake.ingest._alike import alike
@@ -498,7 +499,7 @@ class Rows:
         self.by_id = self.table is TRADES and "id" in self.mapped and memory.get("by_id", True)
         self._memory = memory
         self.before = 0
-        parsed.amount_unit = of_mapped
+        parsed.amount_unit = partial(_amount_unit, self._exchanges)
         parsed.time_unit = layout.time_of("timestamp")
 
     @classmethod
@@ -686,6 +687,14 @@ class Rows:
         """Name a file's columns, or the first of them: the first line of another kind of file may be anything."""
         text = ", ".join(self.header)
         return f"one of the columns of {self.job.path.name}: {text if len(text) <= limit else text[:limit] + '…'}"
+
+
+def _amount_unit(in_file: Collection[str], table: str, exchange: str, raw_symbol: str) -> AmountUnit | None:
+    """Return what amounts count: by the file's own name of the exchange if that is known, else by the caller's."""
+    unit = of_mapped(table, exchange, raw_symbol)
+    for name in in_file:  # one at most
+        unit = documented(name, raw_symbol, table, otherwise=unit)
+    return unit
 
 
 def put_texts(

@@ -116,7 +116,10 @@ def token_secret(path: str | os.PathLike[str]) -> bytes:
         except UnicodeDecodeError:
             text = ""
     except OSError as error:
-        raise TidytapeError(f"the secret of resume tokens at {file}: {error.strerror}") from None
+        raise TidytapeError(
+            f"the secret of resume tokens at {file}: {error.strerror}; the first start makes it, so let the service "
+            "write there, or name a file that it can read with --token-secret"
+        ) from None
     if len(text) != 2 * _LENGTH or not set(text) <= set("0123456789abcdef"):
         raise TidytapeError(
             f"{file} is no secret of resume tokens: expected {2 * _LENGTH} hexadecimal digits"
