@@ -28,7 +28,7 @@ SCHEMA = {
 def events() -> pl.DataFrame:
     rows = [
         ("V", "BTC", 5, 0.3, 0.1),
-        ("V", "BTC", 6, 0.39, 0.2),  # another instrument and side perhaps: one venue, one coin
+        ("V", "BTC", 6, 0.39, 0.2),  # another market and side perhaps: one venue, one coin
         ("V", "BTC", 6, 0.4, 4.0),
         ("V", "BTC", HOUR, 0.3, 8.0),
         ("V", "ETH", 0, 0.3, 16.0),

@@ -171,7 +171,7 @@ def test_a_map_is_told_by_columns_and_options_by_their_flags(refused, tmp_path):
     broken.write_text("")
     several = refused("ingest", "csv", path, other, broken, "--exchange", "X", "--map", "timestamp=timestamp")
     assert f"{path}: --map: got 'timestamp', expected for timestamp one of the columns of a.csv" in several
-    assert f"{other}: --raw-symbol: left out, expected the instrument of the file" in several
+    assert f"{other}: --raw-symbol: left out, expected the market of the file" in several
 
 
 @pytest.fixture

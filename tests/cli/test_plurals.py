@@ -21,7 +21,7 @@ from tidytape.lake.rollup.build import RolledUp
                 "1 row, 1 check: 1 error",
                 "trades: deleted 1 file, 1 byte",
                 "1 prediction market, 1 instrument",
-                "trades: 1 row written, 1 instrument",
+                "trades: 1 row written, 1 market",
             ],
         ),
         (
@@ -31,7 +31,7 @@ from tidytape.lake.rollup.build import RolledUp
                 "2,000 rows, 1 check: 1 error",
                 "trades: deleted 2,000 files, 2,000 bytes",
                 "2,000 prediction markets, 2,000 instruments",
-                "trades: 2,000 rows written, 2,000 instruments",
+                "trades: 2,000 rows written, 2,000 markets",
             ],
         ),
     ],

@@ -58,7 +58,7 @@ def book_runs(events: Rows, /) -> Rows:
 
     Returns
     -------
-    frame, one row per instrument, side, price and run; of the same kind as ``events``
+    frame, one row per market, side, price and run; of the same kind as ``events``
         - ``exchange``, ``raw_symbol``, ``side``, ``price`` [quote per coin]
         - ``since_id``, ``until_id`` : int64, update ids the run holds from (included) and until (excluded). Null where
           the instrument has no ids.
@@ -291,7 +291,7 @@ def book_heatmap(
 
     Returns
     -------
-    frame, one row per instrument, interval, side and block with size; of the same kind as ``events``
+    frame, one row per market, interval, side and block with size; of the same kind as ``events``
         Key and payload of schema BLOCK_BOOK_SNAPSHOT_AGG: ``exchange``, ``raw_symbol``, ``timestamp`` as in ``events``,
         start of the interval, ``side`` (BID or ASK), ``price``, low edge of the block [quote per coin], ``size``
         [coin], and ``quote_size`` [quote] if ``in_quote``. Sorted by (exchange, raw_symbol, timestamp, side, price)
@@ -387,7 +387,7 @@ def book_of(
 
     Returns
     -------
-    frame, one row per instrument, interval, side and block with size; of the same kind as ``minutes``
+    frame, one row per market, interval, side and block with size; of the same kind as ``minutes``
         As from `book_heatmap`. [coin or quote]
 
     Raises

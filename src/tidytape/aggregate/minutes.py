@@ -55,7 +55,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
 
     Returns
     -------
-    frame, one row per instrument, minute, and side if ``by_side``, with a trade; of the same kind as ``trades``
+    frame, one row per market, minute, and side if ``by_side``, with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``side`` if ``by_side``,
         ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``quote_volume`` [quote],
         ``first_timestamp``, ``last_timestamp`` likewise, ``first_sequence``, ``last_sequence`` int64, ``trades`` int64,
@@ -144,7 +144,7 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
 
     Returns
     -------
-    frame, one row per instrument, side if ``by_side``, and bucket with a trade; of the same kind as ``minutes``
+    frame, one row per market, side if ``by_side``, and bucket with a trade; of the same kind as ``minutes``
         As from `tidytape.aggregate.candles`; ``volume`` is the sum of the minutes' volumes. [coin or quote]
 
     Raises
@@ -211,7 +211,7 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
 
     Returns
     -------
-    frame, one row per instrument, minute and price row with a trade; of the same kind as ``trades``
+    frame, one row per market, minute and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``price``, low edge of the
         row [quote per coin], ``buy_volume``, ``sell_volume`` [coin], ``buy_quote_volume``, ``sell_quote_volume``
         [quote]. Sorted by that key where the engine keeps order.
@@ -279,7 +279,7 @@ def profile_of(
 
     Returns
     -------
-    frame, one row per instrument, bucket and price row with a trade; of the same kind as ``minutes``
+    frame, one row per market, bucket and price row with a trade; of the same kind as ``minutes``
         As from `tidytape.aggregate.volume_profile`. [coin or quote]
 
     Raises
@@ -325,7 +325,7 @@ def profile_of(
 
 
 def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Rows:
-    """Return one row per instrument, bucket and ``row``, with the exact sums of the columns."""
+    """Return one row per market, bucket and ``row``, with the exact sums of the columns."""
     return (
         exact.in_parts(frame, *columns)
         .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))

@@ -223,7 +223,7 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
 
     Returns
     -------
-    frame, one row per instrument and bucket with a report; of the same kind as ``reports``
+    frame, one row per market and bucket with a report; of the same kind as ``reports``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``reports``, start of the bucket, ``open``, ``high``, ``low``,
         ``close`` [coin]. Sorted by (exchange, raw_symbol, timestamp) where the engine keeps order.
 
@@ -277,7 +277,7 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
 
     Returns
     -------
-    frame, one row per instrument and bucket with a report; of the same kind as ``reports``
+    frame, one row per market and bucket with a report; of the same kind as ``reports``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``reports``, start of the bucket, ``open``, ``high``, ``low``,
         ``close`` [coin], ``value_open``, ``value_high``, ``value_low``, ``value_close`` [USD], ``price_open``,
         ``price_high``, ``price_low``, ``price_close`` [quote per coin], null where the bucket has none. Sorted by
@@ -356,7 +356,7 @@ def funding(
 
     Returns
     -------
-    frame, one row per instrument and bucket with a rate; of the same kind as ``reports``
+    frame, one row per market and bucket with a rate; of the same kind as ``reports``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``reports``, start of the bucket, ``rate_open``,
         ``rate_high``, ``rate_low``, ``rate_close``, ``predicted_open``, ``predicted_high``, ``predicted_low``,
         ``predicted_close`` [1 per asked funding interval], null where the bucket has none. Sorted by (exchange,

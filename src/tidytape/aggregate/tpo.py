@@ -94,7 +94,7 @@ def tpo(
 
     Returns
     -------
-    frame, one row per instrument, session and price row touched; of the same kind as ``trades``
+    frame, one row per market, session and price row touched; of the same kind as ``trades``
         Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order. Of the session, repeated on
         each of its rows:
 
@@ -210,7 +210,7 @@ def tpo_of(
 
     Returns
     -------
-    frame, one row per instrument, session and price row touched; of the same kind as ``candles``
+    frame, one row per market, session and price row touched; of the same kind as ``candles``
         As from `tpo`. [coin or quote]
 
     Raises
@@ -259,7 +259,7 @@ def tpo_touches(
 
     Returns
     -------
-    frame, one row per instrument, session, block and price row touched; of the same kind as ``trades``
+    frame, one row per market, session, block and price row touched; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session, ``block_id`` int64, from 0
         at the session's start, ``price``, low edge of the row [quote per coin], ``buy_volume``, ``sell_volume`` and
         their sum ``volume``, 0 where touched but not traded on [coin]. Sorted by (exchange, raw_symbol, timestamp,
@@ -321,7 +321,7 @@ def tpo_touches_of(
 
     Returns
     -------
-    frame, one row per instrument, session, block and price row touched; of the same kind as ``candles``
+    frame, one row per market, session, block and price row touched; of the same kind as ``candles``
         As from `tpo_touches`. [coin or quote]
 
     Raises

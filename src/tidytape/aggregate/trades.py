@@ -42,7 +42,7 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
 
     Returns
     -------
-    frame, one row per instrument, side if ``by_side``, and bucket with a trade; of the same kind as ``trades``
+    frame, one row per market, side if ``by_side``, and bucket with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``side`` if ``by_side``, ``timestamp`` as in ``trades``, start of the bucket,
         ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``first_timestamp`` and
         ``last_timestamp`` likewise, of the first and last trade. Sorted by that key where the engine keeps order.
@@ -136,7 +136,7 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
 
     Returns
     -------
-    frame, one row per instrument, bucket and price row with a trade; of the same kind as ``trades``
+    frame, one row per market, bucket and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
         row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
         raw_symbol, timestamp, price) where the engine keeps order. What has no price, or one beyond 2**53 rows from
@@ -273,7 +273,7 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
 
     Returns
     -------
-    frame, one row per instrument, side and bucket with a liquidation; of the same kind as ``events``
+    frame, one row per market, side and bucket with a liquidation; of the same kind as ``events``
         ``exchange``, ``raw_symbol``, ``side``, ``timestamp`` as in ``events``, start of the bucket, ``liquidations``
         [coin]. Sorted by (exchange, raw_symbol, side, timestamp) where the engine keeps order.
 

@@ -749,7 +749,7 @@ class Lake:
         if unknown:
             raise MissingColumnError(unknown, available=MARKETS.names)
         if new.select(MARKETS.key).is_duplicated().any():
-            raise IngestError("markets: an instrument is named twice")
+            raise IngestError("markets: a market is named twice")
         size = pl.col("block_size")
         wrong = new.filter(~((size > 0) & size.is_finite()))
         if wrong.height:

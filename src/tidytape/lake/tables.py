@@ -248,7 +248,7 @@ RECORDED_CANDLES = Table(
 
 OPEN_INTEREST = _ticks(
     "open_interest",
-    "one row per report of an instrument's open interest",
+    "one row per report of a market's open interest",
     _value("amount", "coin", "Open interest", nullable=False),
     _value("quote_amount", "quote", "Open interest in terms of the quote"),
     same=("amount",),
@@ -257,7 +257,7 @@ OPEN_INTEREST = _ticks(
 
 FUNDING = _ticks(
     "funding",
-    "one row per report of an instrument's funding rate",
+    "one row per report of a market's funding rate",
     _value("rate", "1 per funding interval", "Funding rate; positive: longs pay shorts"),
     _value("predicted_rate", "1 per funding interval", "Predicted rate of the next settlement"),
     Column(
@@ -372,7 +372,7 @@ QUOTE_RATES = Table(
 
 MARKETS = Table(
     name="markets",
-    rows="one row per instrument",
+    rows="one row per market",
     columns=(
         _EXCHANGE,
         _RAW_SYMBOL,

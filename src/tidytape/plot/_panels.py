@@ -146,7 +146,7 @@ def candles_with_profile(
     candles : frame, n rows, key timestamp, any order
         As for `candles`, with ``volume``.
     profile : frame, m rows, key (timestamp, price), any order
-        As for `volume_profile`. It may be another instrument's of the same coin and quote, or that of several exchanges
+        As for `volume_profile`. It may be another market's of the same coin and quote, or that of several exchanges
         together; the legend then says whose. It is of all the candles that have a volume; where it is of a longer time,
         the legend says which.
     axes : Panels or sequence of three matplotlib.axes.Axes, optional

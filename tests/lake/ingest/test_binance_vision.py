@@ -170,7 +170,7 @@ def test_open_interest_of_one_instrument(write, lake):
     line = '2024-08-08 00:05:00,{},1000.5,60030000,"","","",1.1'
     path = write(METRICS, line.format("BTCUSDT"), line.format("ETHUSDT"))
     report = put(path, lake, raw_symbol="ETHUSDT")
-    assert report.files[0].ignored == (("metrics of another instrument", 1),)
+    assert report.files[0].ignored == (("metrics of another market", 1),)
     assert rows(lake, "open_interest")[0]["raw_symbol"] == "ETHUSDT"
 
 

@@ -108,7 +108,7 @@ def test_several_symbols_in_one_file(write, log, lake):
         ("BTCUSDT", "BTC-USDT", 2.0),
         ("ETHUSDT", "ETH-USDT", 0.1),
     ]
-    with pytest.raises(QueryError, match="files of one instrument; these hold BTCUSDT, ETHUSDT"):
+    with pytest.raises(QueryError, match="files of one market; these hold BTCUSDT, ETHUSDT"):
         take(write(*lines, log.trade(2)), lake, coin="BTC")
 
 

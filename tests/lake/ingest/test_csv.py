@@ -439,7 +439,7 @@ def test_several_instruments_in_one_file(write, lake):
     report = take(path, lake, raw_symbol=None, columns={"raw_symbol": "symbol"})
     assert [market.raw_symbol for market in report.markets] == ["BTC-USD", "ETH-USD"]
     only = take(path, lake, raw_symbol="ETH-USD", exchange="OTHER", columns={"raw_symbol": "symbol"})
-    assert (only.trades_new, only.files[0].ignored) == (1, (("trade of another instrument", 2),))
+    assert (only.trades_new, only.files[0].ignored) == (1, (("trade of another market", 2),))
 
 
 # -- the registry ----------------------------------------------------------------------------------------------------
@@ -537,7 +537,7 @@ def test_an_argument_that_fits_no_file_is_wrong(write, lake):
 def test_one_name_for_files_of_two_instruments_is_refused(write, lake):
     columns = {"raw_symbol": "symbol"}
     files = [write("symbol," + HEAD, f"{symbol}," + row(1), name=symbol) for symbol in ("BTC-USD", "ETH-USD")]
-    with pytest.raises(IngestError, match="ETH-USD: coin: got 'BTC', expected files of one instrument"):
+    with pytest.raises(IngestError, match="ETH-USD: coin: got 'BTC', expected files of one market"):
         take(files, lake, raw_symbol=None, columns=columns, coin="BTC")
     assert lake.markets()["raw_symbol"].to_list() == ["BTC-USD"]
 

@@ -140,7 +140,7 @@ def test_one_market_is_taken_out_of_several(lake, kind):
     report = lake.write(
         frame.set_index(["raw_symbol", "n"]) if kind == "index" else frame, market=X, time_unit="s"
     )
-    assert (report.trades_new, report.files[0].ignored) == (1, (("trade of another instrument", 1),))
+    assert (report.trades_new, report.files[0].ignored) == (1, (("trade of another market", 1),))
     assert lake.markets()["raw_symbol"].to_list() == ["BTC-USD"]
 
 

@@ -222,7 +222,7 @@ def test_a_coin_that_is_given_is_that_of_every_row(save, lake, layout):
 def test_one_instrument_is_taken_out_of_several(save, lake, layout):
     rows = [{"timestamp": T, "raw_symbol": name, "amount": 1} for name in ("A-USD", "B-USD", "C-USD")]
     report = put(save(layout, rows), lake, layout, "open_interest", raw_symbol="B-USD")
-    assert report.files[0].ignored == (("row of another instrument", 2),)
+    assert report.files[0].ignored == (("row of another market", 2),)
     assert only(lake, "open_interest")["raw_symbol"] == "B-USD"
 
 

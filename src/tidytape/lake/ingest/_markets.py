@@ -385,7 +385,7 @@ def registry_rows(
 
     Returns
     -------
-    polars.DataFrame, one row per instrument, sorted
+    polars.DataFrame, one row per market, sorted
         The table MARKETS.
     set of (str, str)
         Their (exchange, raw_symbol), of those whose coin and quote come from the raw symbol.
@@ -404,7 +404,7 @@ def registry_rows(
         raise QueryError(
             "normalized_symbol" if said.normalized_symbol else "coin",
             got=said.normalized_symbol or said.coin,
-            expected="files of one instrument; these hold " + ", ".join(symbol for _, symbol in every),
+            expected="files of one market; these hold " + ", ".join(symbol for _, symbol in every),
         )
     named = registered.filter(pl.col("coin").is_not_null()).select("exchange", "raw_symbol")
     known: set[Instrument] = set(named.iter_rows())

@@ -268,7 +268,7 @@ def _symbol(job: Job) -> str:
         raise QueryError(
             "raw_symbol",
             got=None,
-            expected=f"the instrument of {job.path.name}; a name as Binance gives it tells, e.g. "
+            expected=f"the market of {job.path.name}; a name as Binance gives it tells, e.g. "
             "BTCUSDT-trades-2024-08-08.zip",
         )
     return match[1]
@@ -395,7 +395,7 @@ def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 
 
 def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
-    kept = parsed.only(rows, job.raw_symbol, others="metrics of another instrument")
+    kept = parsed.only(rows, job.raw_symbol, others="metrics of another market")
     # Of a future whose trades are contracts as well: the value is in coin.
     parsed.coins.add(OPEN_INTEREST.name)
     symbols = [symbol for symbol in kept["raw_symbol"].unique() if is_coin_margined(symbol)]

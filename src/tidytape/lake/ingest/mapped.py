@@ -542,7 +542,7 @@ class Rows:
         values = self.parsed.bad.take(checked(texts, self._fields(texts))).with_columns(**constants)
         if "raw_symbol" in self.mapped:
             what = "trade" if self.table is TRADES else "row"
-            values = self.parsed.only(values, self.job.raw_symbol, others=f"{what} of another instrument")
+            values = self.parsed.only(values, self.job.raw_symbol, others=f"{what} of another market")
         if self.table is RECORDED_CANDLES:
             values = self.parsed.bad.take(impossible(values))
         if not values.is_empty():
@@ -664,7 +664,7 @@ class Rows:
             raise QueryError(
                 "raw_symbol",
                 got=None,
-                expected="the instrument of the file, or a column that names it",
+                expected="the market of the file, or a column that names it",
                 hint='market=Market(raw_symbol="BTC-USD"), or --raw-symbol BTC-USD, says it',
             )
         if unmapped == ["interval"]:

@@ -206,7 +206,7 @@ def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[s
         name = pl.lit(job.exchange)
     placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("tardis_exchange"))
     parsed.exchanges.update(placed.select("exchange", "tardis_exchange").unique().iter_rows())
-    return parsed.only(placed, job.raw_symbol, others=f"{what} of another instrument")
+    return parsed.only(placed, job.raw_symbol, others=f"{what} of another market")
 
 
 def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:

@@ -56,7 +56,7 @@ class RolledUp:
     rows: int
 
     def __str__(self) -> str:
-        return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.instruments, 'instrument')}"
+        return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.instruments, 'market')}"
 
 
 def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
@@ -110,7 +110,7 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     due = [maker.due() for maker in makers]
     with tqdm(
         total=sum(map(len, due)),
-        unit=" instruments",
+        unit=" markets",
         disable=None if progress is None else not progress,
     ) as bar:
         for maker, markets in zip(makers, due, strict=True):

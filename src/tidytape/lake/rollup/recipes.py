@@ -37,7 +37,7 @@ def _minutes(raw: Table, name: str, rows: str, *columns: Column, key: tuple[str,
     order = (*_INSTRUMENT, "timestamp", *key)
     return Table(
         name=f"{name}_1m",
-        rows=f"one row per instrument, minute{''.join(f', {part}' for part in key)} {rows}",
+        rows=f"one row per market, minute{''.join(f', {part}' for part in key)} {rows}",
         columns=(*(raw[part] for part in _INSTRUMENT), _MINUTE, *columns),
         key=order,
         same=(),
