@@ -190,10 +190,27 @@ def test_whole_nanoseconds_stay_whole_beside_a_null(engine):
     assert engine.polars(known)["known_at"].to_list() == [T0 + minute + 1, None]
     asked = engine.frame(pl.DataFrame({"timestamp": [T0, T0 + minute]}))
     assert len(engine.polars(pit.as_of(known, "2024-08-09T00:02:00Z"))) == 1
-    assert engine.polars(pit.asof_join(asked, known, by=[]))["known_at"].to_list() == [None, None]
+    assert engine.polars(pit.asof_join(asked, known, by=[]))["known_at_right"].to_list() == [None, None]
     later = engine.frame(pl.DataFrame({"timestamp": [T0, T0 + 2 * minute]}))
     found = engine.polars(pit.asof_join(later, known, by=[]))
-    assert found.select("timestamp_right", "known_at").rows() == [(None, None), (T0 + 1, T0 + minute + 1)]
+    assert found.select("timestamp_right", "known_at_right").rows() == [
+        (None, None),
+        (T0 + 1, T0 + minute + 1),
+    ]
+
+
+def test_a_joined_row_is_not_known_when_its_fact_was(engine):
+    """Columns that say when a fact was known never become those of the decision, which would look ahead."""
+    hour = 3_600 * 10**9
+    decisions = engine.frame(pl.DataFrame({"timestamp": [T0 + 2 * hour], "interval": ["1h"]}))
+    facts = pl.DataFrame({"timestamp": [T0], "period_end": [T0 + hour], "interval": ["1h"], "poc": [1.0]})
+    joined = pit.asof_join(decisions, engine.frame(facts), by=[], suffix="_area")
+    assert engine.polars(joined).columns == [
+        "timestamp", "interval", "timestamp_area", "period_end_area", "interval_area", "poc",
+    ]  # fmt: skip
+    assert engine.polars(pit.known_at(joined))["known_at"].to_list() == [T0 + 3 * hour]
+    told = pit.asof_join(decisions, pit.known_at(engine.frame(facts)), by=[])
+    assert engine.polars(pit.known_at(told))["known_at"].to_list() == [T0 + 3 * hour]
 
 
 def test_ids_of_facts_stay_whole_where_no_fact_is_known(engine):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime, timedelta
 
 import matplotlib.pyplot as plt
 import numpy as np
+import polars as pl
 import pytest
 from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
@@ -81,6 +83,19 @@ def test_a_time_axis_says_which_days_it_shows(hours, zone, days):
     plot.candles(hours(*((hour, 1.0, 2.0, 0.5, 1.5, 3.0) for hour in range(48))), ax=ax, timezone=zone)
     ax.get_figure().draw_without_rendering()
     assert ax.xaxis.get_offset_text().get_text() == days
+
+
+@pytest.mark.parametrize("length", [2, 730])
+def test_what_is_around_the_data_is_of_no_day(hours, length):
+    ax = axes("white")
+    bars = hours(*((24 * day, 1.0, 2.0, 0.5, 1.5, 3.0) for day in range(length)))
+    plot.candles(bars.with_columns(interval=pl.lit("1d")), ax=ax)
+    ax.get_figure().draw_without_rendering()
+    last = datetime(2024, 8, 8, tzinfo=UTC) + timedelta(days=length - 1)
+    assert ax.xaxis.get_offset_text().get_text() == f"2024-08-08 to {last:%Y-%m-%d}"
+    ax.set_xlim(ax.get_xlim()[0] + 1.01, ax.get_xlim()[1])  # a reader who zooms
+    ax.get_figure().draw_without_rendering()
+    assert ax.xaxis.get_offset_text().get_text().endswith(f"{last:%Y-%m-%d}")
 
 
 def test_labels_take_the_colours_of_the_figure_and_marks_those_of_the_axes(hours):

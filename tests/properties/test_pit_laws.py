@@ -67,7 +67,14 @@ def test_join_equals_the_plain_loop(decisions, facts, minutes):
     tolerance = None if minutes is None else timedelta(minutes=minutes)
     joined = pit.asof_join(decisions_of(decisions), facts_of(facts), tolerance=tolerance)
     assert found(joined) == oracle.asof_join(decisions, facts, minutes)
-    assert joined.columns == ["exchange", "timestamp", "decision", "timestamp_right", "known_at", "fact"]
+    assert joined.columns == [
+        "exchange",
+        "timestamp",
+        "decision",
+        "timestamp_right",
+        "known_at_right",
+        "fact",
+    ]
     assert joined.sort("decision").select("exchange", "timestamp", "decision").equals(decisions_of(decisions))
 
 

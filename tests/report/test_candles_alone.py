@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,11 +15,14 @@ import tidytape
 from tidytape import aggregate, report
 from tidytape.analytics import profile
 from tidytape.cli import app
+from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest import Csv, Market, ingest
 from tidytape.report._answers import Answers
+from tidytape.report._overview import overview
 from tidytape.report._picture import Picture
 from tidytape.report._profiles import profiles
+from tidytape.report._section import Section, Table
 
 START = datetime(2024, 8, 1, tzinfo=UTC)
 DAYS = 5
@@ -53,7 +58,10 @@ def test_profiles_are_those_of_the_candles_on_the_tape(lake: Path, tmp_path: Pat
     assert isinstance(picture, Picture)
     levels = picture.plots[0].frames[0]
     size = levels["block_size"][0]
-    assert f'aggregate.candle_tpo(candles, session="daily", block_size={size:g})' in section.rule
+    assert (
+        f'aggregate.candle_tpo(candles, session="daily", block_size={size:g}, block_minutes=30)'
+        in section.rule
+    )
     assert "made of candles of 15m" in section.rule
     wanted = aggregate.candle_tpo(candles, session="daily", block_size=size)
     assert levels.select("timestamp", "price", "tpo_count").equals(
@@ -69,12 +77,23 @@ def test_profiles_are_those_of_the_candles_on_the_tape(lake: Path, tmp_path: Pat
     assert "1 markets" not in text
 
 
-def test_candles_longer_than_a_time_block_make_no_profile(lake: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("interval", "minutes"), [("1h", 60), ("4h", 240)])
+def test_longer_candles_take_longer_time_blocks(
+    lake: Path, tmp_path: Path, interval: str, minutes: int
+) -> None:
     with tidytape.Client.local(lake) as client:
-        report.record(client, tmp_path / "a.tape", interval="1h")
+        report.record(client, tmp_path / "a.tape", interval=interval)
+    section = profiles(Answers(tmp_path / "a.tape"), "UTC")
+    assert section is not None
+    assert f"block_minutes={minutes})" in section.rule
+
+
+def test_candles_longer_than_every_time_block_make_no_profile(lake: Path, tmp_path: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        report.record(client, tmp_path / "a.tape", interval="1d")
     assert profiles(Answers(tmp_path / "a.tape"), "UTC") is None
     text = report.write(tmp_path / "a.tape", tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "Profiles (trades, or candles of 30 minutes or shorter)" in text
+    assert "Profiles (trades, or candles of 4 hours or shorter)" in text
 
 
 @pytest.mark.parametrize(
@@ -93,3 +112,66 @@ def test_the_command_says_how_much_of_the_lake_it_shows(
     assert done.exit_code == 0
     assert done.stdout.strip() == str(out)
     assert "days held" not in done.stderr if said is None else f"wrote {out}: {said}" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def hourly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with hourly candles of two years whose moves are all of one size: 1%, up and down."""
+    folder = tmp_path_factory.mktemp("hourly")
+    hour = pl.int_range(730 * 24, eager=True)
+    close = 100 * 1.01 ** (hour % 2)
+    bars = pl.DataFrame({"timestamp": hour * 3_600 + int(START.timestamp()), "close": close})
+    opened = pl.col("close").shift(1, fill_value=101.0)
+    bars = bars.with_columns(open=opened, volume=pl.lit(2.0)).with_columns(
+        high=pl.max_horizontal("open", "close"), low=pl.min_horizontal("open", "close")
+    )
+    bars.write_csv(folder / "bars.csv")
+    ingest(
+        folder / "bars.csv",
+        Lake.create(folder / "lake"),
+        Csv(table="candles", interval="1h"),
+        market=Market(exchange="X", raw_symbol="BTC-USD"),
+    )
+    return folder / "lake"
+
+
+@pytest.mark.parametrize(("start", "interval"), [(None, "1h"), ("2026-07-10", "1h"), ("2024-08-01", "1w")])
+def test_the_interval_is_the_shortest_that_the_lake_has(
+    hourly: Path, tmp_path: Path, start: str | None, interval: str
+) -> None:
+    with tidytape.Client.local(hourly) as client:
+        report.record(client, tmp_path / "a.tape", start=start)
+    points = Answers(tmp_path / "a.tape").points("TRADE_SIDE_AGNOSTIC_AGG")
+    assert points is not None
+    assert points.interval == interval
+    with tidytape.Client.local(hourly) as client, pytest.raises(QueryError, match="interval"):
+        report.record(client, tmp_path / "b.tape", start=start, interval="15m")
+
+
+def test_volatility_is_that_of_the_window_and_of_enough_candles(hourly: Path, tmp_path: Path) -> None:
+    with tidytape.Client.local(hourly) as client:
+        report.record(client, tmp_path / "a.tape", interval="1h", start="2026-07-10")
+        report.record(client, tmp_path / "b.tape", interval="1d", start="2026-07-20")
+    section = overview(Answers(tmp_path / "a.tape"), "UTC")
+    assert section is not None
+    (row,) = _rows(section)
+    step = math.log(1.01)  # up and down in turn: the sample variance of 24 steps is 24 / 23 of its square
+    wanted = 100 * step * math.sqrt(24 / 23 * 365 * 24)
+    assert float(row["Volatility % per year"]) == pytest.approx(wanted, abs=0.01)
+    days = (datetime(2026, 8, 1, tzinfo=UTC) - datetime(2026, 7, 10, tzinfo=UTC)).days
+    moves = math.log(float(row["Last"]) / float(row["First"])) / (wanted / 100 * math.sqrt(days / 365))
+    assert float(row["Change σ"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(moves, abs=0.01)
+    few = overview(Answers(tmp_path / "b.tape"), "UTC")
+    assert few is not None
+    assert _rows(few)[0]["Volatility % per year"] == "–"  # of 12 days nobody knows
+
+
+def _rows(section: Section) -> list[dict[str, str]]:
+    """Return the rows of the first table, by their labels."""
+    table = next(part for part in section.parts if isinstance(part, Table))
+    heads = [
+        re.sub(r"<br>|<[^>]*>|&nbsp;", " ", head).strip()
+        for head in re.findall(r"<th[^>]*>(.*?)</th>", table.html, re.DOTALL)
+    ]
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in table.html.split("<tr>")]
+    return [dict(zip([" ".join(head.split()) for head in heads], row, strict=True)) for row in rows if row]

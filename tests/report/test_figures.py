@@ -49,7 +49,9 @@ def figures(page: str) -> dict[str, dict]:
 def test_plotly_is_there_once_and_each_figure_has_its_place(page: str) -> None:
     assert page.count(plotly.offline.get_plotlyjs()) == 1
     places = re.findall(r'<div class="plot" id="([\w-]+)"', page)
-    assert places == [*figures(page)] == ["figure-1-1", "figure-2-1"]  # candles, and which hours have them
+    assert (
+        places == [*figures(page)] == ["figure-1-1", "figure-2-1", "figure-3-1"]
+    )  # candles, their market profile, and which hours have them
     assert len(page.encode()) <= MOST_BYTES
 
 
@@ -60,7 +62,7 @@ def test_figures_are_those_of_the_interactive_plots(small: Path, page: str) -> N
 
 
 def test_images_are_there_for_browsers_without_scripts(page: str) -> None:
-    assert len(re.findall(r"<noscript>\s*<div class=\"wide\"><img", page)) == 2
+    assert len(re.findall(r"<noscript>\s*<div class=\"wide\"><img", page)) == 3
     outside = re.sub(r"<noscript>.*?</noscript>|<script.*?</script>", "", page, flags=re.DOTALL)
     assert "<img" not in outside
     assert "plotly 7" in outside or "plotly 6" in outside  # the manifest says what drew

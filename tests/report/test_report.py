@@ -167,7 +167,7 @@ def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path:
     assert "candles of 1h" in written.text  # those with the most rows
     assert written.text.count("(not drawn)") == 2
     assert (
-        "Profiles (trades, or candles of 30 minutes or shorter); Flow (" in written.text
+        "Profiles (trades, or candles of 4 hours or shorter); Flow (" in written.text
     )  # and says what it lacks
 
 

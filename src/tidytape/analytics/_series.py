@@ -55,7 +55,10 @@ def one_series(table: Table[Any], names: Sequence[str]) -> dict[str, Any]:
     for name, is_same in found.items():
         if is_same is False:
             raise QueryError(
-                "frame", got=f"something else in column {name}", expected="one series", hint="filter it first"
+                "frame",
+                got=f"several values in column {name}, one of them {first[name]!r}",
+                expected="one series",
+                hint=f"filter the frame to one {name}, or drop the column",
             )
     return first
 

@@ -163,7 +163,7 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
     fill(lake, days=days, seed=seed, progress=after)
     with Client.local(lake, progress=False) as client:
         report.record(client, tape, overwrite=True, about={"seed": seed, "days": days}, step=step)
-    step("report")
+    step("write the report")
     page = report.write(tape, folder / "report.html")
     return Journey(lake, tape, page, report.fetched(tape))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,7 +87,7 @@ def report(
         path = record or Path(folder) / "report.tape"
         with steps(quiet=quiet) as step:
             recorded(client, path, step, exchange=exchange or None, coin=coin or None, **window)
-            step("report")
+            step("write the report")
             written = write(path, out, title=title, timezone=timezone, interactive=interactive)
         held = None if quiet or start is not None else held_days(path)
     typer.echo(written)
@@ -114,10 +116,14 @@ def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Any:
 
 @contextmanager
 def steps(*, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows the name of each step on standard error, and how long all have taken."""
+    """Yield a function that shows the name of each step on standard error: with the time if that is a terminal."""
     from tqdm.auto import tqdm
 
-    with tqdm(disable=quiet or None, bar_format="{desc} ({elapsed})", leave=False) as bar:
+    if quiet or not sys.stderr.isatty():
+        yield lambda name: None if quiet else typer.echo(name, err=True)
+        return
+    columns = shutil.get_terminal_size().columns  # some terminals say 0, and a bar of no width is never seen
+    with tqdm(bar_format="{desc} ({elapsed})", leave=False, ncols=columns) as bar:
 
         def show(name: str) -> None:
             bar.set_description_str(name)

@@ -58,6 +58,7 @@ _ANALYTICS: Final = (
     ("options.delta_points(...)", ("days", "iv_atm", "iv_25p", "iv_25c", "forward", "expiry"), _CHAIN),
     ("options.term_structure(...)", ("days", "implied_volatility"), ("days", "iv_atm")),
     ("options.realized_volatility(...)", ("realized_volatility", "coin"), ("close",)),
+    ("pit.known_at(...)", ("known_at", "known_at_rule"), ("timestamp", "interval")),
 )
 
 _MOST_SUGGESTED: Final = 3

@@ -216,8 +216,7 @@ def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote
 def set_time_limits(ax: Axes, start: NDArray[np.float64], width: float) -> None:
     """Show every interval, and a little around them."""
     first, last = start[0], start[-1] + width
-    pad = 0.01 * (last - first) + (width if start.size < 10 else 0)
-    ax.set_xlim(first - pad, last + pad)
+    style.show_times(ax, first, last, pad=0.01 * (last - first) + (width if start.size < 10 else 0))
 
 
 def padded(low: float, high: float) -> tuple[float, float]:

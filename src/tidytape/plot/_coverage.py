@@ -134,8 +134,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     if missing:
         ax.add_collection(gaps)
     first, last = min(row.first for row in rows), max(row.last for row in rows)
-    pad = 0.01 * (last - first) or 1 / 24
-    ax.set_xlim(first - pad, last + pad)
+    style.show_times(ax, first, last, pad=0.01 * (last - first) or 1 / 24)
     label_rows(ax, [row.market for row in rows], [row.table for row in rows], [row.note for row in rows])
     handles = [Patch(color=palette.buy, label="held"), Patch(color=palette.down, label="gap")]
     style.legend(ax, handles[: 2 if missing else 1], place="above")

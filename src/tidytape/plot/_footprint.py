@@ -180,7 +180,7 @@ def footprint(
     width = width_of(instrument, time) / DAY
     price = values["price"][known]
     starts = dates_of(np.unique(time[known]))
-    ax.set_xlim(starts[0] - 0.1 * width, starts[-1] + 1.1 * width)
+    style.show_times(ax, starts[0], starts[-1] + width, pad=0.1 * width)
     step = block_of(given) or smallest_step(np.unique(price))
     height = (
         float(row_size)

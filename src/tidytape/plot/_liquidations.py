@@ -307,5 +307,6 @@ def _price_beside(ax: Axes, closes: CandleSeries) -> tuple[Axes, Line2D]:
     middle = (edges[1:] + edges[:-1]) / 2
     (line,) = beside.plot(middle, steps, color=style.inside(ax).volume, linewidth=1.0, label="Close, right")
     beside.set_ylim(*padded(np.nanmin(steps), np.nanmax(steps)))
-    ax.set_xlim(min(edges[0], shown[0]), max(edges[-1], shown[1]))
+    if edges[0] < shown[0] or edges[-1] > shown[1]:
+        style.show_times(ax, min(edges[0], shown[0]), max(edges[-1], shown[1]))
     return beside, line

@@ -199,7 +199,7 @@ def draw_sessions(ax: Axes, found: Sessions, style: str, timezone: str | tzinfo)
         return _drawn(ax, found, style)
 
     first, last = found.sessions[0].start, found.sessions[-1].end
-    ax.set_xlim(first, last + 0.012 * (last - first))
+    looks.show_times(ax, first, last, right=0.012 * (last - first))
     rows = [row for session in found.sessions for row in session.touches]
     ax.set_ylim(*padded(min(rows) * found.height, (max(rows) + 1) * found.height))
     return _drawn(ax, found, style)

@@ -204,7 +204,7 @@ def candles_with_profile(
     drawn = draw_candles(place.price, bars, timezone)
     below = draw_volume(place.volume, volumes, timezone, quote=quote)
     if bars.start.size:
-        place.volume.set_xlim(place.price.get_xlim())
+        style.same_times(place.volume, place.price)
     beside = draw_profile(place.profile, rows, quote=quote)
     prices = np.concatenate([bars.low, bars.high, beside.steps[0].get_data()[1] if rows.area else []])
     for ax in (place.price, place.profile) if prices.size else ():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -443,6 +444,33 @@ def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
     axis.label.set(x=0.0, horizontalalignment="left")  # the days are at the right
 
 
+def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: float | None = None) -> None:
+    """Show a window on an axis of times, and a little around it, which the axis does not name as days shown.
+
+    Parameters
+    ----------
+    ax : Axes
+    first, last : float
+        Start of the first interval and end of the last. [d]
+    pad : float
+        Width of what is around it. [d]
+    right : float, optional
+        Width at the right, if it differs. [d]
+    """
+    formatter = ax.xaxis.get_major_formatter()
+    if isinstance(formatter, _Dates):
+        formatter.window = (first, last)
+    ax.set_xlim(first - pad, last + (pad if right is None else right))
+
+
+def same_times(ax: Axes, other: Axes) -> None:
+    """Show the times on ``ax`` that ``other`` shows."""
+    ours, theirs = ax.xaxis.get_major_formatter(), other.xaxis.get_major_formatter()
+    if isinstance(ours, _Dates) and isinstance(theirs, _Dates):
+        ours.window = theirs.window
+    ax.set_xlim(other.get_xlim())
+
+
 def price_axis(axis: Axis, unit: str) -> None:
     """Make an axis one of prices: never an offset or a power of ten to add in one's head."""
     axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
@@ -525,6 +553,10 @@ class _Roomy(AutoDateLocator):
         return super().get_locator(dmin, dmax)  # type: ignore[no-any-return, no-untyped-call]
 
 
+_SECOND = 1 / 86_400
+"""[d]"""
+
+
 class _Dates(ConciseDateFormatter):
     """Times in few characters, and at the end of the axis the days that it shows."""
 
@@ -532,15 +564,19 @@ class _Dates(ConciseDateFormatter):
         zero_formats = ["", "%Y", "%b", "%d %b", "%H:%M", "%H:%M"]
         super().__init__(locator, tz=zone, zero_formats=zero_formats)  # type: ignore[no-untyped-call]
         self._zone = zone
+        self.window = (-inf, inf)
+        """From the start of the first interval to the end of the last one: the axis is a little wider. [d]"""
 
     def get_offset(self) -> str:
         """Return the first and the last day, e.g. ``2024-08-07 to 2024-08-08``."""
         low, high = sorted(self.axis.get_view_interval()) if self.axis else (0.0, 0.0)
-        # What is around the data may be of the days before and after.
-        pad = 0.02 * (high - low)
+        start, end = max(low, self.window[0]), min(high, self.window[1])
+        if start >= end:  # somebody moved the axis away from the data
+            start, end = low, high
+        # The end does not belong to the window: midnight would name a day that is not shown.
         first, last = (
             num2date(time, tz=self._zone).strftime("%Y-%m-%d")  # type: ignore[no-untyped-call]
-            for time in (low + pad, high - pad)
+            for time in (start, max(start, end - _SECOND))
         )
         return first if first == last else f"{first} to {last}"
 

@@ -12,6 +12,7 @@ from matplotlib.dates import date2num
 from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
+from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
 from tidytape.plot._series import Instrument, _values, interval_named
 from tidytape.plot._series import numbers as numbers_of
@@ -151,8 +152,7 @@ def set_window(ax: Axes, *several: Tracks) -> None:
     bounds = [found for series in several if (found := series.bounds())]
     if bounds:
         first, last = min(start for start, _ in bounds), max(end for _, end in bounds)
-        pad = 0.01 * (last - first)
-        ax.set_xlim(first - pad, last + pad)
+        style.show_times(ax, first, last, pad=0.01 * (last - first))
 
 
 def draw_line(ax: Axes, times: Floats, values: Floats, **look: Any) -> Line2D:

@@ -8,7 +8,7 @@ import polars as pl
 
 from tidytape import aggregate
 from tidytape.analytics import profile
-from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES
 from tidytape.frames.grid import largest_125
 from tidytape.report._answers import Answers
 from tidytape.report._overview import name_of
@@ -22,9 +22,13 @@ _LEVELS = 40  # of a usual session: a picture shows no more without blurring the
 
 
 def candle_profiles(answers: Answers, timezone: str) -> Section | None:
-    """Return market profiles of the largest market; None where candles are absent or longer than a time block."""
+    """Return market profiles of the largest market; None where candles are absent or longer than any time block."""
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
-    if candles is None or candles.length > timedelta(minutes=DEFAULT_TPO_BLOCK_MINUTES):
+    if candles is None:
+        return None
+    usual_blocks = (minutes for minutes in TPO_BLOCK_MINUTES if minutes >= DEFAULT_TPO_BLOCK_MINUTES)
+    blocks = [minutes for minutes in usual_blocks if candles.length <= timedelta(minutes=minutes)]
+    if not blocks:
         return None
     market = candles.largest
     own = candles.of(**market)
@@ -35,14 +39,14 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
     if not usual:  # null, or the price stood still: no levels to tell apart
         return None
     size = largest_125(usual / _LEVELS)
-    levels = aggregate.candle_tpo(own, session="daily", block_size=size)
+    levels = aggregate.candle_tpo(own, session="daily", block_size=size, block_minutes=blocks[0])
     return Section(
         reading="Most of a session's time is spent in its value area. When a price leaves the value area of the "
         "session before, it either returns, or trading moves to the new price.",
         rule=f"These profiles are made of candles of {candles.interval}, by aggregate.candle_tpo(candles, "
-        f'session="daily", block_size={size}): time at each price is exact, because no candle is longer than a time '
-        f"block of {DEFAULT_TPO_BLOCK_MINUTES} minutes. A volume profile needs trades, and is left out. The value area "
-        "holds 70% of the time around the point of control (rule two_row).",
+        f'session="daily", block_size={size}, block_minutes={blocks[0]}): time at each price is exact, because no '
+        f"candle is longer than a time block of {blocks[0]} minutes. A volume profile needs trades, and is left out. "
+        "The value area holds 70% of the time around the point of control (rule two_row).",
         parts=[
             Picture.of(
                 f"Market profiles of {name_of(market)}, made of candles: how long the price was where. The bar at the "

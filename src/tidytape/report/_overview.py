@@ -28,11 +28,13 @@ def overview(answers: Answers, timezone: str) -> Section | None:
     text = f"{name_of(largest)}, the market of {coin} that traded most, in candles of {candles.interval}."
     picture = Picture.of(text, 4.4, Plot.of("candles", candles.of(**largest), timezone=timezone))
     return Section(
-        reading="Compare the change of a market with its volatility: a change within one day's volatility is "
-        "common.",
+        reading="Compare the change of a market with its usual move: a change within 1 σ is common, one beyond 2 σ is "
+        "rare.",
         rule=f"Candles of {candles.interval}. Change is the last close over the first open, minus 1. Volatility is "
-        "close to close over the last day of candles, per year of 365 days. Held is the share of the intervals with a "
-        "candle, from the first to the last candle of all markets; a market that closes at night holds fewer.",
+        f"close to close over {_returns(candles)} candles, per year of 365 days; the table has its median over the "
+        "window. σ is this volatility over the time from the first open to the last close. Held is the share of the "
+        "intervals with a candle, from the first to the last candle of all markets; a market that closes at night "
+        "holds fewer.",
         parts=[
             picture,
             table(
@@ -43,6 +45,7 @@ def overview(answers: Answers, timezone: str) -> Section | None:
                     "open": Shown("First", "number"),
                     "close": Shown("Last", "number"),
                     "change": Shown("Change", "percent"),
+                    "moves": Shown("Change", "points", "σ"),
                     "low": Shown("Low", "number"),
                     "high": Shown("High", "number"),
                     "volume": Shown("Volume", "amount", "coin"),
@@ -77,12 +80,21 @@ def name_of(market: dict[str, str]) -> str:
     return " ".join(market.values())
 
 
+def _returns(candles: Points) -> int:
+    """Return how many candles a volatility takes: a day of them, and enough to be one."""
+    return max(timedelta(days=1) // candles.length, 20)
+
+
 def _summary(candles: Points) -> pl.DataFrame:
     frame = candles.frame
     first, last = candles.window
     held = quality.completeness(frame, start=first, end=last + candles.length)
-    day = max(timedelta(days=1) // candles.length, 2)
-    volatility = options.realized_volatility(frame, window=day).group_by(MARKET, maintain_order=True).last()
+    volatility = (
+        options.realized_volatility(frame, window=_returns(candles))
+        .group_by(MARKET, maintain_order=True)
+        .agg(pl.col("realized_volatility").median())
+    )
+    years = (pl.col("timestamp").max() - pl.col("timestamp").min() + candles.length) / timedelta(days=365)
     return (
         frame.group_by(MARKET, maintain_order=True)
         .agg(
@@ -91,9 +103,13 @@ def _summary(candles: Points) -> pl.DataFrame:
             pl.col("low").min(),
             pl.col("high").max(),
             pl.col("volume").sum(),
+            years=years,
         )
         .with_columns(change=pl.col("close") / pl.col("open") - 1)
         .join(held.select(*MARKET, "completeness"), on=MARKET, how="left")
-        .join(volatility.select(*MARKET, "realized_volatility"), on=MARKET, how="left")
+        .join(volatility, on=MARKET, how="left")
+        .with_columns(
+            moves=pl.col("change").log1p() / (pl.col("realized_volatility") / 100 * pl.col("years").sqrt())
+        )
         .sort(MARKET)
     )

@@ -46,6 +46,7 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
     touched = None if sessions is None else sessions.of(**market)
     if sessions is not None and touched is not None and touched.height:
         section.entries += sessions.entries
+        section.rule += " Market profiles count time blocks, so their points of control may be others."
         section.parts.append(
             Picture.of(
                 f"Market profiles of {name_of(market)}: how long the price was where. The bar at the left of a session "

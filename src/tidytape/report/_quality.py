@@ -9,6 +9,7 @@ from tidytape.report._answers import MARKET, Answers
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
+from tidytape.times import interval_of
 
 __all__ = ["qualities"]
 
@@ -39,10 +40,11 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
     candles = checked.get("TRADE_SIDE_AGNOSTIC_AGG")
     if candles is not None:
         first, last = candles.window
-        hours = quality.completeness(candles.frame, every="1h", start=first, end=last + candles.length)
+        every = max("1h", candles.interval, key=lambda alias: interval_of(alias).seconds)
+        hours = quality.completeness(candles.frame, every=every, start=first, end=last + candles.length)
         whole = quality.completeness(candles.frame, start=first, end=last + candles.length)
         hours, rows, note = _few(hours, whole.sort("completeness", *MARKET), "those with the fewest candles")
-        text = f"Which share of the candles of {candles.interval} each market has, by the hour{note}."
+        text = f"Which share of the candles of {candles.interval} each market has, per {every}{note}."
         parts.append(Picture.of(text, 1.6 + 0.2 * rows, Plot.of("completeness", hours, timezone=timezone)))
     held = answers.held()
     if held is not None:
@@ -58,8 +60,8 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
     return Section(
         reading="A gap in open interest, funding or books means that the recording stopped. A gap in candles may also "
         "mean that nobody traded.",
-        rule="A gap is a run of intervals without a row between the first and the last row of its series. Findings are "
-        "those of quality.audit with its usual thresholds.",
+        rule="A gap is a run of intervals without a row between the first and the last row of its series. Shorter "
+        "gaps are not seen. Findings are those of quality.audit with its usual thresholds.",
         parts=[
             *parts,
             table(

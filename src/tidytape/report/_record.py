@@ -55,7 +55,7 @@ def record(
         Only markets of these. All that the client lists otherwise. Profiles, books and options are of one coin: the
         first of ``coin``, or the one of which most data types are held.
     interval : str, optional
-        Interval of the candles; without it the shortest that makes at most 600 of the window.
+        Interval of the candles; without it the shortest that makes at most 600 of the window and that the service has.
     overwrite : bool
         Whether a tape that is there is replaced.
     about : mapping, optional
@@ -81,7 +81,8 @@ def record(
         warnings.simplefilter("ignore", EmptyAnswerWarning)
         held = _held(client, exchanges, coins)
         window = _window(held, start, end)
-        _Asking(client, held, window, coins, step).all(interval or _shortest(window, _CANDLES))
+        asking = _Asking(client, held, window, coins, step)
+        asking.all(*([interval] if interval else _from_shortest(window, _CANDLES)))
     return Path(tape)
 
 
@@ -116,11 +117,11 @@ def _window(held: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) ->
     return since, until
 
 
-def _shortest(window: tuple[int, int], most: int) -> str:
-    """Return the shortest interval that cuts a window into at most so many."""
+def _from_shortest(window: tuple[int, int], most: int) -> list[str]:
+    """Return the intervals that cut a window into at most so many, the shortest first; at least the longest one."""
     seconds = window[1] - window[0]
     fits = [one for one in Interval if seconds <= most * one.seconds]
-    return min(fits or [Interval.WEEK], key=lambda one: one.seconds).alias
+    return [one.alias for one in sorted(fits or [Interval.WEEK], key=lambda one: one.seconds)]
 
 
 class _Asking:
@@ -137,31 +138,31 @@ class _Asking:
         self._client, self._held, self._coins, self._step = client, held, coins, step
         self._start, self._end = window
 
-    def all(self, interval: str) -> None:
-        """Ask every question."""
+    def all(self, *intervals: str) -> None:
+        """Ask every question, at the first interval that has candles: recorded ones may be longer than the others."""
         client, window = self._client, (self._start, self._end)
+        self._step("fetch candles")
+        candles, interval = self._first_asked(_CANDLE, client.candles, intervals)
         hours = max(interval, "1h", key=lambda alias: interval_of(alias).seconds)
-        self._step("candles")
-        candles = self._asked(_CANDLE, client.candles, interval=interval)
         if candles.is_empty():
             times = f"{written_time(self._start)} to {written_time(self._end)}"
             raise QueryError("start", got=times, expected="a window in which a market has candles")
         coin = self._coins[0] if self._coins else _main_coin(self._held, candles)
-        self._step("buys and sells")
+        self._step("fetch buys and sells")
         self._asked("TRADE_AGG", client.candles, interval=interval, by_side=True)
-        self._step("profiles")
+        self._step("fetch profiles")
         self._asked("VOLUME_PROFILE_AGG", client.volume_profile, coin=coin, interval="1d")
         self._asked("TPO_AGG", client.tpo, coin=coin, interval="1d", session="daily")
-        self._step("open interest and funding")
+        self._step("fetch open interest and funding")
         self._asked("OPEN_INTEREST_AGG", client.open_interest, interval=interval)
         self._asked("FUNDING_RATE_AGG", client.funding, interval=hours)
-        self._step("liquidations")
+        self._step("fetch liquidations")
         self._asked("LIQUIDATION_AGG", client.liquidations, interval=interval)
-        columns = _shortest(window, _COLUMNS)
+        columns = _from_shortest(window, _COLUMNS)[0]
         self._asked("VENUEX_LIQUIDATION_AGG", client.liquidation_heatmap, coin=coin, interval=columns)
-        self._step("order books")
+        self._step("fetch order books")
         self._asked("BLOCK_BOOK_SNAPSHOT_AGG", client.book_heatmap, coin=coin, interval=columns)
-        self._step("options")
+        self._step("fetch options")
         self._summaries("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", client.implied_volatility, coin, hours)
         self._summaries("SKEW_OPTION_SUMMARY_AGG", client.skew, coin, hours)
         if self._has("option_quotes", coin):
@@ -169,6 +170,18 @@ class _Asking:
             client.events(
                 "option_quotes", coin=coin, start=max(self._start, self._end - _HOUR), end=self._end
             )
+
+    def _first_asked(
+        self, data_type: str, method: Callable[..., Any], intervals: Sequence[str]
+    ) -> tuple[pl.DataFrame, str]:
+        """Ask at the first of the intervals that the service does not refuse as too short, and return it too."""
+        for interval in intervals[:-1]:
+            try:
+                return self._asked(data_type, method, interval=interval), interval
+            except QueryError as error:
+                if error.code != "INVALID_INTERVAL":
+                    raise
+        return self._asked(data_type, method, interval=intervals[-1]), intervals[-1]
 
     def _asked(
         self, data_type: str, method: Callable[..., Any], *, coin: str | None = None, **options: Any

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
+from tidytape.catalogue import TPO_BLOCK_MINUTES
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import Answers
 from tidytape.report._depth import depths
@@ -39,10 +39,10 @@ _SECTIONS: dict[str, Callable[[Answers, str], Section | None]] = {
 
 _NEEDS = {
     "Markets": "candles",
-    "Profiles": f"trades, or candles of {DEFAULT_TPO_BLOCK_MINUTES} minutes or shorter",
+    "Profiles": f"trades, or candles of {max(TPO_BLOCK_MINUTES) // 60} hours or shorter",
     "Flow": "trades with their sides, or liquidations",
     "Funding": "funding rates",
-    "Options": "option quotes",
+    "Options": "option quotes, or volatility or skew of options",
     "Depth": "order books",
     "Data quality": "candles",
 }

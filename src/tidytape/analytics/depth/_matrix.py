@@ -301,7 +301,7 @@ def _columns(
     if sides and not found["is_known"].all():
         raise QueryError(
             "frame",
-            got="something else in column side",
+            got="another value in column side",
             expected=" or ".join(BookSide),
             hint="filter it first",
         )

@@ -40,6 +40,9 @@ KNOWN_AT = "known_at"
 KNOWN = (KNOWN_AT, "known_at_rule")
 """The columns that `known_at` adds."""
 
+_TIMES = ("timestamp", "interval", "period_start", SESSION_END, *KNOWN)
+"""Columns from which `known_at` and others conclude when a row is known."""
+
 WHEN = "__when"
 """Working column: when a row is known, null where it never is. [ns]"""
 
@@ -200,7 +203,9 @@ def asof_join(
     tolerance : str or timedelta, >= 0, optional
         How long before the decision the fact may have become known, at most, e.g. ``"8h"``.
     suffix : str
-        What is added to names of columns of the facts that the decisions have too.
+        What is added to names of columns of the facts that the decisions have too, and to those that say of which time
+        a fact is and when it was known: ``timestamp``, ``interval``, ``period_start``, ``period_end``, ``known_at`` and
+        ``known_at_rule``. Without it, `known_at` would take them for the decision's own.
 
     Returns
     -------
@@ -445,7 +450,8 @@ def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> d
     """Return the columns of the facts, each with its name in the result."""
     if not isinstance(suffix, str):
         raise QueryError("suffix", got=suffix, expected="a text")
-    names = {name: name + suffix if name in left.names else name for name in right.names if name not in by}
+    own = {*left.names, *_TIMES}
+    names = {name: name + suffix if name in own else name for name in right.names if name not in by}
     everything = [*left.names, *names.values()]
     if len(set(everything)) < len(everything):
         twice = next(name for name in everything if everything.count(name) > 1)
