@@ -12,7 +12,7 @@ from tidytape.aggregate._counts import touches
 from tidytape.aggregate.candle_profile import PRICES, has_prices, levels_of
 from tidytape.aggregate.tpo import Cut, Parts, parts_of, profiles_of, with_rows
 from tidytape.analytics._arguments import one_of
-from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, Interval
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
 from tidytape.errors import QueryError
 from tidytape.frames.door import BUCKET, INSTRUMENT, in_sql
 from tidytape.frames.table import Rows, Table
@@ -163,8 +163,14 @@ def _require_short(table: Table[Any], cut: Cut) -> None:
             "block_minutes",
             got=f"{most // MINUTE} with candles of {longest // MINUTE} minutes",
             expected="candles no longer than a time block",
-            hint=f"{says}; fetch candles of a shorter interval, or take longer time blocks",
+            hint=f"{says}; fetch candles of a shorter interval{_or_longer(longest)}",
         )
+
+
+def _or_longer(length: int) -> str:
+    """Return how to take time blocks that are as long as a candle, if there are any."""
+    fitting = [minutes for minutes in TPO_BLOCK_MINUTES if minutes * MINUTE >= length]
+    return f", or pass block_minutes={fitting[0]}" if fitting else ""
 
 
 def _with_lost(rows: Rows, cut: Cut) -> Rows:

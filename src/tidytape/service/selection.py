@@ -57,7 +57,7 @@ def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     markets = _among(markets, "exchange", query.exchange)
     for selector in ("raw_symbol", "normalized_symbol", "coin"):
         if wanted := getattr(query, selector):
-            _require(wanted, markets[selector], selector, "INVALID_SYMBOL")
+            _require(wanted, markets[selector], selector, "INVALID_SYMBOL", on=query.exchange)
             markets = _among(markets, selector, wanted)
     if query.event:
         markets = of_events(markets, lake.prediction_markets(), query.event)
@@ -111,7 +111,7 @@ def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     chains = [(exchange, coin) for exchange, coin in chains if exchange in query.exchange]
     for selector in ("coin", "normalized_symbol"):  # of an option chain it is the coin
         if wanted := getattr(query, selector):
-            _require(wanted, (coin for _, coin in chains), selector, "INVALID_SYMBOL")
+            _require(wanted, (coin for _, coin in chains), selector, "INVALID_SYMBOL", on=query.exchange)
             chains = [(exchange, coin) for exchange, coin in chains if coin in wanted]
     summaries_of_coins = [
         Market(
@@ -158,7 +158,7 @@ def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
         )
     exchange = HEATMAP_VENUE if HEATMAP_VENUE in exchanges else exchanges[0]
     markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [exchange]))
-    _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL")
+    _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL", on=query.exchange or [exchange])
     subjects = []
     chosen = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")
     for (exchange, coin), members in chosen.group_by("exchange", "coin", maintain_order=True):
@@ -196,9 +196,15 @@ def _decimal(size: object) -> Decimal | None:
 
 
 def _require(
-    requested: Iterable[str], known: Iterable[str | None], parameter: str, code: str, *, of: str | None = None
+    requested: Iterable[str],
+    known: Iterable[str | None],
+    parameter: str,
+    code: str,
+    *,
+    of: str | None = None,
+    on: Sequence[str] = (),
 ) -> None:
-    """Refuse the first unknown name; ``of`` names the kind of data that the known names have."""
+    """Refuse the first unknown name; ``of`` is the kind of data that the known names have, ``on`` their exchanges."""
     names = {one for one in known if one is not None}
     for name in requested:
         if name not in names:
@@ -206,7 +212,11 @@ def _require(
             raise QueryError(
                 parameter,
                 got=name,
-                expected=f"one of which the lake holds {of}" if of else "one that the lake holds",
+                expected=(
+                    f"one of which the lake holds {of}"
+                    if of
+                    else "one that the lake holds" + (f" of {' or '.join(on)}" if on else "")
+                ),
                 hint=f"did you mean {close!r}?"
                 if close
                 else "client.markets(), or /v1/markets, lists what there is",

@@ -95,7 +95,12 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
             f"a layout for {path.name}: it is recognised as none of {known}; "
             "files of your own are csv, jsonl or parquet, with a column map"
         )
-    raise QueryError("layout", got=None, expected=expected)
+    raise QueryError(
+        "layout",
+        got=None,
+        expected=expected,
+        hint="tidytape ingest LAYOUT FILE, or ingest(file, lake, Csv()), names the layout",
+    )
 
 
 def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
