@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from math import inf, nextafter
@@ -162,12 +163,12 @@ def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path:
     written = Page(report.write(tmp_path / "study.tape", tmp_path / "study.html", title="A <study>"))
     again = report.write(tmp_path / "study.tape", tmp_path / "again.html", title="A <study>")
     assert again.read_text(encoding="utf-8") == written.text
-    assert written.headings == ["Markets", "Data quality", "Manifest"]
+    assert written.headings == ["Markets", "Profiles", "Data quality", "Manifest"]
     assert "A &lt;study&gt;" in written.text
     assert "candles of 1h" in written.text  # those with the most rows
     assert written.text.count("(not drawn)") == 2
     assert (
-        "Profiles (trades, or candles of 4 hours or shorter); Flow (" in written.text
+        "lacks what it needs: Flow (trades with their sides, or liquidations); Funding (" in written.text
     )  # and says what it lacks
 
 
@@ -242,6 +243,40 @@ def test_findings_of_books_name_the_side(tape: Path) -> None:
     found = [row for row in rows if row[1:3] == ["missing_bucket", "BLOCK_BOOK_SNAPSHOT_AGG"]]
     assert found
     assert {row[5] for row in found} == {"BID"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda frame: frame.drop("open"), "it has no column 'open'"),
+        (lambda frame: frame.with_columns(pl.col("timestamp").cast(pl.String)), "TRADE_SIDE_AGNOSTIC_AGG"),
+        (lambda frame: frame.with_columns(pl.col("close").cast(pl.String) + "x"), "TRADE_SIDE_AGNOSTIC_AGG"),
+        (lambda frame: frame.with_columns(timestamp=frame["timestamp"].shift(1)), "a point has no time"),
+        (lambda frame: frame.clear().select(), "it has no column"),
+    ],
+    ids=["no column", "times are text", "prices are text", "no time", "empty"],
+)
+def test_a_tape_that_somebody_wrote_by_hand_names_the_entry_that_is_wrong(
+    tmp_path: Path, damage: Callable[[pl.DataFrame], pl.DataFrame], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
+        client.candles(exchange="DEMO_SPOT", coin="BTC", interval="1h", **DAY)
+    frame_of = report._answers.frame_of
+    # Hashes of such a tape are right: it is as if it had been recorded so.
+    monkeypatch.setattr(report._answers, "frame_of", lambda entry: damage(frame_of(entry)))
+    with pytest.raises(TapeError, match=f"entry 1 is damaged: .*{said}") as raised:
+        report.write(tmp_path / "study.tape", tmp_path / "report.html")
+    assert raised.value.entries == (1,)
+
+
+@pytest.mark.parametrize("params", [[["type", 1]], [["type"]], [["type", "TRADE", "x"]], [5], None])
+def test_a_query_that_nobody_could_ask_names_its_entry(tmp_path: Path, params: object) -> None:
+    with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
+        client.candles(exchange="DEMO_SPOT", coin="BTC", interval="1h", **DAY)
+    answers = Answers(tmp_path / "study.tape")
+    answers.contents.answers[0].ask["params"] = params
+    with pytest.raises(TapeError, match="entry 1 is damaged: its query cannot be read"):
+        answers.points("TRADE_SIDE_AGNOSTIC_AGG")
 
 
 def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import polars as pl
 
+from tidytape.client.steps import printable
 from tidytape.client.tape import MANIFEST, TapeContents, TapeEntry, described_ask, opened
-from tidytape.errors import TapeError
+from tidytape.errors import DecodeError, QueryError, TapeError
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 
@@ -160,14 +161,20 @@ class Answers:
         names = pl.concat([one.frame.select(pl.col(MARKET).cast(pl.String)) for one in self._points.values()])
         return names.drop_nulls().n_unique()
 
-    def events(self, table: str) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
-        """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none."""
+    def events(self, table: str, columns: Iterable[str]) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
+        """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none.
+
+        ``columns`` are those that the events must have.
+        """
         entries = [
             entry
             for entry in self.contents.answers
-            if entry.ask.get("ask") == "events" and ["table", table] in entry.ask["params"]
+            if entry.ask.get("ask") == "events" and ["table", table] in (entry.ask.get("params") or ())
         ]
         frames = [frame_of(entry) for entry in entries]
+        for entry, frame in zip(entries, frames, strict=True):
+            if absent := set(columns) - set(frame.columns):
+                raise self._damaged(entry, f"it has no column {min(absent)!r}")
         if not any(frame.height for frame in frames):
             return None
         numbers = tuple(entry.number for entry in entries)
@@ -204,7 +211,7 @@ class Answers:
         for entry in self.contents.answers:
             if entry.ask.get("ask") != "points":
                 continue
-            query = PointsQuery.from_params(map(tuple, entry.ask["params"]))
+            query = self._query(entry)
             if query.group_by is not None or len(query.type) != 1:
                 continue  # groups have no market, and no section is about them
             forms[_form(query)].append((entry, query))
@@ -213,10 +220,35 @@ class Answers:
             found[data_type].append(entries)
         return dict(found)
 
-    @staticmethod
-    def _joined(data_type: str, entries: list[tuple[TapeEntry, PointsQuery]]) -> Points:
+    def _query(self, entry: TapeEntry) -> PointsQuery:
+        """Return the query of an entry; somebody may have written the tape by hand, with hashes that are right."""
+        try:
+            return PointsQuery.from_params(map(tuple, entry.ask["params"]))
+        except (QueryError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._damaged(entry, f"its query cannot be read: {error}") from error
+
+    def _points_of(self, entry: TapeEntry, data_type: str) -> pl.DataFrame:
+        """Return the points of an entry, with the columns and dtypes of their type."""
+        schema, frame = schema_of(data_type), frame_of(entry)
+        # An older release had fewer descriptors.
+        absent = set(schema.names) - set(schema.descriptors) - set(frame.columns)
+        if absent:
+            raise self._damaged(entry, f"it has no column {min(absent)!r}")
+        try:
+            frame = schema.conform(frame)
+        except DecodeError as error:
+            raise self._damaged(entry, str(error)) from error
+        if frame["timestamp"].has_nulls():
+            raise self._damaged(entry, "a point has no time")
+        return frame
+
+    def _damaged(self, entry: TapeEntry, why: str) -> TapeError:
+        message = f"{self.path}: entry {entry.number} is damaged: {printable(why)}"
+        return TapeError(message, path=str(self.path), entries=(entry.number,))
+
+    def _joined(self, data_type: str, entries: list[tuple[TapeEntry, PointsQuery]]) -> Points:
         key = list(schema_of(data_type).key)
-        frame = pl.concat([frame_of(entry) for entry, _ in entries], how="diagonal_relaxed")
+        frame = pl.concat([self._points_of(entry, data_type) for entry, _ in entries], how="diagonal_relaxed")
         frame = frame.unique(subset=key, keep="last", maintain_order=True).sort(key)
         coins = frame["coin"].cast(pl.String).drop_nulls().mode().sort()
         coin = str(coins.first()) if coins.len() else ""

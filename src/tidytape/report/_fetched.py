@@ -44,10 +44,10 @@ def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
     """
     types: dict[str, dict[str, Any]] = {}
     for entry in Answers(Path(tape)).contents.answers:
-        params = dict(map(tuple, entry.ask.get("params") or ()))
-        if entry.ask.get("ask") not in {"points", "events"}:
+        if entry.ask.get("ask") not in ("points", "events"):
             continue
-        name = params.get("type") or f"events of {params['table']}"
+        params = {pair[0]: pair[1] for pair in entry.ask.get("params") or () if len(pair) == 2}
+        name = params.get("type") or f"events of {params.get('table')}"
         frame = frame_of(entry)
         identity = schema_of(name).identity if "type" in params else MARKET
         held = [column for column in identity if column in frame.columns]

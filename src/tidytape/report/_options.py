@@ -16,13 +16,15 @@ from tidytape.report._table import Shown, table
 
 __all__ = ["chains"]
 
+_CHAIN = ("timestamp", "coin", "expiry", "strike", "option_type", "forward", "implied_volatility")
+
 
 def chains(answers: Answers, timezone: str) -> Section | None:
     """Return the newest chain on the tape, and the service's summaries of volatility and of skew over time.
 
     A client of a service has the summaries alone: chains are raw events of a lake.
     """
-    quotes = answers.events("option_quotes")
+    quotes = answers.events("option_quotes", _CHAIN)
     volatilities = answers.points("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG")
     skews = answers.points("SKEW_OPTION_SUMMARY_AGG")
     if quotes is None and volatilities is None and skews is None:

@@ -77,7 +77,7 @@ def _across(candles: Points, of_coin: pl.DataFrame, timezone: str) -> list[Pictu
 
 def name_of(market: dict[str, str]) -> str:
     """Return a market as people name it."""
-    return " ".join(market.values())
+    return " ".join(filter(None, market.values()))
 
 
 def _returns(candles: Points) -> int:
