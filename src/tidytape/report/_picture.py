@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -108,9 +109,7 @@ class Picture:
                 if number:
                     ax.set_title("", loc="left")  # the same as that of its neighbour
         file = io.BytesIO()
-        with warnings.catch_warnings():
-            # A market's name may have letters that the font lacks, or be too long: its picture is still one.
-            warnings.simplefilter("ignore", UserWarning)
+        with _any_name():
             # Neither the library's version nor a time belongs to a picture that has to come out the same.
             figure.savefig(
                 file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True}
@@ -125,7 +124,16 @@ class Picture:
     @cached_property
     def figures(self) -> tuple[Interactive, ...]:
         """The figures of Plotly, the same text for the same data."""
-        return tuple(_sent(one.figure()) for one in self.plots)
+        with _any_name():
+            return tuple(_sent(one.figure()) for one in self.plots)
+
+
+@contextmanager
+def _any_name() -> Iterator[None]:
+    """Draw without warnings: a market's name may have letters that the font lacks, or be too long."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def _sent(figure: Any) -> Interactive:
