@@ -123,3 +123,8 @@ def test_query_error_cuts_what_it_shows_short() -> None:
 )
 def test_nearest(word: str, expected: str | None) -> None:
     assert nearest(word, ["interval", "raw_symbol", "side"]) == expected
+
+
+def test_a_column_that_no_string_names_breaks_no_suggestion() -> None:
+    error = MissingColumnError(["close"], available=[("BTC", "close"), 5, "clos"])  # type: ignore[list-item]
+    assert "did you mean 'clos'?" in str(error)

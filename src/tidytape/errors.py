@@ -89,7 +89,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     >>> nearest("volume", ["side"]) is None
     True
     """
-    by_folded = {name.casefold(): name for name in known}
+    by_folded = {str(name).casefold(): name for name in known}  # pandas has columns that no string names
     close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 

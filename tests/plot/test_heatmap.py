@@ -262,3 +262,9 @@ def test_rows_that_no_memory_has_room_for_are_refused(ax):
 def test_a_block_size_that_is_text_is_not_known(ax):
     frame = book(*ROWS).with_columns(block_size=pl.lit("1.0"))
     assert plot.book_heatmap(frame, ax=ax).block_size == 0.5
+
+
+def test_sizes_below_what_a_cell_can_hold_are_drawn_as_nothing(ax):
+    drawn = plot.book_heatmap(book((0, "BID", 100.0, 1e-300), (0, "ASK", 101.0, 2e-300)), ax=ax)
+    drawn.ax.get_figure().draw_without_rendering()
+    assert drawn.bids.norm.vmin > 0

@@ -23,6 +23,7 @@ from tidytape.analytics import profile
 from tidytape.cli import app
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import MARKET, Answers
+from tidytape.report._options import _chain
 from tidytape.report._picture import Picture
 from tidytape.report._quality import qualities
 from tidytape.report._section import Table
@@ -226,6 +227,19 @@ def test_summaries_of_a_service_make_the_section_about_options(tmp_path: Path) -
     ]  # fmt: skip
     assert written.cells[at + 6] == "1m"  # by days, not by name
     assert "risk reversal is" not in written.text
+
+
+def test_the_chain_of_a_coin_is_the_newest_that_it_has() -> None:
+    with tidytape.Client.demo() as client:
+        hour = {"start": "2024-08-08T12:00Z", "end": "2024-08-08T14:00Z"}
+        coins = {coin: client.events("option_quotes", coin=coin, **hour) for coin in ("BTC", "ETH")}
+    first = coins["BTC"]["timestamp"].min()
+    chains = pl.concat(
+        [coins["BTC"].filter(timestamp=first), coins["ETH"].filter(pl.col("timestamp") > first).head(3)]
+    )
+    assert chains["coin"].mode().to_list() == ["BTC"]
+    text = _chain(chains, "UTC")[0].text
+    assert text.startswith("Volatility by strike of BTC at 2024-08-08 12:00 UTC")
 
 
 def test_findings_of_books_name_the_side(tape: Path) -> None:

@@ -368,7 +368,8 @@ def cells_of(
 
 def scale_of(values: NDArray[np.float64]) -> LogNorm:
     """Return a logarithmic scale of colours that a few tiny or huge values do not stretch."""
-    low, high = np.quantile(values, [0.2, 0.999])
+    # Cells are of float32, in which smaller values are 0.
+    low, high = np.maximum(np.quantile(values, [0.2, 0.999]), np.finfo(np.float32).tiny)
     return LogNorm(low, max(high, low * 1.01))
 
 

@@ -69,9 +69,15 @@ class Points:
         return first, last
 
     @property
+    def of_coin(self) -> pl.DataFrame:
+        """The points of the coin; all points if the service does not say whose they are."""
+        rows = self.frame.filter(coin=self.coin)
+        return self.frame if rows.is_empty() else rows
+
+    @property
     def largest(self) -> dict[str, str]:
         """The market of the coin that traded most in terms of its quote; where nothing trades, with the most rows."""
-        of_coin = self.frame.filter(coin=self.coin)
+        of_coin = self.of_coin
         has_amount = {"volume", "close"} <= set(of_coin.columns)
         amount = (pl.col("volume") * pl.col("close")).sum() if has_amount else pl.len()
         markets = of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)

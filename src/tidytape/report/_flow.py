@@ -64,7 +64,7 @@ def flows(answers: Answers, timezone: str) -> Section | None:
 
 def _open_interest(interest: Points, candles: Points | None, timezone: str) -> Picture:
     """Return the open interest of the largest market, with the price where the tape has it at the same interval."""
-    of_coin = interest.frame.filter(coin=interest.coin)
+    of_coin = interest.of_coin
     last = of_coin.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
     market = {name: last[name][0] for name in MARKET}
     prices = candles.of(**market) if candles is not None and candles.interval == interest.interval else None
@@ -79,7 +79,7 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
 
 def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | Table]:
     """Return the liquidations of the market that had most, and the totals of every market and day."""
-    of_coin = liquidated.frame.filter(coin=liquidated.coin)
+    of_coin = liquidated.of_coin
     sums = of_coin.group_by(MARKET, maintain_order=True).agg(pl.col("liquidations").sum())
     most = sums.sort("liquidations", *MARKET, descending=[True, False, False]).row(0, named=True)
     market = {name: most[name] for name in MARKET}

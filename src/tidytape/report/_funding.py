@@ -21,7 +21,7 @@ def fundings(answers: Answers, timezone: str) -> Section | None:
     if rates is None:
         return None
     coin = rates.coin
-    of_coin = rates.frame.filter(coin=coin)
+    of_coin = rates.of_coin
     weights = None if interest is None else interest.frame.filter(coin=coin)
 
     over = _interval(rates)

@@ -54,17 +54,21 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         section.parts += _over_time(volatilities, volatilities.largest, "implied_volatility", timezone)
     if skews is not None:
         section.entries += skews.entries
-        symbols = skews.frame.filter(coin=skews.coin)["raw_symbol"].cast(pl.String).unique().sort()
+        symbols = skews.of_coin["raw_symbol"].cast(pl.String).drop_nulls().unique().sort()
         usual = [symbol for symbol in symbols if symbol.endswith("25")]  # delta
-        market = skews.largest | {"raw_symbol": (usual or symbols)[0]}
+        market = skews.largest
+        if usual:
+            market |= {"raw_symbol": usual[0]}
         section.parts += _over_time(skews, market, "skew", timezone)
     return section
 
 
 def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | Table]:
     """Return the smile, the term structure and the points at 25 delta of the newest chain of a coin."""
-    coin = quotes["coin"].mode().sort()[0]
-    chain = quotes.filter(pl.col("coin") == coin, pl.col("timestamp") == pl.col("timestamp").max())
+    coins = quotes["coin"].drop_nulls().mode().sort()
+    coin = str(coins.first()) if coins.len() else ""
+    of_coin = quotes.filter(coin=coin) if coin else quotes
+    chain = of_coin.filter(pl.col("timestamp") == pl.col("timestamp").max())
     points = options.butterfly(options.risk_reversal(options.delta_points(chain)))
     at = max(chain["timestamp"])
 
