@@ -235,3 +235,17 @@ def test_no_candles_give_no_rows_but_all_columns() -> None:
     found = aggregate.candle_tpo(CANDLES.clear(), block_size=1)
     assert found.is_empty()
     assert found.columns == aggregate.candle_tpo(CANDLES, block_size=1).columns
+
+
+def test_volumes_in_coins_and_in_dollars_are_not_added():
+    candles = pl.DataFrame(
+        {
+            "timestamp": [0, 30 * 60 * 10**9], "open": 10.0, "high": 11.0, "low": 10.0, "close": 10.0,
+            "volume": [1.0, 10.0], "interval": "1m", "amount_unit": ["COIN", "USD"],
+        }
+    )  # fmt: skip
+    with pytest.raises(QueryError, match="COIN and USD in one series"):
+        aggregate.candle_tpo(candles, block_size=1)
+    lazy = aggregate.candle_tpo(candles.lazy(), block_size=1).collect()
+    assert lazy["volume"].is_null().all()
+    assert aggregate.candle_tpo(candles.head(1), block_size=1)["amount_unit"].unique().to_list() == ["COIN"]

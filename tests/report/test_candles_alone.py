@@ -70,7 +70,7 @@ def test_profiles_are_those_of_the_candles_on_the_tape(lake: Path, tmp_path: Pat
     assert profile.value_area(levels, count="tpo_count").height == 3
     text = report.write(tmp_path / "a.tape", tmp_path / "a.html").read_text(encoding="utf-8")
     assert (
-        "Left out, because the data lacks what it needs: Flow (trades with their sides, or liquidations)"
+        "Left out, because the data lacks what it needs: Flow (trades with their sides, liquidations, or open interest)"
         in text
     )
     assert "1 market<" in text or "1 market\n" in text

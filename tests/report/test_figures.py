@@ -73,6 +73,17 @@ def test_the_same_tape_gives_the_same_bytes(small: Path, page: str, tmp_path: Pa
     assert again.read_text(encoding="utf-8") == page
 
 
+def test_the_users_template_and_encoder_have_no_part_in_a_figure(
+    small: Path, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plotly.io.templates, "default", "plotly_dark")
+    monkeypatch.setattr(plotly.io.json.config, "default_engine", "json")
+    again = report.write(small, tmp_path / "again.html", interactive=True)
+    assert figures(again.read_text(encoding="utf-8")) == figures(page)
+    assert again.read_text(encoding="utf-8") == page
+    assert plotly.io.templates.default == "plotly_dark"
+
+
 def test_a_page_that_is_not_interactive_has_no_script(small: Path, tmp_path: Path) -> None:
     assert "<script" not in report.write(small, tmp_path / "static.html").read_text(encoding="utf-8")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from tidytape.analytics import profile
 from tidytape.cli import app
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import MARKET, Answers
+from tidytape.report._depth import depths
 from tidytape.report._options import _chain
 from tidytape.report._picture import Picture
 from tidytape.report._quality import qualities
@@ -169,7 +171,8 @@ def test_a_study_of_ones_own_gets_the_sections_that_it_has_answers_for(tmp_path:
     assert "candles of 1h" in written.text  # those with the most rows
     assert written.text.count("(not drawn)") == 2
     assert (
-        "lacks what it needs: Flow (trades with their sides, or liquidations); Funding (" in written.text
+        "lacks what it needs: Flow (trades with their sides, liquidations, or open interest); Funding ("
+        in written.text
     )  # and says what it lacks
 
 
@@ -240,6 +243,84 @@ def test_the_chain_of_a_coin_is_the_newest_that_it_has() -> None:
     assert chains["coin"].mode().to_list() == ["BTC"]
     text = _chain(chains, "UTC")[0].text
     assert text.startswith("Volatility by strike of BTC at 2024-08-08 12:00 UTC")
+
+
+def test_quotes_that_come_one_by_one_make_a_chain_of_the_last_of_each_option() -> None:
+    with tidytape.Client.demo() as client:
+        hour = {"start": "2024-08-08T12:00Z", "end": "2024-08-08T13:00Z"}
+        chain = client.events("option_quotes", coin="BTC", **hour)
+    ticks = chain.with_columns(pl.col("timestamp") + pl.int_range(pl.len()) * pl.duration(milliseconds=100))
+    other = ticks.head(5).with_columns(exchange=pl.lit("OTHER"))  # a smile is of one exchange
+    (rows,) = [part for part in _chain(pl.concat([ticks, other]), "UTC") if isinstance(part, Table)]
+    (whole,) = [part for part in _chain(chain, "UTC") if isinstance(part, Table)]
+    values = [re.findall(r"<td[^>]*>([\d.]+)</td>", table.html) for table in (rows, whole)]
+    assert len(values[0]) == len(values[1]) > 30
+
+
+def _about_a_day(tape: Path, *asks: Callable[[tidytape.Client], object]) -> Path:
+    with tidytape.Client.demo() as client, client.record(tape):
+        for ask in asks:
+            ask(client)
+    return tape
+
+
+PERP = {"exchange": "DEMO_PERP", "coin": "BTC", "interval": "1h", **DAY}
+
+
+@pytest.mark.slow
+def test_amounts_in_dollars_say_so_and_books_in_dollars_are_left_out(tmp_path: Path) -> None:
+    study = _about_a_day(
+        tmp_path / "study.tape",
+        lambda client: client.candles(quote="USD", **PERP),
+        lambda client: client.funding(**PERP),
+        lambda client: client.open_interest(quote="USD", **PERP),
+        lambda client: client.book_heatmap(quote="USD", **PERP),
+    )
+    written = Page(report.write(study, tmp_path / "report.html"))
+    assert written.headings == ["Markets", "Profiles", "Flow", "Funding", "Data quality", "Manifest"]
+    assert re.findall(r">(Volume|Open interest)<br><span class='unit'>(\w+)<", written.text) == [
+        ("Volume", "USD"), ("Open interest", "USD"),
+    ]  # fmt: skip
+    assert "Depth (order books, with sizes in coins)" in written.text
+
+
+def test_one_side_is_not_shown_as_the_whole(tmp_path: Path) -> None:
+    study = _about_a_day(
+        tmp_path / "study.tape",
+        lambda client: client.candles(side="BUY", **PERP),
+        lambda client: client.liquidations(side="BUY", **PERP),
+        lambda client: client.liquidations(**PERP | {"interval": "4h"}),
+    )
+    answers = Answers(study)
+    assert answers.points("TRADE_AGG") is None
+    points = answers.points("LIQUIDATION_AGG")
+    assert points is not None
+    assert points.entries == (3,)
+
+
+@pytest.mark.parametrize("size", [None, 0.0, float("nan"), 1e-7])
+def test_books_without_sizes_have_no_section(tape: Path, size: float | None) -> None:
+    answers = Answers(tape)
+    books = answers.points("BLOCK_BOOK_SNAPSHOT_AGG")
+    assert books is not None
+    frame = books.frame.with_columns(size=pl.lit(size, pl.Float64))
+    answers._points["BLOCK_BOOK_SNAPSHOT_AGG"] = replace(books, frame=frame)
+    assert (depths(answers, "UTC") is None) == (size != 1e-7)
+
+
+def test_a_study_hides_no_fact_of_the_manifest_and_a_device_is_no_file(tmp_path: Path) -> None:
+    study = tmp_path / "study.tape"
+    about = {"recorded": "by somebody else", "title of BTC": 3}
+    with tidytape.Client.demo() as client, client.record(study, about=about):
+        client.candles(**PERP)
+    text = report.write(study, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"<dt>Recorded</dt><dd>20\d\d-", text)
+    assert "<dt>Recorded (of the study)</dt><dd>by somebody else</dd>" in text
+    assert "<dt>Title of BTC</dt><dd>3</dd>" in text
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(QueryError, match="a file in a folder that exists"):
+        report.write(study, tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_findings_of_books_name_the_side(tape: Path) -> None:

@@ -17,6 +17,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.door import BUCKET, INSTRUMENT, in_sql
 from tidytape.frames.table import Rows, Table
 from tidytape.frames.times import bucket_start, length_of
+from tidytape.frames.units import AMOUNT_UNIT, of_one
 from tidytape.schema import schema_of
 from tidytape.times import MINUTE, SECOND, interval_of
 
@@ -118,6 +119,8 @@ def candle_tpo(
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
+    markets = [name for name in INSTRUMENT if name in table.names]
+    table = of_one(table, AMOUNT_UNIT, markets, ["volume"], parameter="candles")
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(nw.lit("").alias(name) for name in INSTRUMENT if name not in table.names)
     rows = _with_lost(rows, cut)

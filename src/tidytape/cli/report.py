@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -109,7 +110,7 @@ def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Any:
         raise QueryError("lake", got=lake, expected="a lake or a service, not both")
     if lake is not None:
         return Client.local(lake, progress=False)
-    if base_url is not None:
+    if base_url is not None or os.environ.get("TIDYTAPE_BASE_URL"):
         return Client(base_url, api_key, progress=False)
     return Client.demo(progress=False)
 

@@ -69,6 +69,12 @@ class Points:
         return first, last
 
     @property
+    def unit(self) -> str:
+        """The unit of the amounts, for labels; empty where it is not known, or there are several."""
+        units = self.frame["amount_unit"].cast(pl.String).unique().to_list()
+        return {"COIN": "coin", "USD": "USD"}.get(units[0] or "", "") if len(units) == 1 else ""
+
+    @property
     def of_coin(self) -> pl.DataFrame:
         """The points of the coin; all points if the service does not say whose they are."""
         rows = self.frame.filter(coin=self.coin)
@@ -167,6 +173,13 @@ class Answers:
         names = pl.concat([one.frame.select(pl.col(MARKET).cast(pl.String)) for one in self._points.values()])
         return names.drop_nulls().n_unique()
 
+    @property
+    def exchanges(self) -> set[str]:
+        """The exchanges of all answers that the report draws."""
+        frames = [frame_of(entry) for entry in self.contents.answers if entry.number in self.used]
+        names = [frame["exchange"].cast(pl.String) for frame in frames if "exchange" in frame.columns]
+        return set().union(*(one.drop_nulls().unique().to_list() for one in names))
+
     def events(self, table: str, columns: Iterable[str]) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
         """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none.
 
@@ -218,8 +231,8 @@ class Answers:
             if entry.ask.get("ask") != "points":
                 continue
             query = self._query(entry)
-            if query.group_by is not None or len(query.type) != 1:
-                continue  # groups have no market, and no section is about them
+            if query.group_by is not None or len(query.type) != 1 or query.side is not None:
+                continue  # groups have no market, and one side is no whole: no section is about them
             forms[_form(query)].append((entry, query))
         found: dict[str, list[list[tuple[TapeEntry, PointsQuery]]]] = defaultdict(list)
         for (data_type, *_), entries in forms.items():

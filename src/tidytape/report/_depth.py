@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from tidytape.analytics import depth
@@ -22,7 +24,10 @@ _WALLS = 10
 def depths(answers: Answers, timezone: str) -> Section | None:
     """Return the heatmap of the book with the most rows, depth near the mid, walls, and slippage."""
     books = answers.points("BLOCK_BOOK_SNAPSHOT_AGG")
-    if books is None:
+    if books is None or books.unit == "USD":
+        return None
+    books = replace(books, frame=books.frame.filter(pl.col("size").is_finite() & (pl.col("size") > 0)))
+    if books.frame.is_empty():
         return None
     market = books.largest
     book = books.of(**market)
@@ -39,7 +44,7 @@ def depths(answers: Answers, timezone: str) -> Section | None:
         usual.filter(pl.col(name).eq_missing(value) for name, value in market.items())["bid_depth"].item()
         or newest["size"].sum()
     )
-    costs = depth.slippage(newest, size=[round(size * share, 3) for share in _SHARES])
+    costs = depth.slippage(newest, size=[float(f"{size * share:.4g}") for share in _SHARES])
     return Section(
         reading="A dark line that stays at one price is a wall: large orders that wait there. "
         "Where the line ends before the price reaches it, somebody cancelled the orders.",

@@ -17,7 +17,10 @@ __all__ = ["flows"]
 def flows(answers: Answers, timezone: str) -> Section | None:
     """Return delta and liquidations of every market."""
     sides, liquidated = answers.points("TRADE_AGG"), answers.points("LIQUIDATION_AGG")
-    if sides is None and liquidated is None:
+    if sides is not None and sides.frame["side"].n_unique() < 2:
+        sides = None  # nothing was sold, or nothing bought: there is no delta to show
+    interest, heatmap = answers.points("OPEN_INTEREST_AGG"), answers.points("VENUEX_LIQUIDATION_AGG")
+    if sides is None and liquidated is None and interest is None and heatmap is None:
         return None
     section = Section(
         reading="Look where the cumulative delta rises and the price does not: somebody sells all that the buyers "
@@ -27,7 +30,12 @@ def flows(answers: Answers, timezone: str) -> Section | None:
         entries=tuple(entry for one in (sides, liquidated) if one for entry in one.entries),
     )
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
-    if sides is not None and candles is not None and sides.interval == candles.interval:
+    if (
+        sides is not None
+        and candles is not None
+        and sides.interval == candles.interval
+        and sides.of(**candles.largest)["side"].n_unique() == 2
+    ):
         section.parts.append(_order_flow(candles, sides, timezone))
         section.entries += candles.entries
     if sides is not None:
@@ -41,21 +49,19 @@ def flows(answers: Answers, timezone: str) -> Section | None:
                 {
                     "exchange": Shown("Exchange"),
                     "raw_symbol": Shown("Symbol"),
-                    "buy_volume": Shown("Bought", "amount", "coin"),
-                    "sell_volume": Shown("Sold", "amount", "coin"),
-                    "delta": Shown("Delta", "amount", "coin"),
+                    "buy_volume": Shown("Bought", "amount", sides.unit),
+                    "sell_volume": Shown("Sold", "amount", sides.unit),
+                    "delta": Shown("Delta", "amount", sides.unit),
                     "imbalance": Shown("Imbalance", "percent"),
                 },
                 "One row per market, over the whole window.",
             )
         )
-    interest = answers.points("OPEN_INTEREST_AGG")
     if interest is not None:
         section.parts.append(_open_interest(interest, candles, timezone))
         section.entries += interest.entries
     if liquidated is not None:
         section.parts += _liquidations(liquidated, candles, timezone)
-    heatmap = answers.points("VENUEX_LIQUIDATION_AGG")
     if heatmap is not None:
         section.parts.append(_liquidation_heatmap(heatmap, candles, timezone))
         section.entries += heatmap.entries
@@ -68,12 +74,14 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
     last = of_coin.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
     market = {name: last[name][0] for name in MARKET}
     prices = candles.of(**market) if candles is not None and candles.interval == interest.interval else None
-    has_prices = prices is not None and not prices.is_empty()
+    # In USD open interest moves with the price, so the two say nothing about positions.
+    has_prices = prices is not None and not prices.is_empty() and interest.unit != "USD"
 
     shown = Plot.of(
         "open_interest", interest.of(**market), candles=prices if has_prices else None, timezone=timezone
     )
-    text = f"Open interest of {name_of(market)}, and which positions were opened or closed in each interval."
+    opened = ", and which positions were opened or closed in each interval" if has_prices else ""
+    text = f"Open interest of {name_of(market)}{opened}."
     return Picture.of(text, 6.0 if has_prices else 3.6, shown)
 
 
@@ -92,8 +100,8 @@ def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> 
             "timestamp": Shown("Day", "date", "UTC"),
             "exchange": Shown("Exchange"),
             "raw_symbol": Shown("Symbol"),
-            "long_liquidations": Shown("Longs liquidated", "amount", "coin"),
-            "short_liquidations": Shown("Shorts liquidated", "amount", "coin"),
+            "long_liquidations": Shown("Longs liquidated", "amount", liquidated.unit),
+            "short_liquidations": Shown("Shorts liquidated", "amount", liquidated.unit),
             "liquidation_imbalance": Shown("Imbalance", "percent"),
         },
         "One row per market and day with liquidations.",

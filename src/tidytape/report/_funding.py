@@ -46,7 +46,7 @@ def fundings(answers: Answers, timezone: str) -> Section | None:
                     "mean": Shown("Mean rate", "percent", "per year"),
                     "lowest": Shown("Lowest", "percent", "per year"),
                     "highest": Shown("Highest", "percent", "per year"),
-                    "open_interest": Shown("Open interest", "amount", "coin"),
+                    "open_interest": Shown("Open interest", "amount", interest.unit if interest else ""),
                     "share": Shown("Share", "percent", "of the open interest"),
                 },
                 "One row per market; the rates of the window, highest mean first. Share is the market's part of the "

@@ -54,9 +54,10 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         section.parts += _over_time(volatilities, volatilities.largest, "implied_volatility", timezone)
     if skews is not None:
         section.entries += skews.entries
-        symbols = skews.of_coin["raw_symbol"].cast(pl.String).drop_nulls().unique().sort()
-        usual = [symbol for symbol in symbols if symbol.endswith("25")]  # delta
         market = skews.largest
+        of_exchange = skews.of_coin.filter(pl.col("exchange").eq_missing(pl.lit(market["exchange"])))
+        symbols = of_exchange["raw_symbol"].cast(pl.String).drop_nulls().unique().sort()
+        usual = [symbol for symbol in symbols if symbol.endswith("25")]  # delta
         if usual:
             market |= {"raw_symbol": usual[0]}
         section.parts += _over_time(skews, market, "skew", timezone)
@@ -68,7 +69,10 @@ def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | Table]:
     coins = quotes["coin"].drop_nulls().mode().sort()
     coin = str(coins.first()) if coins.len() else ""
     of_coin = quotes.filter(coin=coin) if coin else quotes
-    chain = of_coin.filter(pl.col("timestamp") == pl.col("timestamp").max())
+    exchanges = of_coin["exchange"].drop_nulls().mode().sort()
+    if exchanges.len():  # a smile is of one exchange: the one with the most quotes
+        of_coin = of_coin.filter(pl.col("exchange") == exchanges.first())
+    chain = _newest(of_coin)
     points = options.butterfly(options.risk_reversal(options.delta_points(chain)))
     at = max(chain["timestamp"])
 
@@ -94,6 +98,22 @@ def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | Table]:
             f"One row per expiry of {coin}.",
         ),
     ]
+
+
+def _newest(quotes: pl.DataFrame) -> pl.DataFrame:
+    """Return the newest chain: the quotes of the last time, or of each option the last one if these come one by one."""
+    quotes = quotes.drop_nulls("timestamp")
+    last = pl.col("timestamp").max()
+    newest = quotes.filter(pl.col("timestamp") == last)
+    option = ["expiry", "strike", "option_type"]
+    listed = (
+        quotes.filter(pl.col("expiry") > last)
+        .sort("timestamp")
+        .unique(option, keep="last", maintain_order=True)
+    )
+    if newest.height >= listed.height / 2:
+        return newest
+    return listed.with_columns(timestamp=quotes["timestamp"].max())
 
 
 def _over_time(points: Points, market: dict[str, Any], value: str, timezone: str) -> list[Picture | Table]:

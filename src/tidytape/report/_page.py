@@ -109,15 +109,15 @@ def _to_the_second(at: str) -> str:
     ('2026-11-25 22:26:27', 'no time')
     """
     try:
-        return f"{datetime.fromisoformat(at).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        time = datetime.fromisoformat(at)
+        return f"{time.astimezone(UTC) if time.tzinfo else time:%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError):
         return at
 
 
 def _is_simulated(answers: Answers) -> bool:
-    """Return whether an answer is about the demo's exchanges."""
-    asked = (value for entry in answers.contents.answers for _, value in entry.ask.get("params") or ())
-    return any(str(value).startswith("DEMO_") for value in asked)
+    """Return whether an answer that the report draws is about the demo's exchanges."""
+    return any(exchange.startswith("DEMO_") for exchange in answers.exchanges)
 
 
 def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[str, str]:
@@ -129,7 +129,6 @@ def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[
         "Recorded": head.get("created", "not known"),
         "Asked of": _service(contents.service),
         "Commit of the study": study.get("commit") or "not in a git repository",
-        **{str(name).capitalize(): value for name, value in about.items()},
         "Time zone": timezone,
         "Recorded with": _list(recorded_by),
         "Drawn with": _list(
@@ -138,6 +137,9 @@ def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[
         ),
         "SHA-256 of the tape": answers.sha256,
     }
+    for name, value in about.items():  # under a name of their own, so that they hide no fact
+        label = str(name)[:1].upper() + str(name)[1:]
+        facts[f"{label} (of the study)" if label in facts else label] = value
     return {name: str(value) for name, value in facts.items()}
 
 

@@ -124,8 +124,15 @@ class Picture:
     @cached_property
     def figures(self) -> tuple[Interactive, ...]:
         """The figures of Plotly, the same text for the same data."""
-        with _any_name():
-            return tuple(_sent(one.figure()) for one in self.plots)
+        from plotly import io
+
+        # A user's own template, or another encoder, would make another page of the same tape.
+        chosen, io.templates.default = io.templates.default, "plotly"
+        try:
+            with _any_name():
+                return tuple(_sent(one.figure()) for one in self.plots)
+        finally:
+            io.templates.default = chosen
 
 
 @contextmanager
@@ -138,4 +145,4 @@ def _any_name() -> Iterator[None]:
 
 def _sent(figure: Any) -> Interactive:
     # A `<` could end the script that the text stands in.
-    return Interactive(figure.to_json().replace("<", r"\u003c"), int(figure.layout.height))
+    return Interactive(figure.to_json(engine="orjson").replace("<", r"\u003c"), int(figure.layout.height))

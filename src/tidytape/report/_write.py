@@ -40,10 +40,10 @@ _SECTIONS: dict[str, Callable[[Answers, str], Section | None]] = {
 _NEEDS = {
     "Markets": "candles",
     "Profiles": f"trades, or candles of {max(TPO_BLOCK_MINUTES) // 60} hours or shorter",
-    "Flow": "trades with their sides, or liquidations",
+    "Flow": "trades with their sides, liquidations, or open interest",
     "Funding": "funding rates",
     "Options": "option quotes, or volatility or skew of options",
-    "Depth": "order books",
+    "Depth": "order books, with sizes in coins",
     "Data quality": "candles",
 }
 """What each section is made of, in the words of someone who fills a lake."""
@@ -93,10 +93,11 @@ def write(
     -----
     A section is about the data types that the tape has. Answers to queries that differ only in their markets and
     windows are drawn together. Where a study asked for a type in several forms, the one with the most rows is drawn,
-    and the manifest says which were not. Answers of groups of exchanges are not drawn.
+    and the manifest says which were not. Answers of groups of exchanges, and of one side alone, are not drawn.
     """
     path = Path(out)
-    if path.is_dir() or not path.parent.is_dir():
+    is_taken = path.exists() and not path.is_file()  # a folder, or a device such as /dev/null
+    if is_taken or not path.parent.is_dir():
         raise QueryError("out", got=str(path), expected="a file in a folder that exists")
     if path.resolve().is_relative_to(Path(tape).resolve()):
         raise QueryError("out", got=str(path), expected="a file outside of the tape")
