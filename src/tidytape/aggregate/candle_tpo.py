@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final, Literal
 
@@ -119,10 +120,9 @@ def candle_tpo(
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
-    markets = [name for name in INSTRUMENT if name in table.names]
-    table = of_one(table, AMOUNT_UNIT, markets, ["volume"], parameter="candles")
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(nw.lit("").alias(name) for name in INSTRUMENT if name not in table.names)
+    rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*INSTRUMENT], ["volume"], parameter="candles").rows
     rows = _with_lost(rows, cut)
     pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
     traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
