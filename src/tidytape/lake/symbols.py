@@ -101,7 +101,7 @@ def guessed(raw_symbol: str) -> Symbol | None:
         # BTC/USDT:USDT names the settlement last.
         coin, quote = pair[0], pair[1]
         if coin in QUOTES and quote not in QUOTES:
-            # KRW-DOGE: some exchanges name the quote first. BTC_XMR could be so, or a contract on BTC: who knows.
+            # KRW-DOGE: some exchanges name the quote first. BTC_XMR may be such a name, or a contract on BTC.
             if coin in _KNOWN - _DOLLARS:
                 return None
             coin, quote = quote, coin

@@ -110,11 +110,14 @@ class Answers:
         Head and entries.
     used : set of int
         Numbers of the entries that the report has drawn so far.
+    exchanges : set of str
+        Their exchanges.
     """
 
     path: Path
     contents: TapeContents = field(init=False)
     used: set[int] = field(init=False, default_factory=set)
+    exchanges: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self.contents = opened(self.path)
@@ -138,7 +141,7 @@ class Answers:
         points = self._points.get(data_type)
         if points is None:
             return None
-        self.used.update(points.entries)
+        self._draws(points.frame, points.entries)
         coin = self.coin if self.coin in points.frame["coin"] else points.coin
         return replace(points, coin=coin)
 
@@ -173,13 +176,6 @@ class Answers:
         names = pl.concat([one.frame.select(pl.col(MARKET).cast(pl.String)) for one in self._points.values()])
         return names.drop_nulls().n_unique()
 
-    @property
-    def exchanges(self) -> set[str]:
-        """The exchanges of all answers that the report draws."""
-        frames = [frame_of(entry) for entry in self.contents.answers if entry.number in self.used]
-        names = [frame["exchange"].cast(pl.String) for frame in frames if "exchange" in frame.columns]
-        return set().union(*(one.drop_nulls().unique().to_list() for one in names))
-
     def events(self, table: str, columns: Iterable[str]) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
         """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none.
 
@@ -197,8 +193,14 @@ class Answers:
         if not any(frame.height for frame in frames):
             return None
         numbers = tuple(entry.number for entry in entries)
-        self.used.update(numbers)
-        return pl.concat(frames, how="diagonal_relaxed").unique(maintain_order=True), numbers
+        events = pl.concat(frames, how="diagonal_relaxed").unique(maintain_order=True)
+        self._draws(events, numbers)
+        return events, numbers
+
+    def _draws(self, frame: pl.DataFrame, entries: tuple[int, ...]) -> None:
+        self.used.update(entries)
+        if "exchange" in frame.columns:
+            self.exchanges.update(frame["exchange"].cast(pl.String).drop_nulls().unique())
 
     def held(self) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
         """Return what the client held, the first answer of ``describe``, and its entry; None where it was not asked."""

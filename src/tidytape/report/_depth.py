@@ -40,10 +40,7 @@ def depths(answers: Answers, timezone: str) -> Section | None:
         "size_mean", "first_timestamp", "side", "price", descending=[True, False, False, False]
     )
     standing = standing.head(_WALLS)
-    size = float(
-        usual.filter(pl.col(name).eq_missing(value) for name, value in market.items())["bid_depth"].item()
-        or newest["size"].sum()
-    )
+    size = float(replace(books, frame=usual).of(**market)["bid_depth"].item() or newest["size"].sum())
     costs = depth.slippage(newest, size=[float(f"{size * share:.4g}") for share in _SHARES])
     return Section(
         reading="A dark line that stays at one price is a wall: large orders that wait there. "

@@ -74,7 +74,7 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
     last = of_coin.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
     market = {name: last[name][0] for name in MARKET}
     prices = candles.of(**market) if candles is not None and candles.interval == interest.interval else None
-    # In USD open interest moves with the price, so the two say nothing about positions.
+    # Open interest in USD moves with the price, so it does not show whether positions were opened.
     has_prices = prices is not None and not prices.is_empty() and interest.unit != "USD"
 
     shown = Plot.of(
