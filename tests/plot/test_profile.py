@@ -132,7 +132,7 @@ def test_a_profile_has_its_figure(levels, ax):
 
 
 def test_rows_are_gathered_before_the_value_area(levels, ax):
-    fine = levels(*((100 + step / 10, 1.0, 0.5) for step in range(40)), (101.5, 0.0, 1.0))
+    fine = levels(*((100 + step / 10, 1.0, 0.5 if step != 15 else 1.5) for step in range(40)))
     drawn = plot.volume_profile(fine, ax=ax, row_size=Decimal(1))
     assert (drawn.row_height, drawn.note) == (1.0, "")
     assert_allclose(drawn.buy.get_data().edges, [100, 101, 102, 103, 104])

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -155,11 +156,12 @@ def test_volatility_is_that_of_the_window_and_of_enough_candles(hourly: Path, tm
     section = overview(Answers(tmp_path / "a.tape"), "UTC")
     assert section is not None
     (row,) = _rows(section)
-    step = math.log(1.01)  # up and down in turn: the sample variance of 24 steps is 24 / 23 of its square
-    wanted = 100 * step * math.sqrt(24 / 23 * 365 * 24)
-    assert float(row["Volatility % per year"]) == pytest.approx(wanted, abs=0.01)
     days = (datetime(2026, 8, 1, tzinfo=UTC) - datetime(2026, 7, 10, tzinfo=UTC)).days
-    moves = math.log(float(row["Last"]) / float(row["First"])) / (wanted / 100 * math.sqrt(days / 365))
+    returns = 24 * days - 1
+    deviation = np.std([(-1) ** hour * math.log(1.01) for hour in range(returns)], ddof=1)
+    wanted = 100 * deviation * math.sqrt(365 * 24)
+    assert float(row["Volatility % per year"]) == pytest.approx(wanted, abs=0.01)
+    moves = math.log(float(row["Last"]) / float(row["First"])) / (deviation * math.sqrt(returns))
     assert float(row["Change σ"].replace("\N{MINUS SIGN}", "-")) == pytest.approx(moves, abs=0.01)
     few = overview(Answers(tmp_path / "b.tape"), "UTC")
     assert few is not None
@@ -175,3 +177,33 @@ def _rows(section: Section) -> list[dict[str, str]]:
     ]
     rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in table.html.split("<tr>")]
     return [dict(zip([" ".join(head.split()) for head in heads], row, strict=True)) for row in rows if row]
+
+
+def test_a_gap_is_no_return_and_a_market_that_closes_has_a_volatility(tmp_path: Path) -> None:
+    hours = np.arange(4 * 24)
+    is_open = (hours % 24 >= 8) & (hours % 24 < 17)
+    start = int(datetime(2026, 7, 10, tzinfo=UTC).timestamp())
+    close = np.where(hours % 2, 101.0, 100.0) * (
+        1 + hours // 24
+    )  # it doubles and more while the market is closed
+    lake = Lake.create(tmp_path / "lake")
+    for symbol, held in (("OPEN-USD", hours >= 0), ("SHUT-USD", is_open)):
+        bars = pl.DataFrame({"timestamp": start + 3_600 * hours[held], "close": close[held], "volume": 1.0})
+        bars = bars.with_columns(pl.col("close").alias(name) for name in ("open", "high", "low"))
+        bars.write_csv(tmp_path / f"{symbol}.csv")
+        market = Market(exchange="X", raw_symbol=symbol)
+        ingest(tmp_path / f"{symbol}.csv", lake, Csv(table="candles", interval="1h"), market=market)
+    with tidytape.Client.local(tmp_path / "lake") as client:
+        report.record(client, tmp_path / "a.tape", interval="1h", start="2026-07-10")
+    section = overview(Answers(tmp_path / "a.tape"), "UTC")
+    assert section is not None
+    row = next(row for row in _rows(section) if row["Symbol"] == "SHUT-USD")
+    returns = np.log(close[1:] / close[:-1])[is_open[1:] & is_open[:-1]]
+    assert returns.size == 4 * 8
+    days = (3 * 24 + 8) / 24  # from the first candle to the last
+    wanted = returns.std(ddof=1) * math.sqrt(returns.size / days * 365) * 100
+    assert float(row["Volatility % per year"]) == pytest.approx(wanted, abs=0.01)
+    assert float(row["Change σ"]) == pytest.approx(
+        math.log(close[is_open][-1] / close[is_open][0]) / (returns.std(ddof=1) * math.sqrt(returns.size)),
+        abs=0.01,
+    )

@@ -136,7 +136,7 @@ def depth(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several markets, or an argument is not as listed.
+        If the frame holds several markets or a row twice, or an argument is not as listed.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def slippage(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several markets, or an argument is not as listed.
+        If the frame holds several markets or a row twice, or an argument is not as listed.
 
     Examples
     --------
@@ -298,7 +298,7 @@ def slippage(
 def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
     """Read the last book at or before a time."""
     columns = ("timestamp", "side", "price", "size")
-    given, instrument = market_frame(frame, "book", columns, without=("side",))
+    given, instrument = market_frame(frame, "book", columns, key=columns[:3])
     given = timed(given, "book").filter(~nw.col("timestamp").is_null())
     time = given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     if at is not None:

@@ -144,7 +144,7 @@ def footprint(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several markets, or an argument is not one of those listed.
+        If the frame holds several markets or a row twice, or an argument is not one of those listed.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def footprint(
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
-    given, instrument = market_frame(profile, "profile", columns)
+    given, instrument = market_frame(profile, "profile", columns, key=columns[:2])
     given, time = nanoseconds(given)
     values = numbers(given, "profile", columns[1:])
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)

@@ -29,6 +29,7 @@ from tidytape.plot._series import (
     interval_named,
     market_frame,
     numbers,
+    of_another,
     require_one_market,
     row_of,
     smallest_step,
@@ -175,8 +176,8 @@ def book_heatmap(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several instruments, its timestamps are no datetimes or too uneven for columns of one width,
-        or an argument is not as listed.
+        If the frame holds several instruments or a row twice, its timestamps are no datetimes or too uneven for columns
+        of one width, or an argument is not as listed.
 
     Examples
     --------
@@ -205,7 +206,8 @@ def book_heatmap(
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.price_axis(ax.yaxis, books.instrument.price_unit)
-    style.title(ax, "Order book", books.instrument.title)
+    another = of_another("trades", dots.instrument, books.instrument) if dots else ""
+    style.title(ax, "Order book", books.instrument.title, another)
     if cells is None:
         style.no_data(ax)
         return BookHeatmap(ax, None, None, None)
@@ -242,7 +244,7 @@ def require_prices(prices: tuple[float, float] | None) -> None:
 
 def _read(frame: IntoFrame) -> _Books:
     columns = ("timestamp", "side", "price", "size")
-    given, instrument = market_frame(frame, "frame", columns, without=("side",))
+    given, instrument = market_frame(frame, "frame", columns, key=columns[:3])
     given, time = nanoseconds(given)
     values = numbers(given, "frame", ("price", "size"))
     price, size = values["price"], values["size"]

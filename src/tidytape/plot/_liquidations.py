@@ -36,6 +36,7 @@ from tidytape.plot._series import (
     dates_of,
     market_frame,
     numbers,
+    of_another,
     require_one_coin,
 )
 from tidytape.times import DAY
@@ -125,7 +126,7 @@ def liquidations(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several markets, or ``timezone`` is unknown.
+        If a frame holds several markets or a row twice, or ``timezone`` is unknown.
 
     Examples
     --------
@@ -139,7 +140,9 @@ def liquidations(
     'Liquidations [BTC]'
     """
     style.zone(timezone)  # before a figure is made for nothing
-    given, instrument = market_frame(frame, "frame", ("timestamp", "side", "liquidations"), without=("side",))
+    given, instrument = market_frame(
+        frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
+    )
     given, time = nanoseconds(given)
     amount = numbers(given, "frame", ("liquidations",))["liquidations"]
     is_long = (given.get_column("side").cast(nw.String) == Side.BUY.value).to_numpy().astype(bool)
@@ -151,7 +154,8 @@ def liquidations(
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.amount_axis(ax.yaxis, instrument.amounts(quote), bins=6, name="Liquidations")
-    style.title(ax, "Liquidations", instrument.title)
+    another = "" if closes is None else of_another("close", closes.instrument, instrument)
+    style.title(ax, "Liquidations", instrument.title, another)
     if not known.any():
         style.no_data(ax)
         return Liquidations(ax, None, None)
@@ -224,8 +228,8 @@ def liquidation_heatmap(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several coins, its timestamps are no datetimes or too uneven for columns of one width, or an
-        argument is not as listed.
+        If a frame holds several coins or a row twice, its timestamps are no datetimes or too uneven for columns of one
+        width, or an argument is not as listed.
 
     Examples
     --------
@@ -242,7 +246,9 @@ def liquidation_heatmap(
     style.zone(timezone)
     require_height("block_size", block_size)
     require_prices(prices)
-    given, instrument = market_frame(frame, "frame", ("timestamp", "price", "liquidations"))
+    given, instrument = market_frame(
+        frame, "frame", ("timestamp", "price", "liquidations"), key=("timestamp", "price")
+    )
     given, time = nanoseconds(given)
     values = numbers(given, "frame", ("price", "liquidations"))
     price, amount = values["price"], values["liquidations"]
@@ -262,7 +268,8 @@ def liquidation_heatmap(
     # The candles say what prices are in, which a heatmap of all markets of a coin does not.
     whose = instrument if closes is None else replace(closes.instrument, amount_unit=instrument.amount_unit)
     style.price_axis(ax.yaxis, whose.price_unit)
-    style.title(ax, "Liquidations by price", instrument.title)
+    another = "" if closes is None else of_another("close", closes.instrument, instrument)
+    style.title(ax, "Liquidations by price", instrument.title, another)
     if cells is None:
         style.no_data(ax)
         return LiquidationHeatmap(ax, None, None)

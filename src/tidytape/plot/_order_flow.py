@@ -19,7 +19,7 @@ from tidytape.analytics import flow
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, draw_candles, set_time_limits, spaced
-from tidytape.plot._frame import timed
+from tidytape.plot._frame import opened, timed
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     CandleSeries,
@@ -29,6 +29,7 @@ from tidytape.plot._series import (
     interval_named,
     market_frame,
     numbers,
+    of_another,
     require_one_market,
 )
 from tidytape.times import DAY, SECOND
@@ -121,8 +122,8 @@ def order_flow(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several markets, the two differ in ``normalized_symbol``, or an argument is not one of those
-        listed.
+        If a frame holds several markets or a row twice (a trade may come twice), the two differ in
+        ``normalized_symbol``, or an argument is not one of those listed.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def order_flow(
     drawn = draw_candles(place.price, bars, timezone)
     # An empty frame does not say whose it is, and the other one does.
     whose = bars.instrument if bars.start.size else found.instrument
-    style.title(place.price, "Order flow", whose.title)
+    style.title(place.price, "Order flow", whose.title, of_another("flow", found.instrument, whose))
     bought, sold = _draw_delta(place.delta, found, timezone, quote)
     line = _draw_cvd(place.cvd, found, timezone, quote)
     starts = np.concatenate([bars.start, found.start])
@@ -176,7 +177,10 @@ def _read(
     anchor: Literal["none", "session"],
     session: str | timedelta | None,
 ) -> _Flow:
-    given, instrument = market_frame(frame, "sides", ("timestamp",), without=("side",))
+    columns = opened(frame, "sides", ["timestamp"]).columns
+    # Trades have no key; sums have one, with a side or without.
+    sums_key = tuple(name for name in ("timestamp", "side") if name in columns and "price" not in columns)
+    given, instrument = market_frame(frame, "sides", ("timestamp",), key=sums_key, without=("side",))
     require_one_market("sides", instrument, candles.instrument, "the candles")
     named = interval_named(candles.instrument.interval) or interval_named(instrument.interval)
     sums = flow.cvd(

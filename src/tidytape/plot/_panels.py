@@ -169,8 +169,8 @@ def candles_with_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several instruments, the two differ in ``normalized_symbol``, candles with a volume lie outside
-        the time of the profile, or an argument is not one of those listed.
+        If a frame holds several instruments or a row twice, the two differ in ``normalized_symbol``, candles with a
+        volume lie outside the time of the profile, or an argument is not one of those listed.
 
     Examples
     --------

@@ -156,7 +156,7 @@ def volume_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several instruments, or an argument is not one of those listed.
+        If the frame holds several instruments or a row twice, or an argument is not one of those listed.
 
     Examples
     --------

@@ -164,7 +164,7 @@ def levels(frame: object, parameter: str) -> Levels:
     columns = opened(frame, parameter, ["price"]).columns
     is_plain = "volume" in columns and not set(_SIDES) & set(columns)
     names = ("price", *(("volume",) if is_plain else _SIDES))
-    given, instrument = market_frame(frame, parameter, names)
+    given, instrument = market_frame(frame, parameter, names, key=("timestamp", "price"))
     values = numbers(given, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     price, place = np.unique(values["price"][known], return_inverse=True)
@@ -214,10 +214,20 @@ def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> N
 
 
 def market_frame(
-    frame: object, parameter: str, columns: tuple[str, ...], *, without: tuple[str, ...] = ()
+    frame: object,
+    parameter: str,
+    columns: tuple[str, ...],
+    *,
+    key: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
 ) -> tuple[nw.DataFrame[Any], Instrument]:
-    """Return the frame of one market, and whose it is; identity columns in ``without`` may have several values."""
+    """Return the frame of one market, and whose it is.
+
+    Identity columns in ``key`` and ``without`` may have several values. Two rows of one key are an error: a picture
+    would add up what came twice. A frame that lacks a column of the key has no such rows.
+    """
     given = opened(frame, parameter, columns)
+    without += key
     named = [name for name in (*_IDENTITY, "amount_unit") if name in given.columns and name not in without]
     found = {name: _values(given, name) for name in named}
     if "amount_unit" in found and given.get_column("amount_unit").null_count():
@@ -230,7 +240,25 @@ def market_frame(
                 expected="one instrument, with one interval, side and unit of amounts",
                 hint=f"filter the frame to one {name} first",
             )
+    _require_once(given, parameter, key)
     return given, Instrument(**{name: values[0] for name, values in found.items() if values})
+
+
+def _require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]) -> None:
+    if not key or not {*key} <= {*given.columns}:
+        return
+    rows = given.select(key).drop_nulls()
+    floats = [nw.col(name).is_finite() for name in key if rows.schema[name].is_float()]
+    rows = rows.filter(*floats) if floats else rows
+    again = len(rows) - len(rows.unique())
+    if again:
+        of_one = " and ".join(filter(None, (", ".join(key[:-1]), key[-1])))
+        raise QueryError(
+            parameter,
+            got=f"{again} rows with the {of_one} of another row",
+            expected=f"one row per {of_one}",
+            hint="drop the rows that came twice: frame.unique() in polars, frame.drop_duplicates() in pandas",
+        )
 
 
 def require_one_market(parameter: str, one: Instrument, other: Instrument, of: str) -> None:
@@ -240,6 +268,11 @@ def require_one_market(parameter: str, one: Instrument, other: Instrument, of: s
         raise QueryError(
             parameter, got=f"{parameter} of {symbols[0]}", expected=f"those of {symbols[1]}, like {of}"
         )
+
+
+def of_another(what: str, one: Instrument, rest: Instrument) -> str:
+    """Return e.g. ``trades of Y BTC-PERP`` where they are of another market than the rest of a picture."""
+    return f"{what} of {one.name}" if one.name and rest.name and one.name != rest.name else ""
 
 
 def require_one_coin(parameter: str, one: Instrument, other: Instrument, of: str) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from tidytape.analytics import cross, options, quality
+from tidytape.analytics import cross, quality
 from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
@@ -15,6 +15,7 @@ from tidytape.report._table import Shown, table
 __all__ = ["name_of", "overview"]
 
 _TRADED = ["SPOT", "PERPETUAL"]  # whose prices are those of the coin
+_FEWEST_RETURNS = 20  # of fewer, a deviation says little
 
 
 def overview(answers: Answers, timezone: str) -> Section | None:
@@ -30,11 +31,11 @@ def overview(answers: Answers, timezone: str) -> Section | None:
     return Section(
         reading="Compare the change of a market with its usual move: a change within 1 σ is common, one beyond 2 σ is "
         "rare.",
-        rule=f"Candles of {candles.interval}. Change is the last close over the first open, minus 1. Volatility is "
-        f"close to close over {_returns(candles)} candles, per year of 365 days; the table has its median over the "
-        "window. σ is this volatility over the time from the first open to the last close. Held is the share of the "
-        "intervals with a candle, from the first to the last candle of all markets; a market that closes at night "
-        "holds fewer.",
+        rule=f"Candles of {candles.interval}. Change is the last close over the first open, minus 1. σ is the standard "
+        "deviation of the log returns from each close to the next, times the square root of their number. A gap is no "
+        "return, nor is a night in which the market is closed. Volatility is σ per year of 365 days, if the whole year "
+        "has as many returns per day as the window. Held is the share of the intervals with a candle, from the first "
+        "to the last candle of all markets; a market that closes at night holds fewer.",
         parts=[
             picture,
             table(
@@ -80,21 +81,29 @@ def name_of(market: dict[str, str]) -> str:
     return " ".join(filter(None, market.values()))
 
 
-def _returns(candles: Points) -> int:
-    """Return how many candles a volatility takes: a day of them, and enough to be one."""
-    return max(timedelta(days=1) // candles.length, 20)
+def _usual_moves(candles: Points) -> pl.DataFrame:
+    """Return, per market, the deviation of the log returns from close to close, over as many candles as there are.
+
+    A gap is no return, as in `tidytape.analytics.options.realized_volatility`; but there a window with a gap has no
+    volatility, and a market that closes at night would never have one.
+    """
+    before = pl.col("timestamp", "close").shift().over(MARKET).name.prefix("before_")
+    follows = pl.col("timestamp") - pl.col("before_timestamp") == candles.length
+    returns = (pl.col("close") / pl.col("before_close")).log()
+    return (
+        candles.frame.with_columns(before)
+        .filter(follows, pl.col("close") > 0, pl.col("before_close") > 0)
+        .group_by(MARKET, maintain_order=True)
+        .agg(usual_move=returns.std() * returns.len().sqrt(), returns=pl.len())
+        .filter(pl.col("returns") >= _FEWEST_RETURNS)
+    )
 
 
 def _summary(candles: Points) -> pl.DataFrame:
     frame = candles.frame
     first, last = candles.window
     held = quality.completeness(frame, start=first, end=last + candles.length)
-    volatility = (
-        options.realized_volatility(frame, window=_returns(candles))
-        .group_by(MARKET, maintain_order=True)
-        .agg(pl.col("realized_volatility").median())
-    )
-    years = (pl.col("timestamp").max() - pl.col("timestamp").min() + candles.length) / timedelta(days=365)
+    years = (pl.col("timestamp").max() - pl.col("timestamp").min()) / timedelta(days=365)
     return (
         frame.group_by(MARKET, maintain_order=True)
         .agg(
@@ -107,9 +116,10 @@ def _summary(candles: Points) -> pl.DataFrame:
         )
         .with_columns(change=pl.col("close") / pl.col("open") - 1)
         .join(held.select(*MARKET, "completeness"), on=MARKET, how="left")
-        .join(volatility, on=MARKET, how="left")
+        .join(_usual_moves(candles), on=MARKET, how="left")
         .with_columns(
-            moves=pl.col("change").log1p() / (pl.col("realized_volatility") / 100 * pl.col("years").sqrt())
+            realized_volatility=pl.col("usual_move") / pl.col("years").sqrt() * 100,
+            moves=pl.col("change").log1p() / pl.col("usual_move"),
         )
         .sort(MARKET)
     )
