@@ -15,8 +15,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from thorough import often
+from tidytape.cli import app
 from tidytape.client import Usage
 from tidytape.client.endpoints import ParquetFile
 from tidytape.client.metadata import fingerprint
@@ -329,6 +331,21 @@ def test_ctrl_c_while_a_line_is_written_takes_no_later_answer_along(tmp_path: Pa
 def test_a_path_that_cannot_be_is_named() -> None:
     with pytest.raises(TapeError, match="cannot be written: embedded null byte"):
         Recorder("a\0b", base_url="http://service")
+
+
+def test_a_tape_of_somebody_else_sends_a_terminal_nothing_but_text(tmp_path: Path) -> None:
+    manifest = recorded(tmp_path / "t") / "manifest.jsonl"
+    told, lines = hashlib.sha256(), []
+    for number, line in enumerate(manifest.read_bytes().splitlines(keepends=True)):
+        lie = {"hash": "\x1b]0;mine\x07"} if number == 1 else {}
+        content = json.dumps(json.loads(line[CONTENT]) | lie).encode()
+        told.update(content)
+        lines.append(framed(told.hexdigest(), content))
+    manifest.write_bytes(b"".join(lines))
+    listed = CliRunner().invoke(app, ["tape", "ls", str(tmp_path / "t")])
+    assert listed.exit_code == 0
+    assert r"\x1b]0;mine\x07" in listed.output
+    assert "\x1b" not in listed.output
 
 
 @pytest.mark.parametrize(

@@ -184,3 +184,27 @@ def test_a_dollar_in_a_name_begins_no_formula():
 def test_axes_without_a_flat_x_and_y_are_refused(projection):
     with pytest.raises(QueryError, match="flat x and y"):
         style.frame_axes(Figure().add_subplot(projection=projection))
+
+
+@pytest.mark.parametrize(
+    ("given", "got"), [(Figure().subplots(2), "ndarray"), (Figure(), "Figure"), (1, "int")]
+)
+def test_what_is_not_axes_is_refused(hours, given, got):
+    candles = hours((0, 10.0, 12.0, 9.0, 11.0, 1.0))
+    with pytest.raises(QueryError, match=f"ax: got '{got}', expected axes of matplotlib, or None") as caught:
+        plot.candles(candles, ax=given)
+    assert ("such as axes[0]" in str(caught.value)) == (got == "ndarray")
+
+
+@pytest.mark.parametrize(
+    "given", [Figure().subplots(2, 2), Figure().subplots(2), Figure().add_subplot(), "xyz"]
+)
+def test_panels_are_three_axes_in_a_row(hours, levels, given):
+    candles = hours((0, 10.0, 12.0, 9.0, 11.0, 1.0))
+    sides = pl.concat([candles.with_columns(side=pl.lit(side)) for side in ("BUY", "SELL")])
+    with pytest.raises(QueryError, match="expected three: price, profile, volume"):
+        plot.candles_with_profile(candles, levels((10.0, 1.0, 1.0)), axes=given)
+    with pytest.raises(QueryError, match="expected three: price, delta, CVD"):
+        plot.order_flow(candles, sides, axes=given)
+    with pytest.raises(QueryError, match="expected 3, with candles"):
+        plot.open_interest(candles.drop("volume"), candles=candles, axes=given)

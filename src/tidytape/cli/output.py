@@ -23,6 +23,7 @@ __all__ = [
     "Json",
     "as_json",
     "check_target",
+    "printable",
     "put",
     "put_json",
     "put_names",
@@ -70,7 +71,7 @@ def put(
     """
     if out is None:
         text = _as_text(frame, width=_terminal_width(), whole=whole, rows=rows)
-        typer.echo(_printable(text, keep="\n"))
+        typer.echo(printable(text, keep="\n"))
         return
     # Under another name first: what bears the name asked for is whole. It is this process' own, and where a link leads.
     whole_file = out.resolve()
@@ -94,7 +95,7 @@ def put_names(names: list[str], column: str, out: Path | None) -> None:
     """Write names as a column, or print them, one a line."""
     if out is None:
         for name in names:
-            typer.echo(_printable(name))
+            typer.echo(printable(name))
     else:
         put(pl.DataFrame({column: names}, schema={column: pl.String}), out)
 
@@ -215,7 +216,7 @@ def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _printable(text: str, *, keep: str = "") -> str:
+def printable(text: str, *, keep: str = "") -> str:
     """Write control characters out: names come from outside, and a terminal would act on them."""
     return "".join(
         one if one.isprintable() or one in keep else one.encode("unicode_escape").decode("ascii")

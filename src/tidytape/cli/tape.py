@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidytape.cli.output import Json, put_json
+from tidytape.cli.output import Json, printable, put_json
 from tidytape.errors import counted
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def verify(tape: Tape, as_json: Json = False) -> None:
         put_json({"is_sound": not wrong, "entries": len(entries(tape)), "wrong": wrong})
     else:
         for one in wrong:
-            typer.echo(one)
+            typer.echo(printable(one))
     if wrong:
         raise typer.Exit(1)
     if not as_json:
@@ -49,7 +49,7 @@ def listed(tape: Tape, as_json: Json = False) -> None:
     for one in () if as_json else contents.answers:
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
         asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
-        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}")
+        typer.echo(printable(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}"))
     if contents.broken:
         typer.echo(f"error: {tape}: {contents.broken}", err=True)
 

@@ -100,7 +100,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     """
     series = candle_series(frame, "frame")
     style.zone(timezone)  # before a figure is made for nothing
-    ax = ax or style.new_axes(12, 6)
+    ax = style.one_axes(ax, 12, 6)
     drawn = draw_candles(ax, series, timezone)
     style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.instrument.title)
     return drawn
@@ -153,7 +153,7 @@ def volume(
     """
     series = volume_series(frame, "frame")
     style.zone(timezone)
-    ax = ax or style.new_axes(12, 3)
+    ax = style.one_axes(ax, 12, 3)
     drawn = draw_volume(ax, series, timezone, quote=quote)
     style.title(ax, "Volume", series.instrument.title)
     return drawn

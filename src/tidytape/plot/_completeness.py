@@ -117,7 +117,7 @@ def completeness(
     names = sorted(set(series))
     place = [names.index(name) for name in series]
 
-    ax = ax or style.new_axes(9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST))
+    ax = style.one_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST))
     style.frame_axes(ax)
     ax.grid(visible=False)
     style.time_axis(ax.xaxis, timezone)

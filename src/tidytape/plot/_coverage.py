@@ -108,7 +108,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     style.zone(timezone)  # before a figure is made for nothing
     given = opened(frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"])
     rows = _rows(given)
-    ax = ax or style.new_axes(9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
+    ax = style.one_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
     style.frame_axes(ax)
     ax.grid(visible=False, axis="y")
     style.time_axis(ax.xaxis, timezone)

@@ -103,7 +103,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     style.zone(timezone)  # before a figure is made for nothing
     given = opened(frame, "frame", ["timestamp", "premium"])
     series = tracks(given, "frame", ["premium"])
-    ax = ax or style.new_axes(9, 4)
+    ax = style.one_axes(ax, 9, 4)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
@@ -193,7 +193,7 @@ def market_share(
         raise QueryError("most", got=most, expected="a whole number above 0")
     series = tracks(frame, "frame", ["share", "total"])
     times, stacked, shares = _stacked(series, most)
-    ax = ax or style.new_axes(9, 4)
+    ax = style.one_axes(ax, 9, 4)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))

@@ -154,7 +154,7 @@ def depth(
     if bps is not None and not (np.isfinite(bps) and bps > 0):
         raise QueryError("bps", got=bps, expected="a finite number above 0, or None")
     found = _read(book, at)
-    ax = ax or style.new_axes(9, 5)
+    ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
     style.price_axis(ax.xaxis, found.instrument.price_unit)
     style.amount_axis(ax.yaxis, found.instrument.amounts(quote), bins=6, name="Resting up to the price")
@@ -259,7 +259,7 @@ def slippage(
     style.zone(timezone)
     found = _read(book, at)
     curve = _curve(found, None if size is None else list(size))
-    ax = ax or style.new_axes(9, 5)
+    ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
     style.title(ax, "Slippage", found.title(timezone))
     unit = found.instrument.amounts(quote)

@@ -168,7 +168,7 @@ def footprint(
     values = numbers(given, "profile", columns[1:])
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     known &= values["buy_volume"] + values["sell_volume"] > 0
-    ax = ax or style.new_axes(12, 7)
+    ax = style.one_axes(ax, 12, 7)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.price_axis(ax.yaxis, instrument.price_unit)

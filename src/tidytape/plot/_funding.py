@@ -116,7 +116,7 @@ def funding(
     if open_interest is not None:
         means, least = _means(rates, opened(open_interest, "open_interest"))
 
-    ax = ax or style.new_axes(9, 4)
+    ax = style.one_axes(ax, 9, 4)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))

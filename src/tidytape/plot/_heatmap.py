@@ -202,7 +202,7 @@ def book_heatmap(
     shown = (books.price >= prices[0]) & (books.price <= prices[1])
     price, size = books.price[shown], books.size[shown]
     cells = cells_of(books.time[shown], books.width, price, None if block_size is None else float(block_size))
-    ax = ax or style.new_axes(12, 6)
+    ax = style.one_axes(ax, 12, 6)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.price_axis(ax.yaxis, books.instrument.price_unit)

@@ -150,7 +150,7 @@ def liquidations(
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
         require_one_coin("candles", closes.instrument, instrument, "the liquidations")
-    ax = ax or style.new_axes(12, 5)
+    ax = style.one_axes(ax, 12, 5)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.amount_axis(ax.yaxis, instrument.amounts(quote), bins=6, name="Liquidations")
@@ -262,7 +262,7 @@ def liquidation_heatmap(
     height = None if block_size is None else float(block_size)
     # Levels may be so sparse that their distances do not show the grid they are on.
     cells = cells_of(time[shown], width, price[shown], height, step=block_of(given) or 0.0, most=_MOST_ROWS)
-    ax = ax or style.new_axes(12, 6)
+    ax = style.one_axes(ax, 12, 6)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     # The candles say what prices are in, which a heatmap of all markets of a coin does not.

@@ -13,7 +13,7 @@ from tidytape.plot._heatmap import book_heatmap
 from tidytape.plot._liquidations import liquidation_heatmap, liquidations
 from tidytape.plot._market_profile import market_profile
 from tidytape.plot._profile import volume_profile
-from tidytape.plot._style import ink, new_axes
+from tidytape.plot._style import ink, one_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,7 @@ def live(
     draw = draw or _drawing(source)
     if not every > 0:
         raise QueryError("every", got=every, expected="a number of seconds above 0")
-    ax = ax or new_axes(10, 5)
+    ax = one_axes(ax, 10, 5)
     screen, drawn = _Screen(ax), -1
     try:
         while True:

@@ -184,7 +184,7 @@ def market_profile(
     """
     found = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
     looks.zone(timezone)  # before a figure is made for nothing
-    return draw_sessions(ax or looks.new_axes(12, 6.5), found, style, timezone)
+    return draw_sessions(looks.one_axes(ax, 12, 6.5), found, style, timezone)
 
 
 def draw_sessions(ax: Axes, found: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:

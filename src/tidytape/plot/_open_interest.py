@@ -169,16 +169,13 @@ def open_interest(
 def _axes(given: Axes | Sequence[Axes] | None, number: int) -> tuple[Axes, ...]:
     if given is None:
         if number == 1:
-            return (style.new_axes(9, 4),)
+            return (style.one_axes(None, 9, 4),)
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=(9, 7), layout="constrained")
         return tuple(figure.subplots(number, sharex=True, height_ratios=_HEIGHTS))
-    several = (given,) if isinstance(given, Axes) else tuple(given)
-    if len(several) != number or not all(isinstance(ax, Axes) for ax in several):
-        expected = "one, without candles" if number == 1 else f"{number}, with candles"
-        raise QueryError("axes", got=f"{len(several)} axes", expected=expected)
-    return several
+    expected = "one, without candles" if number == 1 else f"{number}, with candles"
+    return style.several_axes(given, number, expected)
 
 
 def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:

@@ -16,7 +16,6 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.analytics import flow
-from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, draw_candles, set_time_limits, spaced
 from tidytape.plot._frame import opened, timed
@@ -250,6 +249,4 @@ def _placed(axes: FlowPanels | Sequence[Axes] | None) -> FlowPanels:
 
         figure = plt.figure(figsize=(12, 8), layout="constrained")
         axes = list(figure.subplots(3, sharex=True, height_ratios=_HEIGHTS))
-    if len(axes) != 3:
-        raise QueryError("axes", got=f"{len(axes)} axes", expected="three: price, delta, CVD")
-    return FlowPanels(*axes)
+    return FlowPanels(*style.several_axes(axes, 3, "three: price, delta, CVD"))

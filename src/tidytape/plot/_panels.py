@@ -232,11 +232,7 @@ def _placed(axes: Panels | Sequence[Axes] | None) -> Panels:
         return panels()
     if isinstance(axes, Panels):
         return axes
-    if len(axes) != 3:
-        raise QueryError(
-            "axes", got=f"{len(axes)} axes", expected="three: price, profile, volume; or panels()"
-        )
-    return Panels(*axes)
+    return Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
 
 
 def _legend(place: Panels, profile: Profile, candles: Instrument, whose: Instrument, when: str) -> None:

@@ -171,7 +171,7 @@ def volume_profile(
     (12.0, 12.0, 14.0, 0.75)
     """
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
-    ax = ax or style.new_axes(6, 8)
+    ax = style.one_axes(ax, 6, 8)
     drawn = draw_profile(ax, rows, quote=quote)
     style.title(ax, "Volume profile", rows.levels.title)
     style.price_axis(ax.yaxis, rows.levels.instrument.price_unit)

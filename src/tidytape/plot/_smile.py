@@ -154,7 +154,7 @@ def smile(
         scales = _deviations(lines | dots, now)
         dots, lines = _scaled(dots, scales), _scaled(lines, scales)
 
-    ax = ax or style.new_axes(9, 5)
+    ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
     if x == "strike":

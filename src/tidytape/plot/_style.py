@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb, to_rgba
@@ -23,7 +24,6 @@ from tidytape.errors import QueryError
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
@@ -260,11 +260,39 @@ def zone(timezone: str | tzinfo) -> tuple[tzinfo, str]:
         raise QueryError("timezone", got=timezone, expected=expected) from None
 
 
-def new_axes(width: float, height: float) -> Axes:
-    """Return the only axes of a new figure that pyplot shows with the others. [in]"""
-    import matplotlib.pyplot as plt
+def one_axes(given: object, width: float, height: float) -> Axes:
+    """Return the axes that a caller gave, or the only axes of a new figure that pyplot shows. [in]
 
-    return plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    Raises
+    ------
+    QueryError
+        If they are no axes, such as the array of ``plt.subplots(2)``.
+    """
+    if given is None:
+        import matplotlib.pyplot as plt
+
+        return plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    if not isinstance(given, Axes):
+        hint = "pass one of them, such as axes[0]" if hasattr(given, "__len__") else None
+        raise QueryError("ax", got=type(given).__name__, expected="axes of matplotlib, or None", hint=hint)
+    return given
+
+
+def several_axes(given: object, number: int, expected: str) -> tuple[Axes, ...]:
+    """Return the axes of several panels that a caller gave.
+
+    Raises
+    ------
+    QueryError
+        If they are not as many as expected, or no axes.
+    """
+    several = (given,) if isinstance(given, Axes) or not isinstance(given, Iterable) else tuple(given)
+    if not all(isinstance(ax, Axes) for ax in several):
+        kind = next(type(ax).__name__ for ax in several if not isinstance(ax, Axes))
+        raise QueryError("axes", got=kind, expected=expected)
+    if len(several) != number:
+        raise QueryError("axes", got=f"{len(several)} axes", expected=expected)
+    return several
 
 
 def frame_axes(ax: Axes) -> None:

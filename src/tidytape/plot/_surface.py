@@ -163,7 +163,7 @@ def surface(
     days, places, values = fine if np.isfinite(fine[2]).any() else coarse
     if up == "deviation":
         places, values = _in_deviations(days, places, values)
-    ax = ax or style.new_axes(9, 5)
+    ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
     ax.grid(visible=False)
     style.title(ax, "Volatility surface", title, note)

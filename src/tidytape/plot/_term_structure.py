@@ -128,7 +128,7 @@ def term_structure(
             expected="one, for a map",
             hint="filter the frame to one symbol, or draw curves with as_map=False",
         )
-    ax = ax or style.new_axes(9, 5)
+    ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
     by_tenor = "tenor" in given.columns
     unit = _VALUES[chosen].unit

@@ -250,7 +250,7 @@ def _several(parameter: str, found: Tracks) -> QueryError:
 def _drawn(
     ax: Axes | None, series: Tracks, by_days: dict[float, Track], value: str, timezone: str | tzinfo
 ) -> tuple[Axes, dict[float, Line2D]]:
-    ax = ax or style.new_axes(9, 4)
+    ax = style.one_axes(ax, 9, 4)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
