@@ -27,6 +27,7 @@ from tidytape.report._answers import MARKET, Answers
 from tidytape.report._depth import depths
 from tidytape.report._options import _chain
 from tidytape.report._picture import Picture
+from tidytape.report._profiles import profiles
 from tidytape.report._quality import qualities
 from tidytape.report._section import Table
 from tidytape.report._table import Shown, table
@@ -282,6 +283,28 @@ def test_amounts_in_dollars_say_so_and_books_in_dollars_are_left_out(tmp_path: P
         ("Volume", "USD"), ("Open interest", "USD"),
     ]  # fmt: skip
     assert "Depth (order books, with sizes in coins)" in written.text
+
+
+def test_a_study_of_market_profiles_alone_shows_them_and_not_those_of_candles(tmp_path: Path) -> None:
+    study = _about_a_day(
+        tmp_path / "study.tape",
+        lambda client: client.candles(**PERP),
+        lambda client: client.tpo(session="daily", exchange="DEMO_PERP", coin="BTC", **DAY),
+    )
+    answers = Answers(study)
+    points = answers.points("TPO_AGG")
+    section = profiles(answers, "UTC")
+    assert section is not None
+    assert points is not None
+    assert section.entries == points.entries == (2,)
+    picture, areas = section.parts
+    assert isinstance(picture, Picture)
+    assert isinstance(areas, Table)
+    assert picture.plots[0].frames[0].equals(points.frame)
+    (wanted,) = profile.value_area(points.frame, count="tpo_count").iter_rows(named=True)
+    shown = [value.replace(",", "") for value in re.findall(r"<td[^>]*>([^<]*)</td>", areas.html)]
+    assert [float(value) for value in shown[3:6]] == [wanted["val"], wanted["poc"], wanted["vah"]]
+    assert shown[6] == f"{wanted['value_area_share']:.2%}"
 
 
 def test_one_side_is_not_shown_as_the_whole(tmp_path: Path) -> None:

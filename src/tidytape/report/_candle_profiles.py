@@ -12,9 +12,8 @@ from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES
 from tidytape.frames.grid import largest_125
 from tidytape.report._answers import Answers
 from tidytape.report._overview import name_of
-from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
-from tidytape.report._table import Shown, table
+from tidytape.report._sessions import READING_OF_TIME, market_profiles, value_areas
 
 __all__ = ["candle_profiles"]
 
@@ -41,32 +40,15 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
     size = largest_125(usual / _LEVELS)
     levels = aggregate.candle_tpo(own, session="daily", block_size=size, block_minutes=blocks[0])
     return Section(
-        reading="Most of a session's time is spent in its value area. When a price leaves the value area of the "
-        "session before, it either returns, or trading moves to the new price.",
+        reading=READING_OF_TIME,
         rule=f"These profiles are made of candles of {candles.interval}, by aggregate.candle_tpo(candles, "
         f'session="daily", block_size={size}, block_minutes={blocks[0]}): time at each price is exact, because no '
         f"candle is longer than a time block of {blocks[0]} minutes. A volume profile needs trades, and is left out. "
         "The value area holds 70% of the time around the point of control (rule two_row).",
         parts=[
-            Picture.of(
-                f"Market profiles of {name_of(market)}, made of candles: how long the price was where. The bar at the "
-                "left of a session is its initial balance; the line of a point of control ends where the price came "
-                "back to it.",
-                5.0,
-                Plot.of("market_profile", levels, timezone=timezone),
-            ),
-            table(
-                profile.value_area(levels, count="tpo_count").sort("timestamp"),
-                {
-                    "timestamp": Shown("Session", "time", "UTC"),
-                    "exchange": Shown("Exchange"),
-                    "raw_symbol": Shown("Symbol"),
-                    "val": Shown("Value area low", "number"),
-                    "poc": Shown("Point of control", "number"),
-                    "vah": Shown("Value area high", "number"),
-                    "value_area_share": Shown("Held by it", "percent", "of the time"),
-                },
-                "One row per session of the market. Prices are in the quote of the market.",
+            market_profiles(name_of(market), levels, timezone, made=", made of candles"),
+            value_areas(
+                profile.value_area(levels, count="tpo_count"), of="time", rows="session of the market"
             ),
         ],
         entries=candles.entries,

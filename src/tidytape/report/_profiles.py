@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from tidytape.analytics import profile
-from tidytape.report._answers import MARKET, Answers
+from tidytape.report._answers import Answers, Points
 from tidytape.report._candle_profiles import candle_profiles
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
-from tidytape.report._table import Shown, table
+from tidytape.report._sessions import READING_OF_TIME, market_profiles, value_areas
 
 __all__ = ["profiles"]
 
@@ -18,11 +18,11 @@ __all__ = ["profiles"]
 def profiles(answers: Answers, timezone: str) -> Section | None:
     """Return the last session's profile beside its candles, and the value area of every session.
 
-    Where the tape has no profiles, those of its candles.
+    Where the tape has no volume by price, market profiles alone; where it has neither, market profiles of its candles.
     """
-    levels = answers.points("VOLUME_PROFILE_AGG")
+    levels, sessions = answers.points("VOLUME_PROFILE_AGG"), answers.points("TPO_AGG")
     if levels is None:
-        return candle_profiles(answers, timezone)
+        return candle_profiles(answers, timezone) if sessions is None else _of_time(sessions, timezone)
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
     section = Section(
         reading="Most of a session's volume trades in its value area. When a price leaves the value area of the "
@@ -42,33 +42,27 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
         shown = Plot.of("candles_with_profile", bars, session, timezone=timezone)
         text = f"The last session of {name_of(market)}, and the volume at each of its prices."
         section.parts.append(Picture.of(text, 5.4, shown))
-    sessions = answers.points("TPO_AGG")
     touched = None if sessions is None else sessions.of(**market)
     if sessions is not None and touched is not None and touched.height:
         section.entries += sessions.entries
         section.rule += " Market profiles count time blocks, so their points of control may be others."
-        section.parts.append(
-            Picture.of(
-                f"Market profiles of {name_of(market)}: how long the price was where. The bar at the left of a session "
-                "is its initial balance; the line of a point of control ends where the price came back to it.",
-                5.0,
-                Plot.of("market_profile", touched, timezone=timezone),
-            )
-        )
-    areas = profile.value_area(levels.frame)
-    section.parts.append(
-        table(
-            areas.sort(*MARKET, "timestamp"),
-            {
-                "timestamp": Shown("Session", "time", "UTC"),
-                "exchange": Shown("Exchange"),
-                "raw_symbol": Shown("Symbol"),
-                "val": Shown("Value area low", "number"),
-                "poc": Shown("Point of control", "number"),
-                "vah": Shown("Value area high", "number"),
-                "value_area_share": Shown("Held by it", "percent", "of the volume"),
-            },
-            f"One row per market and session of {levels.interval}. Prices are in the quote of the market.",
-        )
-    )
+        section.parts.append(market_profiles(name_of(market), touched, timezone))
+    rows = f"market and session of {levels.interval}"
+    section.parts.append(value_areas(profile.value_area(levels.frame), of="volume", rows=rows))
     return section
+
+
+def _of_time(sessions: Points, timezone: str) -> Section:
+    """Return the section of a study that fetched market profiles and no volume by price."""
+    return Section(
+        reading=READING_OF_TIME,
+        rule="The value area holds 70% of the time blocks around the point of control, grown by the larger of the next "
+        "two rows above or below (rule two_row).",
+        parts=[
+            market_profiles(name_of(sessions.largest), sessions.of(**sessions.largest), timezone),
+            value_areas(
+                profile.value_area(sessions.frame, count="tpo_count"), of="time", rows="market and session"
+            ),
+        ],
+        entries=sessions.entries,
+    )
