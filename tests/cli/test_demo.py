@@ -65,6 +65,44 @@ def test_a_lake_of_other_exchanges_is_left_alone(folder: Path) -> None:
     assert lake.markets()["exchange"].unique().to_list() == ["MINE"]
 
 
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        ("token_supply", {"token_name": "Dogecoin", "coin": "DOGE", "marketcap": 1.0}),
+        ("quote_rates", {"quote_coin": "EUR", "usd": 1.1}),
+        (
+            "option_quotes",
+            {
+                "exchange": "X",
+                "raw_symbol": "BTC-C",
+                "coin": "BTC",
+                "option_type": "CALL",
+                "strike": 1.0,
+                "expiry": 10**18,
+            },
+        ),
+    ],
+)
+def test_what_somebody_added_to_the_demos_lake_is_left_alone(
+    folder: Path, table: str, row: dict[str, object]
+) -> None:
+    lake = Lake.create(folder / "lake")
+    lake.register(markets())
+    lake.append(table, pl.DataFrame([{"timestamp": 10**18, **row}]), source="mine")
+    with pytest.raises(QueryError, match="other exchanges, coins or rates"):
+        begin(folder)
+    assert lake.scan(table).collect().height == 1
+
+
+def test_a_lake_that_lies_elsewhere_is_left_alone(folder: Path, tmp_path: Path) -> None:
+    Lake.create(tmp_path / "disk").register(markets())
+    folder.mkdir()
+    (folder / "lake").symlink_to(tmp_path / "disk")
+    with pytest.raises(QueryError, match="no link"):
+        begin(folder)
+    assert Lake(tmp_path / "disk").markets().height > 0
+
+
 def test_only_one_demo_writes_to_a_folder(folder: Path) -> None:
     folder.mkdir()
     with filelock.FileLock(folder / ".lock"), pytest.raises(QueryError, match="no other demo"):

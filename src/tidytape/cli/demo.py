@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tidytape.lake import Lake
+
 __all__ = ["Journey", "demo", "journey"]
 
 
@@ -175,6 +177,8 @@ def _make_room(lake: Path) -> None:
     # A lake is renamed before it is removed: an interrupted removal leaves no part of a lake that looks like another's.
     removed = lake.with_name(".lake.removed")
     shutil.rmtree(removed, ignore_errors=True)
+    if lake.is_symlink():
+        raise QueryError("out", got=f"{lake}, a link", expected="a folder whose lake is no link")
     if not lake.exists():
         return
     exchanges = Lake.create(lake).markets()[
@@ -182,8 +186,23 @@ def _make_room(lake: Path) -> None:
     ]  # a demo that was interrupted early left some tables only
     events = set(TABLES) - {"markets", "prediction_markets"}  # a demo registers its markets before any event
     has_events = any(path.name != "_delta_log" for table in events for path in (lake / table).glob("*"))
-    if not exchanges.str.starts_with("DEMO_").all() or (exchanges.is_empty() and has_events):
-        expected = "a folder without a lake of other exchanges than the demo's"
+    is_of_demo = exchanges.str.starts_with("DEMO_").all() and not (exchanges.is_empty() and has_events)
+    if not is_of_demo or _holds_others(Lake(lake)):
+        expected = "a folder without a lake of other exchanges, coins or rates than the demo's"
         raise QueryError("out", got=str(lake.parent), expected=expected)
     lake.rename(removed)
     shutil.rmtree(removed)
+
+
+def _holds_others(lake: Lake) -> bool:
+    """Return whether a lake has events that no demo writes: somebody may have ingested into the demo's lake."""
+    from tidytape.demo.tokens import TOKENS
+    from tidytape.lake import TABLES
+
+    named = {name[0] for table in TABLES for name in lake.instruments(table) if name}
+    tokens = lake.scan("token_supply").select("token_name").unique().collect()["token_name"]
+    return (
+        not all(exchange.startswith("DEMO_") for exchange in named)
+        or not {*tokens} <= {token.name for token in TOKENS}
+        or lake.scan("quote_rates").head(1).collect().height > 0
+    )
