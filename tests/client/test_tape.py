@@ -349,13 +349,28 @@ def test_a_tape_of_somebody_else_sends_a_terminal_nothing_but_text(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "change", [{"at": "soon"}, {"ask": {"ask": "points", "params": 5}}, {"told": {"missing": [[1]]}}], ids=str
+    ("place", "change"),
+    [
+        (0, {"versions": 5}),
+        (0, {"study": "x"}),
+        (0, {"study": {"about": [1]}}),
+        (1, {"at": "soon"}),
+        (1, {"rows": "x"}),
+        (1, {"ask": {"ask": 5}}),
+        (1, {"ask": {"ask": "points", "params": 5}}),
+        (1, {"ask": {"ask": "points", "params": [[["type"], "TRADE_AGG"]]}}),
+        (1, {"told": {"missing": [[1]]}}),
+        (1, {"told": {"weight": None}}),
+        (1, {"told": {"seconds": "x"}}),
+        (1, {"told": {"returned": {"hash": 5}}}),
+    ],
+    ids=str,
 )
-def test_facts_that_nobody_recorded_are_no_tape(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_facts_that_nobody_recorded_are_no_tape(tmp_path: Path, place: int, change: dict[str, Any]) -> None:
     manifest = recorded(tmp_path / "t") / "manifest.jsonl"
     told, lines = hashlib.sha256(), []
     for number, line in enumerate(manifest.read_bytes().splitlines(keepends=True)):
-        content = json.dumps(json.loads(line[CONTENT]) | (change if number == 1 else {})).encode()
+        content = json.dumps(json.loads(line[CONTENT]) | (change if number == place else {})).encode()
         told.update(content)
         lines.append(framed(told.hexdigest(), content))
     manifest.write_bytes(b"".join(lines))

@@ -481,6 +481,7 @@ def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
     head = next(lines, None)
     if head is None or head[0].get("tape") not in {1, _FORMAT}:
         raise TapeError(f"{path} is no tape, or its head is damaged", path=str(path))
+    _require_readable_head(head[0])
     contents = TapeContents(str(head[0].get("service")), head[0])
     for number, line in enumerate(lines, 1):
         if contents.broken is None or line is None or not _is_entry(line[0], number):
@@ -490,9 +491,9 @@ def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
         if "end" in entry:
             contents.broken, contents.failed = None, entry.get("failed")
             continue
-        _require_readable(entry)
         # Of a frame that a method makes of its answer, what the study got.
         got = {"rows": entry["rows"], "hash": entry["hash"]} | entry["told"].get("returned", {})
+        _require_readable(entry, got["rows"], got["hash"])
         answer = partial(_read, path, entry, read)
         contents.answers.append(
             TapeEntry(number, entry["ask"], entry["at"], got["rows"], got["hash"], entry["told"], answer)
@@ -508,12 +509,28 @@ def _is_entry(entry: dict[str, Any], number: int) -> bool:
     return is_whole and entry["number"] == number
 
 
-def _require_readable(entry: dict[str, Any]) -> None:
+def _require_readable_head(head: Mapping[str, Any]) -> None:
+    """Raise TypeError or AttributeError where the facts of a study cannot be read: nothing recorded them."""
+    study = head.get("study") or {}
+    for facts in (study, head.get("versions") or {}, study.get("about") or {}):
+        facts.items()
+
+
+def _require_readable(entry: Mapping[str, Any], rows: object, digest: object) -> None:
     """Raise ValueError or TypeError where the facts of an answer cannot be read: nothing recorded them."""
+    ask, told = entry["ask"], entry["told"]
     datetime.fromisoformat(entry["at"])
-    _facts(entry["ask"])
-    for start, end in entry["told"].get("missing", ()):
+    _facts(ask)
+    for name, value in ask.get("params") or ():
+        hash((name, value))  # which a list has not
+    for start, end in told.get("missing", ()):
         int(start), int(end)
+    numbers = (rows or 0, told.get("weight", 0), told.get("seconds", 0))
+    texts = (digest, ask["ask"])
+    if not all(isinstance(one, int | float) for one in numbers) or not all(
+        isinstance(one, str) for one in texts
+    ):
+        raise TypeError
 
 
 def _lines_of(folder: Path) -> Iterator[Line]:
