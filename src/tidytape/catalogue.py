@@ -157,7 +157,7 @@ class BookSide(StrEnum):
 
 
 class Category(_Named):
-    """Market class of an instrument."""
+    """Class of a market."""
 
     SPOT = "SPOT", "spot"
     PERPETUAL = "PERPETUAL", "perpetual"
@@ -279,9 +279,9 @@ class TierName(_Named):
 
 
 class Selection(StrEnum):
-    """Which parameters pick the instruments of a data type."""
+    """Which parameters pick the markets of a data type."""
 
-    INSTRUMENT = "exchange, and exactly one of raw_symbol, normalized_symbol and coin"
+    MARKET = "exchange, and exactly one of raw_symbol, normalized_symbol and coin"
     OPTION_SUMMARY = "exchange, and coin or raw_symbol or both"
     OPTION_SKEW = "one exchange, coin, raw_symbol and tenor, all four"
     TOKEN = "token_name or coin"
@@ -343,7 +343,7 @@ class DataType:
     tier : TierName
         The lowest tier that may ask for it.
     selection : Selection
-        Which parameters pick its instruments.
+        Which parameters pick its markets.
     fields : tuple of Field
         Scalar payload fields, ``timestamp`` first.
     levels : tuple of Levels
@@ -357,7 +357,7 @@ class DataType:
     group_by : GroupBy or None
         The one way its exchanges can be aggregated.
     group_by_raw_symbol : bool
-        Whether instruments picked by ``raw_symbol`` may be aggregated.
+        Whether markets picked by ``raw_symbol`` may be aggregated.
     gapfill : bool
         Missing intervals can be filled.
     dense : bool
@@ -382,7 +382,7 @@ class DataType:
     multiplier: int = 1
     max_points: int = 100_000
     tier: TierName = TierName.BASIC
-    selection: Selection = Selection.INSTRUMENT
+    selection: Selection = Selection.MARKET
     levels: tuple[Levels, ...] = ()
     per_side: bool = False
     per_tenor: bool = False

@@ -21,7 +21,7 @@ def oracle() -> dict[str, Any]:
 
 @pytest.fixture
 def trades() -> pl.DataFrame:
-    """Two instruments, two hours, equal timestamps, prices on and beside the grid, in no order."""
+    """Trades of two markets, two hours, equal timestamps, prices on and beside the grid, in no order."""
     rows = [
         # exchange, symbol, second, sequence, side, price, amount
         ("A", "X", 0.0, 1, "BUY", 0.3, 1.0),

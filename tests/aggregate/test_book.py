@@ -108,7 +108,7 @@ def levels(rows):
 
 
 def books(frame, by):
-    """Instrument and instant -> levels."""
+    """Market and instant -> levels."""
     found = {}
     for row in frame.to_dicts():
         found.setdefault((row["exchange"], row["raw_symbol"], row[by]), []).append(row)
@@ -118,12 +118,12 @@ def books(frame, by):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_books_by_id_equal_the_plain_loop(engine, seed):
-    market = streams["market"](seed).filter(pl.col("raw_symbol") != "N")
-    frame = engine.frame(market)
+    markets = streams["three_markets"](seed).filter(pl.col("raw_symbol") != "N")
+    frame = engine.frame(markets)
     got = engine.polars(book_at(book_runs(frame), instants(frame, "last_id"), by="last_id"))
     expected = {
-        (*instrument, last): book
-        for instrument, rows in streams["instruments"](market).items()
+        (*market, last): book
+        for market, rows in streams["by_market"](markets).items()
         for last in {row["last_id"] for row in rows}
         if (book := streams["book_by_id"](rows, last))
     }
@@ -133,12 +133,12 @@ def test_books_by_id_equal_the_plain_loop(engine, seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_books_by_time_equal_the_plain_loop(engine, seed):
-    market = streams["market"](seed)
-    frame = engine.frame(market)
+    markets = streams["three_markets"](seed)
+    frame = engine.frame(markets)
     got = engine.polars(book_at(book_runs(frame), instants(frame, "timestamp")))
     expected = {
-        (*instrument, time): book
-        for instrument, rows in streams["instruments"](market).items()
+        (*market, time): book
+        for market, rows in streams["by_market"](markets).items()
         for told in [streams["history"](rows)]
         for time in {row["timestamp"] for row in rows}
         if (book := streams["book_by_time"](told, time))
@@ -148,16 +148,16 @@ def test_books_by_time_equal_the_plain_loop(engine, seed):
 
 
 def test_every_engine_gives_the_same_frame_whatever_the_order_of_the_rows(engine):
-    market = streams["market"](11)
-    expected = book_runs(market)
+    markets = streams["three_markets"](11)
+    expected = book_runs(markets)
     for seed in range(3):
-        shuffled = market.sample(fraction=1, shuffle=True, seed=seed)
+        shuffled = markets.sample(fraction=1, shuffle=True, seed=seed)
         got = engine.polars(book_runs(engine.frame(shuffled)))
         assert_frame_equal(got, expected, check_dtypes=engine.name != "pandas")
 
 
 def test_runs_of_a_price_do_not_overlap():
-    runs = book_runs(streams["market"](5))
+    runs = book_runs(streams["three_markets"](5))
     key = [*WHOSE, "side", "price"]
     ends = runs.sort(*key, "since", "since_id").select(
         *key, "until", following=pl.col("since").shift(-1).over(key)
@@ -179,10 +179,10 @@ def test_instants_keep_their_columns(engine):
 
 
 def test_no_events_give_no_runs_but_all_columns(engine):
-    market = streams["market"](1)
-    got = engine.polars(book_runs(engine.frame(market.clear())))
+    markets = streams["three_markets"](1)
+    got = engine.polars(book_runs(engine.frame(markets.clear())))
     assert got.height == 0
-    assert got.columns == book_runs(market).columns
+    assert got.columns == book_runs(markets).columns
 
 
 def test_nothing_is_known_before_a_snapshot(engine):
@@ -191,13 +191,13 @@ def test_nothing_is_known_before_a_snapshot(engine):
 
 
 def test_wrong_arguments_are_named():
-    runs = book_runs(streams["market"](1))
+    runs = book_runs(streams["three_markets"](1))
     with pytest.raises(QueryError, match="by: got 'id'"):
         book_at(runs, runs, by="id")
     with pytest.raises(MissingColumnError, match="timestamp"):
         book_at(runs, runs.select(WHOSE))
     with pytest.raises(MissingColumnError, match="is_snapshot"):
-        book_runs(streams["market"](1).drop("is_snapshot"))
+        book_runs(streams["three_markets"](1).drop("is_snapshot"))
 
 
 def tickers(path):

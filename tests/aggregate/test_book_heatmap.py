@@ -119,27 +119,27 @@ def test_nothing_before_the_first_snapshot():
     ],
 )
 def test_equals_the_plain_loop(engine, seed, interval, step, block_size, max_depth, age):
-    market = streams["market"](seed)
+    markets = streams["three_markets"](seed)
     got = book_heatmap(
-        engine.frame(market),
+        engine.frame(markets),
         interval=interval,
         block_size=block_size,
         max_depth=max_depth,
         max_age=timedelta(seconds=age),
     )
     expected = streams["heatmap"](
-        market, step=step * SECOND, block_size=block_size, max_depth=max_depth, max_age=age * SECOND
+        markets, step=step * SECOND, block_size=block_size, max_depth=max_depth, max_age=age * SECOND
     )
     assert engine.polars(got).rows() == expected
     assert expected
 
 
 def test_the_order_of_the_rows_does_not_matter():
-    market = streams["market"](3)
+    markets = streams["three_markets"](3)
     arguments = {"interval": "1m", "block_size": "0.3", "max_depth": 2}
-    expected = book_heatmap(market, **arguments)
+    expected = book_heatmap(markets, **arguments)
     for seed in range(5):
-        shuffled = market.sample(fraction=1, shuffle=True, seed=seed)
+        shuffled = markets.sample(fraction=1, shuffle=True, seed=seed)
         assert_frame_equal(book_heatmap(shuffled, **arguments), expected, check_exact=True)
 
 

@@ -26,7 +26,7 @@ SECOND = 10**9
 
 
 def stream(seed, *, events=60, with_ids=True, symbol="X", step=20 * SECOND):
-    """Events of one instrument: deltas, removals, and snapshots that stand anywhere among the ids."""
+    """Events of one market: deltas, removals, and snapshots that stand anywhere among the ids."""
     random = Random(seed)
     rows, sequence, snapshots = [], 0, set()
     next_id, time = random.randrange(50), random.randrange(60) * SECOND
@@ -53,8 +53,8 @@ def stream(seed, *, events=60, with_ids=True, symbol="X", step=20 * SECOND):
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def market(seed, **arguments):
-    """Three instruments, one of them without ids, in no order."""
+def three_markets(seed, **arguments):
+    """Events of three markets, one of them without ids, in no order."""
     frames = [
         stream(3 * seed, symbol="A", **arguments),
         stream(3 * seed + 1, symbol="B", **arguments),
@@ -81,7 +81,7 @@ def book_by_id(rows, last_id):
 
 
 def history(rows):
-    """(time, book) after each row of one instrument, in order; times never go back."""
+    """(time, book) after each row of one market, in order; times never go back."""
     has_ids = all(row["last_id"] is not None for row in rows)
     if has_ids:
         rows = sorted(rows, key=lambda row: (row["last_id"], row["is_snapshot"], row["sequence"]))
@@ -111,8 +111,8 @@ def book_by_time(told, time):
     return next((book for at, book in reversed(told) if at <= time), {})
 
 
-def instruments(frame):
-    """Rows of each instrument."""
+def by_market(frame):
+    """Rows of each market."""
     found = defaultdict(list)
     for row in frame.to_dicts():
         found[row["exchange"], row["raw_symbol"]].append(row)
@@ -123,7 +123,7 @@ def heatmap(frame, *, step, block_size, max_depth, max_age):
     """Rows of the heatmap: every interval from the first event to the last, one after another."""
     size = Fraction(Decimal(block_size))
     found = []
-    for instrument, rows in instruments(frame).items():
+    for market, rows in by_market(frame).items():
         told = history(rows)
         first, last = told[0][0] // step * step, told[-1][0] // step * step
         for start in range(first, last + 1, step):
@@ -136,7 +136,7 @@ def heatmap(frame, *, step, block_size, max_depth, max_age):
             for side, sign in (("ASK", 1), ("BID", -1)):
                 depth = sorted((row for of, row in blocks if of == side), key=lambda row: sign * row)
                 found += [
-                    (*instrument, start, side, float(row * size), float(blocks[side, row]))
+                    (*market, start, side, float(row * size), float(blocks[side, row]))
                     for row in sorted(depth[:max_depth])
                 ]
     return found

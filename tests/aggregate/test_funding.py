@@ -120,7 +120,7 @@ def plain_ohlc(values):
     return values[0], max(values), min(values), values[-1]
 
 
-def test_recorded_instruments(engine, recorded):
+def test_recorded_markets(engine, recorded):
     """BitMEX says its funding interval as a time after 2000-01-01."""
     with gzip.open(recorded / "cryptofeed_BITMEX.0_instruments.gz", "rt") as lines:
         contracts = json.loads(next(lines).split(": ", 1)[1])

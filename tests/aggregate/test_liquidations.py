@@ -66,10 +66,10 @@ def test_recorded_liquidations(engine, recorded):
     with (recorded / "tardis-node_normalized_liquidation.jsonl").open() as lines:
         for message in map(json.loads, lines):
             since = datetime.fromisoformat(message["timestamp"]) - EPOCH
-            instrument, side = (message["exchange"], message["symbol"]), position[message["side"]]
+            market, side = (message["exchange"], message["symbol"]), position[message["side"]]
             amount = message["amount"]
-            rows.append((*instrument, since // timedelta(microseconds=1) * 1000, side, float(amount)))
-            key = (*instrument, side, since.days * 1440 * MINUTE)
+            rows.append((*market, since // timedelta(microseconds=1) * 1000, side, float(amount)))
+            key = (*market, side, since.days * 1440 * MINUTE)
             days[key] = days.get(key, Decimal(0)) + Decimal(repr(amount))
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     got = engine.polars(liquidations(engine.frame(frame), interval="1d"))

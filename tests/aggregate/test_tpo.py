@@ -27,7 +27,7 @@ SESSION = ["exchange", "raw_symbol", "timestamp"]
 
 
 def frame(rows):
-    """Trades of one instrument from (minute, side, price, amount)."""
+    """Trades of one market from (minute, side, price, amount)."""
     minutes, side, price, amount = zip(*rows, strict=True)
     return pl.DataFrame(
         {
@@ -200,7 +200,7 @@ def plain_tpo(trades, row_of, *, interval, block_size, session=None, block_minut
 
 
 def random_trades(seed, *, count=200, days=70):
-    """Bursts of trades of three instruments around the turn of a leap year's February, in no order."""
+    """Bursts of trades of three markets around the turn of a leap year's February, in no order."""
     draw = np.random.default_rng(seed)
     opening = (datetime(2024, 1, 20, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) * 1000
     bursts = draw.integers(0, days * 1440, count // 15) * MINUTE

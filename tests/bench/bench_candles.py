@@ -26,7 +26,7 @@ KEY = ["exchange", "raw_symbol", "timestamp"]
 
 
 def trades(rows: int, *, seed: int = 0) -> pl.DataFrame:
-    """Trades of one instrument over ten days, many of them in the same millisecond."""
+    """Trades of one market over ten days, many of them in the same millisecond."""
     rng = np.random.default_rng(seed)
     milliseconds = np.sort(rng.integers(0, 10 * 86_400_000, rows))
     return pl.DataFrame(

@@ -1,9 +1,9 @@
 """A day of daily candles out of 30 days of trades, and out of 300: what ten times the history costs a query.
 
-Run ``python tests/bench/bench_history.py [trades per day]``. Both lakes hold one instrument and end on the same day,
-which is asked for through ``Client.local``, from the request to the frame. Both are rolled up first, if this tidytape
-can; without rollups it is the raw trades that are read. "tidytape" is the shorter history, so that the ratio is the
-cost of the longer one; the target is at most 1.2.
+Run ``python tests/bench/bench_history.py [trades per day]``. Both lakes hold one market and end on the same day, which
+is asked for through ``Client.local``, from the request to the frame. Both are rolled up first, if this tidytape can;
+without rollups it is the raw trades that are read. "tidytape" is the shorter history, so that the ratio is the cost of
+the longer one; the target is at most 1.2.
 """
 
 from __future__ import annotations

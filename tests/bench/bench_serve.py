@@ -1,11 +1,11 @@
 """Candles over HTTP on this machine: ``tidytape serve`` beside ROAPI and beside DuckDB behind FastAPI, same rows.
 
 Run ``python tests/bench/bench_serve.py [seconds per measurement]``. It needs ``wrk``, a load generator; ROAPI takes
-part where the command ``roapi`` is found or ``ROAPI`` names it. The lake holds 75 days of trades of one instrument,
-rolled up; the others read the finished candles from a Parquet file. Every server has as many processes or threads as
-the machine has processors. Each request asks for another window, so that no server can send the same answer again.
-Requests per second and latencies are wrk's; the ratio is tidytape's throughput over the other's: the targets are 1 for
-1,000 candles, 5 (DuckDB) and 3 (ROAPI) for 100,000 as JSON, and 1 for 100,000 as Arrow.
+part where the command ``roapi`` is found or ``ROAPI`` names it. The lake holds 75 days of trades of one market, rolled
+up; the others read the finished candles from a Parquet file. Every server has as many processes or threads as the
+machine has processors. Each request asks for another window, so that no server can send the same answer again. Requests
+per second and latencies are wrk's; the ratio is tidytape's throughput over the other's: the targets are 1 for 1,000
+candles, 5 (DuckDB) and 3 (ROAPI) for 100,000 as JSON, and 1 for 100,000 as Arrow.
 
 ``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile,
 for 1,000 and 100,000 candles, and then for ever other types, intervals and windows, more than memory keeps.

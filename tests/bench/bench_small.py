@@ -53,7 +53,7 @@ def main(rounds: int = 200) -> dict[str, float]:
 
         def looked_up() -> tuple[Engine, PointsQuery, MarketsByType]:
             asked, lake = query(), engine.lake.now()
-            markets = engine.at(lake).instruments(asked)
+            markets = engine.at(lake).markets(asked)
             estimated(asked, markets, Statistics(lake))
             return engine.at(lake), asked, markets
 

@@ -32,7 +32,7 @@ COLUMNS = [
 
 
 def trades(rows: int, *, seed: int = 0) -> pl.DataFrame:
-    """Trades of one instrument over ten days, many of them in the same millisecond."""
+    """Trades of one market over ten days, many of them in the same millisecond."""
     rng = np.random.default_rng(seed)
     milliseconds = np.sort(rng.integers(0, 10 * 86_400_000, rows))
     return pl.DataFrame(
@@ -47,7 +47,7 @@ def trades(rows: int, *, seed: int = 0) -> pl.DataFrame:
 
 
 def minutes(days: int, *, seed: int = 0) -> pl.DataFrame:
-    """Closes of one instrument, a trade per minute."""
+    """Closes of one market, a trade per minute."""
     rng = np.random.default_rng(seed)
     rows = days * 1440
     return pl.DataFrame(

@@ -108,16 +108,16 @@ def test_info_of_tables(run, lake):
         "version": 2,
         "first": "2023-11-14T22:13:20Z",
     }
-    code, _, told = run("lake", "info", "--tables", "--instruments", "--lake", lake)
+    code, _, told = run("lake", "info", "--tables", "--markets", "--lake", lake)
     assert code == 2
-    assert told.startswith("error: --tables: got '--instruments too'")
+    assert told.startswith("error: --tables: got '--markets too'")
 
 
-def test_info_of_instruments(run, lake):
-    code, said, _ = run("lake", "info", "--instruments", "--lake", lake, "--json")
+def test_info_of_markets(run, lake):
+    code, said, _ = run("lake", "info", "--markets", "--lake", lake, "--json")
     assert code == 0
     assert [row["raw_symbol"] for row in json.loads(said)] == ["BTCUSDT"]
-    assert "BTCUSDT" in run("lake", "info", "--instruments", "--lake", lake)[1]
+    assert "BTCUSDT" in run("lake", "info", "--markets", "--lake", lake)[1]
 
 
 def test_check(run, lake):

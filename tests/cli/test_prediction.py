@@ -27,6 +27,6 @@ def test_a_file_goes_in(tmp_path: Path) -> None:
     assert run.output.splitlines() == [
         f"{path}: 1 report; 1 bad one skipped",
         "  2: no slug",
-        "1 prediction market, 2 instruments",
+        "1 prediction market, 2 outcomes",
     ]
     assert Lake(lake).markets()["exchange"].to_list() == ["POLYMARKET"] * 2

@@ -253,20 +253,20 @@ def test_the_demo_lake_is_removed_with_its_client() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_documents_its_days_and_all_its_instruments() -> None:
+def test_the_demo_documents_its_days_and_all_its_markets() -> None:
     told = inspect.getdoc(tidytape.Client.demo) or ""
     with tidytape.Client.demo() as client:
-        instruments = client.markets().select("exchange", "raw_symbol").unique().rows()
+        markets = client.markets().select("exchange", "raw_symbol").unique().rows()
         candles = client.candles(
             exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="1d", start="2024-08-01", end="2024-09-01"
         )
     lines = told.splitlines()
-    for exchange, symbol in instruments:
+    for exchange, symbol in markets:
         assert any(f"``{exchange}``" in line and f"``{symbol}``" in line for line in lines), (
             exchange,
             symbol,
         )
-    assert {*re.findall(r"``DEMO_\w+``", told)} == {f"``{exchange}``" for exchange, _ in instruments}
+    assert {*re.findall(r"``DEMO_\w+``", told)} == {f"``{exchange}``" for exchange, _ in markets}
     first, last = candles["timestamp"].min(), candles["timestamp"].max() + timedelta(days=1)
     assert f"from {first:%Y-%m-%d} to {last:%Y-%m-%d} 00:00 UTC" in told
 

@@ -185,7 +185,7 @@ def test_frames_have_the_same_columns_and_dtypes_whatever_the_answer(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, asked in ASKED.items() if asked.get("exchange") == "X"])
-def test_one_instrument_has_the_frame_of_many(client: Any, name: str) -> None:
+def test_one_market_has_the_frame_of_many(client: Any, name: str) -> None:
     asked = {key: value for key, value in ASKED[name].items() if key != "coin"}
     frames = [
         getattr(client, name)(**asked, raw_symbol=symbols)

@@ -62,7 +62,7 @@ def allowed(kind: DataType) -> set[str]:
     """The parameters that the catalogue gives a data type."""
     of_markets = {"exchange", "raw_symbol", "coin", "normalized_symbol", "category", "event"}
     selecting = {
-        Selection.INSTRUMENT: of_markets,
+        Selection.MARKET: of_markets,
         Selection.OPTION_SUMMARY: {"exchange", "coin", "raw_symbol"},
         Selection.OPTION_SKEW: {"exchange", "coin", "raw_symbol"},
         Selection.TOKEN: {"token_name", "coin"},

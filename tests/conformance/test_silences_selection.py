@@ -23,7 +23,7 @@ def test_a_series_is_a_unique_combination_of_venue_symbol_side_tenor_and_type(
     assert len(set(names)) == len(names)
 
 
-def test_coin_returns_one_series_per_matching_instrument(service: Any) -> None:
+def test_coin_returns_one_series_per_matching_market(service: Any) -> None:
     found = service.series(**VENUES)
     assert [one["id"]["rawSymbol"] for one in found] == ["BTCUSDT", "BTCUSDT_PERP", "BTC-PERP"]
 
@@ -104,9 +104,7 @@ def test_the_liquidation_heatmap_is_of_a_coin_alone(service: Any, given: dict[st
 @pytest.mark.parametrize(
     ("slug", "symbols"), [("rain", ["11", "22"]), ("snow", ["33"]), ("snow-in-may", ["33"])]
 )
-def test_event_filters_prediction_market_instruments_by_slug(
-    service: Any, slug: str, symbols: list[str]
-) -> None:
+def test_event_filters_markets_of_outcomes_by_slug(service: Any, slug: str, symbols: list[str]) -> None:
     found = service.series(exchange="PREDICT", rawSymbol=["11", "22", "33"], event=slug)
     assert [one["id"]["rawSymbol"] for one in found] == symbols
 

@@ -31,7 +31,7 @@ def test_raw_symbol_is_exchange_specific(service: Any) -> None:
     assert service.refused(exchange="BETA", rawSymbol="BTCUSDT") == (400, "INVALID_SYMBOL")
 
 
-def test_coin_returns_all_matching_instruments_on_the_given_exchange(service: Any) -> None:
+def test_coin_returns_all_matching_markets_on_the_given_exchange(service: Any) -> None:
     found = service.series(rawSymbol=None, coin="BTC")
     assert [one["id"]["rawSymbol"] for one in found] == ["BTCUSDT", "BTCUSDT_PERP"]
 

@@ -10,7 +10,7 @@ from conformance.asked import FUNDING_GROUP, GROUP, PERP, SUM, USD, VENUES, of
 from conformance.lake import T0
 
 
-def test_selection_by_raw_symbol_is_one_instrument(service: Any) -> None:
+def test_selection_by_raw_symbol_is_one_market(service: Any) -> None:
     assert service.id()["rawSymbol"] == "BTCUSDT"
 
 

@@ -102,12 +102,12 @@ def _fill(path: Path) -> None:
     from tidytape.demo.market import markets
     from tidytape.demo.outcomes import prediction_market
     from tidytape.lake import Lake
-    from tidytape.lake.predictions import instruments
+    from tidytape.lake.predictions import outcome_markets
     from tidytape.lake.rollup import rollup
 
     lake = Lake.create(path)
     lake.register_prediction_markets(prediction_market())
-    of_outcomes = instruments(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
+    of_outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
     future = pl.DataFrame(
         [
             {

@@ -25,7 +25,7 @@ DAY = 86_400 * SECOND
 
 def found(lake: Lake, **more: object) -> list[tuple[str, str, int]]:
     report = hygiene.check(lake, progress=False, **more)
-    return [(finding.check, finding.instrument, finding.count) for finding in report.findings]
+    return [(finding.check, finding.market, finding.count) for finding in report.findings]
 
 
 def put_raw(lake: Lake, table: str, frame: pl.DataFrame, **more: object) -> None:
@@ -54,10 +54,10 @@ def test_info_says_what_each_table_holds(lake, tape):
     assert table["table"].to_list() == list(TABLES)
     trades = table.row(0, named=True)
     assert trades["bytes"] > 0
-    assert {name: trades[name] for name in ("rows", "files", "instruments", "first", "last", "version")} == {
+    assert {name: trades[name] for name in ("rows", "files", "markets", "first", "last", "version")} == {
         "rows": 20,
         "files": 2,
-        "instruments": 2,
+        "markets": 2,
         "first": datetime.fromtimestamp(1_700_000_000, UTC),
         "last": datetime.fromtimestamp(1_700_000_029, UTC),
         "version": 2,
@@ -65,10 +65,10 @@ def test_info_says_what_each_table_holds(lake, tape):
     assert table.row(1, named=True)["first"] is None
 
 
-def test_info_of_each_instrument(lake, tape):
+def test_info_of_each_market(lake, tape):
     lake.append("trades", tape(0, 10), source="a")
     lake.append("trades", tape(20, 35, raw_symbol="A/B=%"), source="b")
-    table = hygiene.instruments(lake)
+    table = hygiene.markets(lake)
     assert table.select("table", "exchange", "raw_symbol", "coin", "rows", "files").rows() == [
         ("trades", "BINANCE", "A/B=%", None, 15, 1),
         ("trades", "BINANCE", "BTCUSDT", None, 10, 1),
@@ -89,7 +89,7 @@ def test_info_counts_what_another_tool_noted_no_statistics_of(lake, tape):
     )
     put_raw(lake, "trades", tape(10, 14))
     put_raw(lake, "trades", tape(14, 20, raw_symbol="ETHUSDT"))
-    table = hygiene.instruments(lake)
+    table = hygiene.markets(lake)
     assert table.select("raw_symbol", "rows", "files").rows() == [("BTCUSDT", 14, 2), ("ETHUSDT", 6, 1)]
     assert table["last"].dt.epoch("s").to_list() == [1_700_000_013, 1_700_000_019]
     assert hygiene.info(lake)["rows"][0] == 20
@@ -153,7 +153,7 @@ def test_a_file_that_is_gone_or_spoilt(lake, tape):
     next(Path(lake.path).rglob("raw_symbol=B/*.parquet")).write_bytes(b"PAR1 nothing PAR1")
     put_raw(lake, "trades", tape(3, 5, raw_symbol="C"))
     report = hygiene.check(lake, progress=False)
-    assert [(f.check, f.instrument, f.count) for f in report.findings] == [
+    assert [(f.check, f.market, f.count) for f in report.findings] == [
         ("files", "BINANCE A", 1),
         ("files", "BINANCE B", 1),
         ("keys", "BINANCE C", 2),
@@ -382,7 +382,7 @@ def test_what_amounts_counted_in_their_files_is_shown(lake, tape):
             ]
         )
     )
-    shown = hygiene.instruments(lake).select("raw_symbol", "recorded_in")
+    shown = hygiene.markets(lake).select("raw_symbol", "recorded_in")
     assert shown.sort("raw_symbol").rows() == [
         ("BTC-PERP", "coin"),
         ("BTCUSDT", None),

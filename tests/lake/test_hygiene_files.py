@@ -59,7 +59,7 @@ def test_compacting_keeps_every_row_and_what_is_known_of_sources(lake, tape):
         for name in ("BTCUSDT", "A/B=%")
     ]
     done = hygiene.compact(lake, progress=False)
-    assert [(one.instrument, one.files_before, one.files_after) for one in done] == [
+    assert [(one.market, one.files_before, one.files_after) for one in done] == [
         ("BINANCE A/B=%", 5, 1),
         ("BINANCE BTCUSDT", 5, 1),
     ]
@@ -160,7 +160,7 @@ def test_compacting_while_another_writes(lake, tape):
 
 
 def test_a_compaction_that_others_overtook_begins_again(lake, tape, monkeypatch):
-    """Of the same instrument: appended to, or compacted."""
+    """Of the same market: appended to, or compacted."""
     lake.append("trades", tape(0, 100), source="a")
     lake.append("trades", tape(100, 200), source="b")
     in_order, turns = compacting._in_order, []
@@ -180,7 +180,7 @@ def test_a_compaction_that_others_overtook_begins_again(lake, tape, monkeypatch)
     assert lake.has_source("trades", "c")
 
 
-def test_a_compaction_does_not_mind_other_instruments(lake, tape, monkeypatch):
+def test_a_compaction_does_not_mind_other_markets(lake, tape, monkeypatch):
     for number in (0, 1):
         lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
     in_order, turns = compacting._in_order, []
@@ -213,7 +213,7 @@ def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, m
     assert rows(lake)["sequence"].sort().to_list() == list(range(30))
 
 
-def test_names_with_quotes_and_tables_without_instruments(lake, tape):
+def test_names_with_quotes_and_tables_without_markets(lake, tape):
     for number in (0, 1):
         symbol = "it's A' OR '1'='1"
         lake.append("trades", tape(number * 10, number * 10 + 10, raw_symbol=symbol), source=f"q{number}")
@@ -229,7 +229,7 @@ def test_names_with_quotes_and_tables_without_instruments(lake, tape):
     assert hygiene.check(lake, progress=False).findings == ()
 
 
-def test_a_table_without_instruments_that_was_appended_to_begins_again(lake, monkeypatch):
+def test_a_table_without_markets_that_was_appended_to_begins_again(lake, monkeypatch):
     def rate(number: int) -> pl.DataFrame:
         return pl.DataFrame(
             {"quote_coin": ["EUR"], "timestamp": [1_700_000_000 * 10**9 + number], "usd": [1.1]}
@@ -329,7 +329,7 @@ def test_compacting_what_cannot_be(lake, wrong):
 
 @pytest.fixture
 def compacted(lake, tape) -> Lake:
-    """Three instruments, each of two files that were replaced and one that replaced them."""
+    """Three markets, each of two files that were replaced and one that replaced them."""
     for symbol in ("BTCUSDT", "A/B=%", "é x"):
         lake.append("trades", tape(0, 100, raw_symbol=symbol), source=symbol)
         lake.append("trades", tape(50, 200, raw_symbol=symbol), source=symbol + "2")

@@ -1,4 +1,4 @@
-"""A check of many small instruments looks at all of them at once, and finds what a look at each finds."""
+"""A check of many small markets looks at all of them at once, and finds what a look at each finds."""
 
 from __future__ import annotations
 
@@ -98,9 +98,7 @@ def test_a_file_that_is_gone_keeps_no_other_from_being_checked(
     assert line.startswith("error: files: trades BINANCE S09USDT: 1, first: ")
 
 
-def test_looks_do_not_grow_with_the_instruments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tape
-) -> None:
+def test_looks_do_not_grow_with_the_markets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tape) -> None:
     looks: list[int] = []
     opened = pl.LazyFrame.collect
     monkeypatch.setattr(

@@ -97,7 +97,7 @@ def test_a_log_that_cannot_be_read_keeps_nothing_else_from_being_checked(lake: L
 
 def test_times_of_which_the_log_says_something_else_are_found(lake: Lake, tape) -> None:
     lake.append("trades", tape(0, 1_000), source="a")
-    last = lake.extent("trades", *lake.instruments("trades")[0])[1]
+    last = lake.extent("trades", *lake.markets_in("trades")[0])[1]
     commit = max((Path(lake.path) / "trades" / "_delta_log").glob("*.json"))
     commit.write_text(commit.read_text().replace(str(last), str(last - 10**9)))
     assert ("log", "trades") in found(lake)
@@ -178,7 +178,7 @@ def test_a_quote_volume_that_no_price_explains_is_found(
     )
     lake.append("candles", rows, source="a")
     findings = hygiene.check(Lake(lake.path), progress=False).findings
-    assert [(one.check, one.severity, one.table, one.instrument, one.count) for one in findings] == (
+    assert [(one.check, one.severity, one.table, one.market, one.count) for one in findings] == (
         [] if ratio is None else [("quote", "error", "candles", "X BTCUSDT", 1)]
     )
     for one in findings:

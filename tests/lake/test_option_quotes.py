@@ -1,4 +1,4 @@
-"""Option quotes in the lake, whose partitions are coins, not instruments."""
+"""Option quotes in the lake, whose partitions are coins, not markets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_quote_that_contradicts_another_is_an_error(lake: Lake) -> None:
         lake.append("option_quotes", other, source="b")
 
 
-def test_a_commit_counts_coins_not_instruments(lake: Lake) -> None:
+def test_a_commit_counts_coins_not_markets(lake: Lake) -> None:
     """Thousands of options come and go; the log keeps every counter for good."""
     lake.append("option_quotes", pl.concat([chain(1, *range(100)), chain(1, 5, coin="ETH")]), source="a")
     log = (Path(lake.path) / "option_quotes" / "_delta_log" / f"{1:020}.json").read_text()

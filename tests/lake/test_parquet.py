@@ -108,7 +108,7 @@ def test_the_newest_first_becomes_whole_row_groups_too(lake, tape, small):
 
 
 @pytest.mark.slow
-def test_many_instruments_keep_few_files_open(lake, tape, small, monkeypatch):
+def test_many_markets_keep_few_files_open(lake, tape, small, monkeypatch):
     monkeypatch.setattr(_parquet, "_OPEN", 3)
     opened, most = set(), []
     begin, close = _parquet._File.__init__, _parquet._File.close

@@ -1,4 +1,4 @@
-"""Prediction markets: what reports of them add up to, and which instruments are theirs."""
+"""Prediction markets: what reports of them add up to, and which markets their outcomes are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from tidytape.errors import IngestError, MissingColumnError, QueryError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS
-from tidytape.lake.predictions import instruments, latest, merged, of_events
+from tidytape.lake.predictions import latest, merged, of_events, outcome_markets
 
 NOTHING = PREDICTION_MARKETS.empty()
 REPORT = ["exchange", "condition_id", "reported"]
@@ -149,7 +149,7 @@ def test_a_report_says_what_of_and_when(lake):
         lake.append("prediction_markets", report(5), source="a")
 
 
-# -- instruments -----------------------------------------------------------------------------------------------------
+# -- markets of outcomes ---------------------------------------------------------------------------------------------
 
 
 def two_events() -> pl.DataFrame:
@@ -159,27 +159,27 @@ def two_events() -> pl.DataFrame:
         {"condition_id": "0x2", "slug": "rain-in-june", "event_slug": "rain", "outcomes": ["Yes", "No"],
          "raw_symbols": ["3", "4"]},
         {"condition_id": "0x3", "slug": "snow", "outcomes": None, "raw_symbols": ["5"]},
-        {"condition_id": "0x4", "slug": "no-instrument", "outcomes": ["Yes"], "raw_symbols": None},
+        {"condition_id": "0x4", "slug": "no-market", "outcomes": ["Yes"], "raw_symbols": None},
     ]  # fmt: skip
     return pl.DataFrame(
         [{"exchange": "P", "reported": 1} | row for row in rows], schema=PREDICTION_MARKETS.polars()
     )
 
 
-def test_every_outcome_is_an_instrument():
-    got = instruments(two_events(), quote_coin="USDC", quote_coin_name="USD Coin")
+def test_every_outcome_is_a_market():
+    got = outcome_markets(two_events(), quote_coin="USDC", quote_coin_name="USD Coin")
     assert got.schema == MARKETS.empty().schema
     assert got.select("raw_symbol", "coin", "normalized_symbol", "full_name").rows()[::2] == [
         ("1", "rain-in-may:Yes", "rain-in-may:Yes-USDC", "Yes"),
         ("3", "rain-in-june:Yes", "rain-in-june:Yes-USDC", "Yes"),
         ("5", "snow:5", "snow:5-USDC", "5"),
     ]
-    assert instruments(NOTHING, quote_coin="USDC", quote_coin_name="").schema == MARKETS.empty().schema
+    assert outcome_markets(NOTHING, quote_coin="USDC", quote_coin_name="").schema == MARKETS.empty().schema
 
 
-def test_a_token_of_two_markets_is_one_instrument():
+def test_a_token_of_two_prediction_markets_is_one_market():
     twice = two_events().with_columns(raw_symbols=pl.lit(["1", "2"]))
-    assert instruments(twice, quote_coin="USDC", quote_coin_name="")["raw_symbol"].to_list() == ["1", "2"]
+    assert outcome_markets(twice, quote_coin="USDC", quote_coin_name="")["raw_symbol"].to_list() == ["1", "2"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_token_of_two_markets_is_one_instrument():
         (["rain-in-may"], ["2", "1"]),
         (["rain"], ["4", "3", "2", "1"]),
         (["snow", "rain-in-june"], ["5", "4", "3"]),
-        (["no-instrument"], []),
+        (["no-market"], []),
     ],
 )
 def test_markets_of_events(slugs, symbols):

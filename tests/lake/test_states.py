@@ -48,7 +48,7 @@ def test_of_those_received_at_once_the_later_line_holds(lake):
     assert (lake.scan("quote_rates").collect()["usd"].to_list(), report.superseded) == ([1.2], 1)
 
 
-def test_instruments_do_not_supersede_each_other(lake):
+def test_markets_do_not_supersede_each_other(lake):
     both = pl.concat([ticks((1, 10.0, 1)), ticks((1, 20.0, 2)).with_columns(raw_symbol=pl.lit("ETH-PERP"))])
     assert append(lake, both).superseded == 0
 

@@ -193,7 +193,7 @@ def test_start_is_in_and_end_is_out(filled):
     assert sorted(got["sequence"]) == list(range(10, 20))
 
 
-def test_several_instruments_can_be_asked_for(filled):
+def test_several_markets_can_be_asked_for(filled):
     got = filled.scan("trades", exchange=["BINANCE", "COINBASE"], raw_symbol=("BTCUSDT",)).collect()
     assert got.height == 600
     assert filled.scan("trades", exchange=[]).collect().height == 0

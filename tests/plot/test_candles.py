@@ -119,7 +119,7 @@ def test_price_that_never_moves_has_a_range(hours, ax):
     ax.figure.canvas.draw()
 
 
-def test_several_instruments_are_refused(hours, ax, native):
+def test_several_markets_are_refused(hours, ax, native):
     other = hours(DOWN).with_columns(raw_symbol=pl.lit("ETHUSDT").cast(pl.Categorical))
     with pytest.raises(QueryError, match=r"BTCUSDT, ETHUSDT.*filter the frame to one raw_symbol") as caught:
         plot.candles(native(pl.concat([hours(UP), other])), ax=ax)

@@ -165,7 +165,7 @@ def test_missing_column_is_named(ax, name):
         plot.book_heatmap(book(*ROWS).drop(name), ax=ax)
 
 
-def test_several_instruments_are_refused(ax):
+def test_several_markets_are_refused(ax):
     with pytest.raises(QueryError, match="filter the frame to one exchange"):
         plot.book_heatmap(pl.concat([book(*ROWS), book(*ROWS, exchange="Y")]), ax=ax)
 

@@ -244,6 +244,6 @@ def test_missing_column_is_named(levels, ax):
         plot.volume_profile(levels(*GOLDEN).drop("sell_volume"), ax=ax)
 
 
-def test_several_instruments_are_refused(levels, ax):
+def test_several_markets_are_refused(levels, ax):
     with pytest.raises(QueryError, match="filter the frame to one exchange"):
         plot.volume_profile(pl.concat([levels(*GOLDEN), levels(*GOLDEN, exchange="Y")]), ax=ax)

@@ -67,7 +67,7 @@ def ways(name: str) -> list[dict[str, Any]]:
 def final_rows(lake: Lake, query: PointsQuery) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the rows that are final, and all of them."""
     engine = Engine(lake)
-    ((_, frame),) = engine.frames(query, engine.instruments(query))
+    ((_, frame),) = engine.frames(query, engine.markets(query))
     frame = frame.drop("data_until")
     assert frame["is_final"].null_count() == 0
     return frame.filter("is_final"), frame
@@ -101,7 +101,7 @@ def test_a_final_row_never_changes(whole: Lake, tmp_path: Path, seed: int) -> No
             interval = "1h" if name == "TPO_AGG" else rng.choice(["1m", "15m", "1h"])
             query = PointsQuery(type=name, interval=interval, start=S0, end=S0 + HOURS * 3600, **asked, **way)
             try:
-                Engine(held).instruments(query)
+                Engine(held).markets(query)
             except ValueError:
                 continue  # nothing of it had come in
             count[name] += assert_final_rows_stay(held, whole, query)
@@ -125,7 +125,7 @@ def test_a_recorded_market_at_any_time(recorded: Path, tmp_path: Path) -> None:
     rng, count = np.random.default_rng(0), 0
     for number in range(3):
         held = until(whole, tmp_path / f"held{number}", rng, first=first, last=last)
-        (exchange, symbol), *_ = held.instruments("trades")
+        (exchange, symbol), *_ = held.markets_in("trades")
         window: dict[str, Any] = {"start": first // 10**9 - 3600, "end": last // 10**9 + 3600}
         for name in ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG"):
             for gapfill in (False, True):

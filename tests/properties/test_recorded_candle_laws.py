@@ -64,7 +64,7 @@ def answers(lacking: list[set[Candle]]) -> dict[str, dict[tuple[str, int], float
                 type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", raw_symbol=names, interval=interval,
                 start=T0, end=T0 + COUNT * QUARTER,
             )  # fmt: skip
-            points = engine.frames(query, engine.instruments(query))[0][1]
+            points = engine.frames(query, engine.markets(query))[0][1]
             at = (points["timestamp"].dt.epoch("s") - T0) // QUARTER
             keys = zip(points["raw_symbol"].cast(pl.String), at, strict=True)
             found[interval] = dict(zip(keys, points["volume"], strict=True))

@@ -35,7 +35,7 @@ STEP = {alias: seconds * 10**9 for alias, seconds in oracle["SECONDS"].items()}
 
 # --- frames ---------------------------------------------------------------------------------------------------------
 
-INSTRUMENT = {"exchange": pl.String, "raw_symbol": pl.String, "timestamp": pl.Int64}
+MARKET_AT = {"exchange": pl.String, "raw_symbol": pl.String, "timestamp": pl.Int64}
 NUMBERS = (
     "marketcap", "circulating_supply", "total_supply", "max_supply", "total_value_locked",
     "fully_diluted_valuation", "total_volume", "usd_price",
@@ -60,21 +60,21 @@ def frames(schema, *columns, max_size=30):
 
 
 reports = frames(
-    INSTRUMENT | {"amount": pl.Float64, "usd_amount": pl.Float64, "price": pl.Float64},
+    MARKET_AT | {"amount": pl.Float64, "usd_amount": pl.Float64, "price": pl.Float64},
     *(venues, symbols, times, maybe, maybe, maybe),
 )
 funding_reports = frames(
-    INSTRUMENT | {"rate": pl.Float64, "predicted_rate": pl.Float64, "funding_interval": pl.Int64},
+    MARKET_AT | {"rate": pl.Float64, "predicted_rate": pl.Float64, "funding_interval": pl.Int64},
     *(venues, symbols, times, rates, rates, st.sampled_from([None, 0, HOUR, 4 * HOUR, 8 * HOUR])),
 )
 events = frames(
-    INSTRUMENT | {"side": pl.String, "coin": pl.String, "price": pl.Float64, "amount": pl.Float64},
+    MARKET_AT | {"side": pl.String, "coin": pl.String, "price": pl.Float64, "amount": pl.Float64},
     *(venues, symbols, times, st.sampled_from(["BUY", "SELL"]), st.sampled_from(["C", "D", None])),
     *(st.integers(1, 500).map(lambda n: n / 100), amounts),
 )
 EXPIRY = {"P": 0, "Q": DAY, "R": 2 * DAY + 8 * HOUR, "S": 400 * DAY, "T": 400 * DAY}
 quotes = frames(
-    INSTRUMENT | {"coin": pl.String, "expiry": pl.Int64, "forward": pl.Float64, "open_interest": pl.Float64},
+    MARKET_AT | {"coin": pl.String, "expiry": pl.Int64, "forward": pl.Float64, "open_interest": pl.Float64},
     *(venues, st.sampled_from(list(EXPIRY)), times, st.sampled_from(["C", "D"]), st.just(0), maybe, maybe),
 ).map(
     lambda frame: frame.with_columns(

@@ -84,7 +84,7 @@ def answered(lake: Lake, name: str, members: str, interval: str, **more: object)
     asked = {"exchange": list(members), "coin": "BTC", "interval": interval} | more
     try:
         query = PointsQuery(type=name, start=start, end=start + HOURS * 3600, **asked)
-        ((_, frame),) = engine.frames(query, engine.instruments(query))
+        ((_, frame),) = engine.frames(query, engine.markets(query))
     except QueryError:
         return None
     return frame

@@ -10,7 +10,7 @@ import pytest
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery
 
-INSTRUMENT = {"exchange": "X", "coin": "BTC"}
+OF_A_COIN = {"exchange": "X", "coin": "BTC"}
 SELECTION: dict[str, dict[str, Any]] = {
     "TOKEN_SUPPLY_AGG": {"token_name": "Bitcoin"},
     "VENUEX_LIQUIDATION_AGG": {"coin": "BTC"},
@@ -32,7 +32,7 @@ def fields_of(name: str, **changes: Any) -> dict[str, Any]:
         "interval": "1m",
         "start": 0,
         "end": 3600,
-        **SELECTION.get(name, INSTRUMENT),
+        **SELECTION.get(name, OF_A_COIN),
         **changes,
     }
     return {field: value for field, value in fields.items() if value is not ...}

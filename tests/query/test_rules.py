@@ -17,7 +17,7 @@ SPECIAL = (
     *("TOKEN_SUPPLY_AGG", "VENUEX_LIQUIDATION_AGG"),
     *("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", "SKEW_OPTION_SUMMARY_AGG"),
 )
-INSTRUMENT = tuple(name for name in ALL if name not in SPECIAL)
+OF_MARKETS = tuple(name for name in ALL if name not in SPECIAL)
 
 
 def without(*names: str) -> list[str]:
@@ -44,15 +44,15 @@ def test_known_types_are_written_in_any_case_and_unknown_ones_kept(ask) -> None:
 # --- selection ---
 
 
-@pytest.mark.parametrize("name", INSTRUMENT)
+@pytest.mark.parametrize("name", OF_MARKETS)
 @pytest.mark.parametrize("way", ["raw_symbol", "normalized_symbol", "coin"])
-def test_one_of_three_ways_picks_instruments(ask, name: str, way: str) -> None:
+def test_one_of_three_ways_picks_markets(ask, name: str, way: str) -> None:
     query = ask(name, **{"coin": ..., way: "S"})
     picked = {one: getattr(query, one) for one in ("raw_symbol", "normalized_symbol", "coin")}
     assert {one: values for one, values in picked.items() if values} == {way: ("S",)}
 
 
-@pytest.mark.parametrize("name", INSTRUMENT)
+@pytest.mark.parametrize("name", OF_MARKETS)
 @pytest.mark.parametrize(
     "given",
     [
@@ -71,7 +71,7 @@ def test_two_ways_to_pick_are_refused(refuse, name: str, given: dict[str, Any]) 
     assert name in str(error)
 
 
-@pytest.mark.parametrize("name", INSTRUMENT)
+@pytest.mark.parametrize("name", OF_MARKETS)
 def test_no_way_to_pick_is_refused(refuse, name: str) -> None:
     error = refuse(name, coin=...)
     assert (error.parameter, error.got, error.code) == ("raw_symbol", None, "INVALID_SYMBOL")

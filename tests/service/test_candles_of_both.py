@@ -90,7 +90,7 @@ def answer(
 ) -> pl.DataFrame:
     query = asked(span, interval, kind, **more)
     engine = Engine(lake, clock=lambda: T0 + 1_000 * HOUR)
-    return engine.frames(query, engine.instruments(query))[0][1]
+    return engine.frames(query, engine.markets(query))[0][1]
 
 
 DAY = (0, HOURS * HOUR)
@@ -200,7 +200,7 @@ def test_open_interest_is_worth_the_close_of_either(lake: Lake) -> None:
     assert got["close"].to_list() == [200.0, 200.0, 200.0, 400.0, 200.0, 200.0]
     query = asked(DAY, "1h", "OPEN_INTEREST_AGG")
     dear, cheap = (
-        estimated(one, Engine(lake).instruments(one), Statistics(lake)).rows
+        estimated(one, Engine(lake).markets(one), Statistics(lake)).rows
         for one in (asked(DAY, "1h", "OPEN_INTEREST_AGG", quote="USD"), query)
     )
     assert dear >= cheap + HOURS * 60  # the closes are read, too
@@ -208,7 +208,7 @@ def test_open_interest_is_worth_the_close_of_either(lake: Lake) -> None:
 
 def notes(lake: Lake, query: PointsQuery) -> list[Note]:
     engine = Engine(lake, clock=lambda: T0 + 1_000 * HOUR)
-    subjects = engine.instruments(query)
+    subjects = engine.markets(query)
     return engine.notes(query, subjects, engine.frames(query, subjects))
 
 

@@ -166,7 +166,7 @@ def test_no_gap_is_filled_that_has_not_begun(lake: Path) -> None:
         type="TRADE_SIDE_AGNOSTIC_AGG", exchange="ALPHA", raw_symbol="ETHUSDT", interval="1m", start=T0,
         end=T0 + 600, gapfill=True,
     )  # fmt: skip
-    ((_, frame),) = engine.frames(query, engine.instruments(query))
+    ((_, frame),) = engine.frames(query, engine.markets(query))
     assert frame["timestamp"].to_physical().to_list() == [(T0 + 60) * NS, (T0 + 120) * NS]
 
 
@@ -196,7 +196,7 @@ def test_rates_of_the_lake_come_before_those_of_a_market(lake: Path, tmp_path: P
         type="TRADE_SIDE_AGNOSTIC_AGG", exchange="ALPHA", raw_symbol="BTCEUR", interval="1m", start=T0,
         end=T0 + 300, quote="USD",
     )  # fmt: skip
-    ((_, frame),) = engine.frames(query, engine.instruments(query))
+    ((_, frame),) = engine.frames(query, engine.markets(query))
     assert frame["volume"].to_list() == [160.0, 162.0]
 
 

@@ -63,7 +63,7 @@ def answer(
     start, end = (T0 // 10**9 + hour * 3_600 for hour in hours)
     query = PointsQuery(type=kind, interval=interval, start=start, end=end, **more)
     engine = Engine(lake, clock=lambda: T0 + 1_000 * HOUR)
-    return engine.frames(query, engine.instruments(query))[0][1]
+    return engine.frames(query, engine.markets(query))[0][1]
 
 
 def test_a_group_needs_no_worth_of_the_day_before_the_window(lake: Lake) -> None:

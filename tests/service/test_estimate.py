@@ -336,7 +336,7 @@ def test_a_block_size_that_makes_too_many_levels_is_refused_before_and_after_a_r
 def test_the_exact_number_of_levels_is_known_from_minutes(busy: Path) -> None:
     lake, asked = Lake(busy), query("TPO_AGG", interval="1d", block_size="0.01")
     engine = Engine(lake, limits=Limits(None, 4_000))
-    subjects = engine.instruments(asked)
+    subjects = engine.markets(asked)
     with pytest.raises(
         QueryError, match=r"at most 1,000 levels together; at this size they touch ([0-9,]+);"
     ) as said:
@@ -357,7 +357,7 @@ def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp
     lake = Lake(tmp_path / "lake")
     asked = query(days=1)
     rollup(lake, progress=False)
-    subjects = Engine(lake).instruments(asked)
+    subjects = Engine(lake).markets(asked)
     # Of 24 hours the last has no trade. The last of the 1,380 minutes is still made of its trades, 181 on average.
     assert 1_379 + 100 < estimated(asked, subjects, Statistics(lake)).rows < 1_379 + 300
 
@@ -380,11 +380,11 @@ def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str
     asked = {"type": "TPO_AGG", "exchange": "X", "raw_symbol": "A", "interval": "1d", "tpo_session": session}
     window = {"start": first, "end": first + DAY}
     coarse = PointsQuery(**asked, **window, block_size="100")  # type: ignore[arg-type]
-    ((_, frame),) = engine.frames(coarse, engine.instruments(coarse))
+    ((_, frame),) = engine.frames(coarse, engine.markets(coarse))
     assert frame.height > 0
     fine = PointsQuery(**asked, **window, block_size="0.5")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="lists of single prints"):
-        engine.frames(fine, engine.instruments(fine))
-    ((_, once),) = engine.frames(fine, engine.instruments(fine), lists_once=True)
+        engine.frames(fine, engine.markets(fine))
+    ((_, once),) = engine.frames(fine, engine.markets(fine), lists_once=True)
     assert once.height == 40_001
     assert once["single_prints"].is_not_null().arg_true().to_list() == [0]

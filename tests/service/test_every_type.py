@@ -47,7 +47,7 @@ def test_a_client_gets_what_the_engine_made(lake: Lake, name: str) -> None:
     asked = {"type": name, "interval": interval, "start": S0, "end": S0 + DAY, **ASKED[name]}
     query = PointsQuery(**asked)
     engine = Engine(lake)
-    ((_, made),) = engine.frames(query, engine.instruments(query))
+    ((_, made),) = engine.frames(query, engine.markets(query))
     assert made.height
     assert made["timestamp"].null_count() == 0
     with Client.local(lake.path) as client:
@@ -63,7 +63,7 @@ def test_lists_on_one_level_of_each_session_make_the_same_body(lake: Lake, more:
     query = PointsQuery(**asked, **ASKED["TPO_AGG"], **more)
     engine = Engine(lake)
     once, repeated = (
-        engine.frames(query, engine.instruments(query), lists_once=lists_once) for lists_once in (True, False)
+        engine.frames(query, engine.markets(query), lists_once=lists_once) for lists_once in (True, False)
     )
     ((_, frame),) = once
     ((_, whole),) = repeated

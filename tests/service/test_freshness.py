@@ -196,7 +196,7 @@ def test_an_engine_at_a_moment_reads_that_moment(tmp_path: Path) -> None:
     )
     engine = Engine(lake)
     moment = engine.at(lake.now())
-    markets = moment.instruments(asked)
+    markets = moment.markets(asked)
     assert moment.frames(asked, markets)[0][1].height == 1
     lake.append("trades", trade(1), source="1")
     assert moment.frames(asked, markets)[0][1].height == 1

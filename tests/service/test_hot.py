@@ -113,7 +113,7 @@ def cold(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, bytes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hot, "_are_alone", lambda *_: False)
         own = engine(lake)
-        markets = own.instruments(asked)
+        markets = own.markets(asked)
         assert own.body(asked, markets) is None
         ((_, frame),) = frames = own.frames(asked, markets)
         return frame, wire.encode_all(frames, own.notes(asked, markets, frames))
@@ -121,7 +121,7 @@ def cold(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, bytes]:
 
 def warm(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, tuple[bytes, int] | None]:
     own = engine(lake)
-    markets = own.instruments(asked)
+    markets = own.markets(asked)
     return own.frames(asked, markets)[0][1], own.body(asked, markets)
 
 
@@ -210,15 +210,15 @@ def test_funding_of_each_interval_is_its_own(lake: Lake) -> None:
 def test_what_depends_on_more_than_its_own_interval_is_computed(lake: Lake, more: dict[str, Any]) -> None:
     asked = query(**more)
     own = engine(lake)
-    own.frames(asked, own.instruments(asked))
-    assert own.body(asked, own.instruments(asked)) is None or "type" in more
+    own.frames(asked, own.markets(asked))
+    assert own.body(asked, own.markets(asked)) is None or "type" in more
     assert hot.TEXTS.size == 0
 
 
 def test_what_is_in_memory_is_not_read_again(tmp_path: Path) -> None:
     lake = filled(tmp_path / "lake")
     expected = cold(lake, query(last=2 * 1_440))[1], 1_400
-    markets = engine(lake).instruments(query())
+    markets = engine(lake).markets(query())
     assert warm(lake, query(last=2 * 1_440))[1] == expected
     for file in (tmp_path / "lake").rglob("*.parquet"):
         if "_delta_log" not in str(file):
@@ -303,8 +303,8 @@ def test_what_is_refused_is_refused_with_memory_too(lake: Lake) -> None:
     asked = query("TPO_AGG", interval="1d")
     own = Engine(lake, limits=Limits(rows=None, made=40))
     with pytest.raises(QueryError, match="block_size"):
-        own.frames(asked, own.instruments(asked))
-    assert own.body(asked, own.instruments(asked)) is None
+        own.frames(asked, own.markets(asked))
+    assert own.body(asked, own.markets(asked)) is None
 
 
 def test_answers_are_right_where_the_memory_holds_almost_nothing(

@@ -46,7 +46,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 
 def both(engine: Engine, query: PointsQuery) -> tuple[bytes, bytes]:
     """The answer as JSON, and that of messages as JSON."""
-    markets = engine.instruments(query)
+    markets = engine.markets(query)
     json, messages = (
         computed(engine, Task(query, markets, form, "identity")).body for form in (wire.JSON_MIME, PROTO_MIME)
     )

@@ -259,7 +259,7 @@ def test_a_type_offers_what_the_table_of_capabilities_says(told: dict[str, Any])
         assert {name: name in one["takes"] for name in offered} == offered, kind.name
 
 
-def test_ways_of_picking_instruments(told: dict[str, Any]) -> None:
+def test_ways_of_picking_markets(told: dict[str, Any]) -> None:
     ways = {one["name"]: (one["ways"], one["needsExchange"], one["needsTenor"]) for one in told["types"]}
     assert ways["TRADE"] == ([["rawSymbol"], ["coin"], ["normalizedSymbol"]], True, False)
     assert ways["SKEW_OPTION_SUMMARY_AGG"] == ([["rawSymbol", "coin"]], True, True)

@@ -15,7 +15,7 @@ from ingested import ingest
 from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.lake.ingest.prediction import ingest_prediction_markets
-from tidytape.lake.predictions import instruments
+from tidytape.lake.predictions import outcome_markets
 from tidytape.schema import PREDICTION_MARKET_ENTRY
 from tidytape.wire import decode_markets, encode_markets
 
@@ -54,7 +54,7 @@ def client(lake: Lake) -> Iterator[Client[pl.DataFrame]]:
         yield local
 
 
-def test_every_field_comes_back_with_each_of_its_instruments(client: Any) -> None:
+def test_every_field_comes_back_with_each_of_its_outcomes(client: Any) -> None:
     assert set(EVERY_FIELD) == set(PREDICTION_MARKET_ENTRY.names)
     got = client.markets()
     of = {(row["exchange"], row["raw_symbol"]): row["prediction_markets"] for row in got.to_dicts()}
@@ -145,7 +145,7 @@ def test_each_outcome_has_its_own_price(tmp_path: Path) -> None:
         for slug, outcomes in prices.items()
     ]  # fmt: skip
     lake.register_prediction_markets(pl.DataFrame(reports))
-    lake.register(instruments(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin"))
+    lake.register(outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin"))
     with Client.local(lake.path) as client:
         rows = client.prediction_markets().select(
             "raw_symbol", "last_price", "one_day_price_change", "prices"

@@ -57,7 +57,7 @@ LISTS: dict[str, dict[str, Any]] = {
 
 
 def predicted(lake: Lake) -> Lake:
-    """Register a prediction market, and the instruments of its outcomes."""
+    """Register a prediction market, and the markets of its outcomes."""
     report = {
         "exchange": "P", "condition_id": "0x1", "reported": 1, "slug": "rain", "outcomes": ["Yes", "No"],
         "raw_symbols": ["11", "22"], "prices": [0.5, 0.25], "closed": False, "last_price": 0.25,

@@ -16,7 +16,7 @@ HOURS = 3
 
 
 def market(lake) -> None:
-    """Register the instruments."""
+    """Register the markets."""
     lake.register(
         pl.DataFrame(
             {

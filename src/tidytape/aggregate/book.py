@@ -23,7 +23,7 @@ from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.door import MARKET
 from tidytape.frames.grid import Grid
 from tidytape.frames.rows import spread
 from tidytape.frames.table import Rows, Table, tabular
@@ -31,12 +31,12 @@ from tidytape.frames.times import bucket_start
 from tidytape.times import SECOND, interval_of
 
 EVENTS: Final = (
-    *INSTRUMENT,
+    *MARKET,
     *("timestamp", "last_id", "is_snapshot", "side", "price", "size", "sequence"),
 )
 """Columns of the lake's book events that a book is rebuilt from."""
 
-RUNS: Final = (*INSTRUMENT, "side", "price", "since_id", "until_id", "since", "until", "size")
+RUNS: Final = (*MARKET, "side", "price", "since_id", "until_id", "since", "until", "size")
 """Columns of runs."""
 
 _ORDER: Final = ("place", "overrides", "sequence")
@@ -61,7 +61,7 @@ def book_runs(events: Rows, /) -> Rows:
     frame, one row per market, side, price and run; of the same kind as ``events``
         - ``exchange``, ``raw_symbol``, ``side``, ``price`` [quote per coin]
         - ``since_id``, ``until_id`` : int64, update ids the run holds from (included) and until (excluded). Null where
-          the instrument has no ids.
+          the market has no ids.
         - ``since``, ``until`` : the same as times, as in ``events``.
         - ``size`` : float64, above 0; null where it is not known. [coin]
 
@@ -83,7 +83,7 @@ def book_runs(events: Rows, /) -> Rows:
     -----
     - The order is that of (last_id, snapshots after updates). So an update counts after a snapshot when its last id
       is above the snapshot's, also one that arrived before the snapshot and straddles it, and not otherwise.
-      Instruments of which any event has no id are ordered by (timestamp, sequence).
+      Markets of which any event has no id are ordered by (timestamp, sequence).
     - A snapshot is all rows that share its id, or its timestamp where there are no ids.
     - Nothing is known before the first snapshot. A book that crosses is kept as it is.
     - ``until`` equals ``since`` where two events bear the same time: such a run is seen by ids alone.
@@ -111,7 +111,7 @@ def book_runs(events: Rows, /) -> Rows:
     >>> book_runs(events).select("side", "price", "since_id", "until_id", "size").rows()
     [('ASK', 11.0, 7, 9, 2.0), ('BID', 10.0, 7, None, 1.0)]
     """
-    return runs_of(timed(events)).sort(*INSTRUMENT, "side", "price", "since", "since_id")
+    return runs_of(timed(events)).sort(*MARKET, "side", "price", "since", "since_id")
 
 
 def book_at(
@@ -160,23 +160,21 @@ def book_at(
     one_of("by", by, _BOUNDS)
     is_of_times = by == "timestamp"
     table = Table.opened(
-        runs, (*INSTRUMENT, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()
+        runs, (*MARKET, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()
     )
-    moments = Table.opened(
-        instants, (*INSTRUMENT, by), times=[by] if is_of_times else (), parameter="instants"
-    )
+    moments = Table.opened(instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants")
     return moments.closed(at(table.rows, moments.rows, by=by), in_parts=True)
 
 
 def timed(events: Rows) -> Rows:
     """Return the events with ``place``, ``since`` and ``epoch``, the place of the snapshot they change.
 
-    The place of an event is its id, or its time where the instrument has no ids.
+    The place of an event is its id, or its time where the market has no ids.
     """
     timestamp, snapshot, has_ids = nw.col("timestamp"), nw.col("is_snapshot"), nw.col("has_ids")
     placed = (
         events.select(*EVENTS)
-        .with_columns(has_ids=~nw.col("last_id").is_null().any().over(*INSTRUMENT))
+        .with_columns(has_ids=~nw.col("last_id").is_null().any().over(*MARKET))
         .with_columns(
             place=nw.when(has_ids).then(nw.col("last_id")).otherwise(timestamp),
             # A snapshot includes the update that has its id, so the snapshot comes after that update.
@@ -188,32 +186,32 @@ def timed(events: Rows) -> Rows:
             is_update=~snapshot,
         )
         .with_columns(
-            epoch=nw.col("epoch").cum_max().over(*INSTRUMENT, order_by=_ORDER),
+            epoch=nw.col("epoch").cum_max().over(*MARKET, order_by=_ORDER),
             # For a snapshot, the update that has its id counts as following: the snapshot is the book at that update.
             following=nw.col("following")
             .cum_min(reverse=True)
-            .over(*INSTRUMENT, order_by=("place", "is_update")),
+            .over(*MARKET, order_by=("place", "is_update")),
         )
     )
     earliest = nw.when(snapshot).then(nw.min_horizontal("timestamp", "following")).otherwise(timestamp)
     return placed.with_columns(since=earliest).with_columns(
-        since=nw.col("since").cum_max().over(*INSTRUMENT, order_by=_ORDER)
+        since=nw.col("since").cum_max().over(*MARKET, order_by=_ORDER)
     )
 
 
 def runs_of(events: Rows) -> Rows:
     """Return the runs of `timed` events, in any order."""
-    places = events.group_by(*INSTRUMENT, "place").agg(until=nw.col("since").min())
+    places = events.group_by(*MARKET, "place").agg(until=nw.col("since").min())
     epochs = (
         events.filter(nw.col("is_snapshot"))
-        .select(*INSTRUMENT, "epoch")
+        .select(*MARKET, "epoch")
         .unique()
-        .with_columns(epoch_end=nw.col("epoch").shift(-1).over(*INSTRUMENT, order_by="epoch"))
+        .with_columns(epoch_end=nw.col("epoch").shift(-1).over(*MARKET, order_by="epoch"))
     )
-    next_place = nw.col("place").shift(-1).over(*INSTRUMENT, "side", "price", order_by=_ORDER)
+    next_place = nw.col("place").shift(-1).over(*MARKET, "side", "price", order_by=_ORDER)
     return (
         events.with_columns(next_place=next_place)
-        .join(epochs, on=[*INSTRUMENT, "epoch"], how="inner")  # drops events before the first snapshot
+        .join(epochs, on=[*MARKET, "epoch"], how="inner")  # drops events before the first snapshot
         .with_columns(
             until_place=nw.min_horizontal(
                 nw.col("next_place").fill_null(_LAST), nw.col("epoch_end").fill_null(_LAST)
@@ -223,7 +221,7 @@ def runs_of(events: Rows) -> Rows:
             (nw.col("size") > 0) | nw.col("size").is_null(),  # null: something may rest there
             nw.col("until_place") > nw.col("place"),
         )
-        .join(places, left_on=[*INSTRUMENT, "until_place"], right_on=[*INSTRUMENT, "place"], how="left")
+        .join(places, left_on=[*MARKET, "until_place"], right_on=[*MARKET, "place"], how="left")
         .with_columns(
             since_id=nw.when("has_ids").then(nw.col("place")),
             until_id=nw.when(nw.col("has_ids") & ~nw.col("until").is_null()).then(nw.col("until_place")),
@@ -235,19 +233,17 @@ def runs_of(events: Rows) -> Rows:
 def at(runs: Rows, instants: Rows, *, by: Literal["timestamp", "last_id"]) -> Rows:
     """Return the rows of ``instants``, each with every price that has a size then, in any order."""
     since, until = _BOUNDS[by]
-    whole = runs.select(
-        *INSTRUMENT, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)}
-    )
+    whole = runs.select(*MARKET, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)})
     # First join on the range alone: engines sort for that. With the market as a key they would compare all its pairs.
     instant = instants.select(nw.col(by).alias("__instant")).unique()
     seen = whole.join(instant, how="cross").filter(
         nw.col(since) <= nw.col("__instant"), nw.col("__instant") < nw.col(until)
     )
-    seen = seen.select(*INSTRUMENT, nw.col("__instant").alias(by), "side", "price", "size")
-    return instants.join(seen, on=[*INSTRUMENT, by], how="inner")
+    seen = seen.select(*MARKET, nw.col("__instant").alias(by), "side", "price", "size")
+    return instants.join(seen, on=[*MARKET, by], how="inner")
 
 
-_KEY = (*INSTRUMENT, "timestamp", "side")
+_KEY = (*MARKET, "timestamp", "side")
 _SIZES = {"coin": "size", "quote": "quote_size"}
 
 
@@ -281,8 +277,8 @@ def book_heatmap(
     max_depth : int, >= 1, optional
         Keep so many blocks per side, those closest to the other side; all of them by default.
     max_age : timedelta, >= 0
-        How long a book is believed after the instrument's last event. An interval at whose end it is older has no
-        rows: the recording may have stopped.
+        How long a book is believed after the market's last event. An interval at whose end it is older has no rows:
+        the recording may have stopped.
     in_quote : bool
         Add ``quote_size``, the size in terms of the quote, each order at its own price.
     last : int, optional
@@ -307,7 +303,7 @@ def book_heatmap(
     Notes
     -----
     An event at the very end of an interval belongs to the next. An interval that ends before the first snapshot has no
-    rows. The interval of an instrument's last event is in progress, and is returned as it stands, however old.
+    rows. The interval of a market's last event is in progress, and is returned as it stands, however old.
 
     References
     ----------
@@ -383,7 +379,7 @@ def book_of(
     max_depth : int, >= 1, optional
         Keep so many blocks per side, those closest to the other side; all of them by default.
     in_progress : int, optional
-        Time of the instrument's last event: the interval it lies in is returned as it stands then. [ns since the epoch]
+        Time of the market's last event: the interval it lies in is returned as it stands then. [ns since the epoch]
 
     Returns
     -------
@@ -429,10 +425,10 @@ def _in_blocks(rows: Rows, grid: Grid, sizes: Sequence[str], max_depth: int | No
     blocks = (
         rows.with_columns(row=grid.row(nw.col("price")))
         .pipe(exact.in_parts, *sizes)
-        .group_by(*INSTRUMENT, "start", "side", "row")
+        .group_by(*MARKET, "start", "side", "row")
         .agg(exact.summed(*sizes))
         .select(
-            *INSTRUMENT,
+            *MARKET,
             nw.col("start").alias("timestamp"),
             *("side", "row"),
             grid.price(nw.col("row")).alias("price"),
@@ -456,10 +452,10 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
     step = interval.seconds * SECOND
     age = min(max_age // timedelta(microseconds=1) * 1_000, 2**62)
     busy = (
-        events.select(*INSTRUMENT, "since", start=bucket_start(nw.col("since"), interval))
-        .group_by(*INSTRUMENT, "start")
+        events.select(*MARKET, "since", start=bucket_start(nw.col("since"), interval))
+        .group_by(*MARKET, "start")
         .agg(nw.col("since").max())
-        .with_columns(next_start=nw.col("start").shift(-1).over(*INSTRUMENT, order_by="start"))
+        .with_columns(next_start=nw.col("start").shift(-1).over(*MARKET, order_by="start"))
     )
     if last is not None:
         later = bucket_start(nw.lit(last, nw.Int64), interval)
@@ -471,6 +467,6 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
     believed = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
     lasting = nw.when(~following.is_null()).then(believed - 1).otherwise(0)
     quiet = spread(busy.with_columns(first=nw.lit(0), last=lasting), "first", "last", name="number", digits=6)
-    return quiet.select(*INSTRUMENT, start=start + nw.col("number") * step).with_columns(
+    return quiet.select(*MARKET, start=start + nw.col("number") * step).with_columns(
         timestamp=nw.col("start") + (step - 1)
     )

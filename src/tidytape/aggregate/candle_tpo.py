@@ -15,7 +15,7 @@ from tidytape.aggregate.tpo import Cut, Parts, parts_of, profiles_of, with_rows
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
 from tidytape.errors import QueryError
-from tidytape.frames.door import BUCKET, INSTRUMENT, in_sql
+from tidytape.frames.door import BUCKET, MARKET, in_sql
 from tidytape.frames.table import Rows, Table
 from tidytape.frames.times import bucket_start, length_of
 from tidytape.frames.units import AMOUNT_UNIT, of_one
@@ -27,7 +27,7 @@ _NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
 _LISTS: Final = {"poor_highs": "is_poor_high", "poor_lows": "is_poor_low", "single_prints": "is_single_print"}
 _NAMES: Final = ("normalized_symbol", "coin", "category", "amount_unit")
 _SIDES: Final = ("buy_volume", "sell_volume")
-_PROFILE: Final = (*INSTRUMENT, "timestamp")
+_PROFILE: Final = (*MARKET, "timestamp")
 _LOST: Final = "__is_lost"
 _TELLING: Final = 3
 """From so many candles on the time between them says how long they are; two may be rare ones."""
@@ -121,8 +121,8 @@ def candle_tpo(
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows = rows.with_columns(nw.lit("").alias(name) for name in INSTRUMENT if name not in table.names)
-    rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*INSTRUMENT], ["volume"], parameter="candles").rows
+    rows = rows.with_columns(nw.lit("").alias(name) for name in MARKET if name not in table.names)
+    rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles").rows
     rows = _with_lost(rows, cut)
     pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
     traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
@@ -130,9 +130,9 @@ def candle_tpo(
     levels = _with_lists(profiles_of(parts, cut, now), parts, cut)
     names = [name for name in _NAMES if name in table.names]
     if names:
-        of_market = rows.group_by(*INSTRUMENT).agg(nw.col(name).min() for name in names)
-        levels = levels.join(of_market, on=[*INSTRUMENT], how="left")
-    without = {name for name in INSTRUMENT if name not in table.names}
+        of_market = rows.group_by(*MARKET).agg(nw.col(name).min() for name in names)
+        levels = levels.join(of_market, on=[*MARKET], how="left")
+    without = {name for name in MARKET if name not in table.names}
     if "side" not in table.names:
         without |= {*_SIDES}
     known = {*levels.collect_schema().names(), "interval", "block_size"} - without
@@ -154,7 +154,7 @@ def _require_short(table: Table[Any], cut: Cut) -> None:
         longest = frame.select(length_of(nw.col("interval")).max()).item()
         says = "column interval says so"
     else:
-        market = [name for name in INSTRUMENT if name in table.names]
+        market = [name for name in MARKET if name in table.names]
         times = frame.select(*market, "timestamp").drop_nulls().unique().sort(*market, "timestamp")
         apart = nw.col("timestamp").diff()
         apart = apart.over(*market) if market else apart
@@ -196,7 +196,7 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
 
 def _pieces(rows: Rows, piece: Interval) -> Rows:
     """Return one candle per market and piece; open or close is null where candles of one time, as sides, disagree."""
-    time, bucket = nw.col("timestamp"), [*INSTRUMENT, BUCKET]
+    time, bucket = nw.col("timestamp"), [*MARKET, BUCKET]
     rows = rows.filter(~nw.col("low").is_null()).with_columns(bucket_start(time, piece).alias(BUCKET))
     is_first, is_last = time == time.min().over(*bucket), time == time.max().over(*bucket)
     ends = {"open": is_first, "close": is_last}
@@ -208,12 +208,12 @@ def _pieces(rows: Rows, piece: Interval) -> Rows:
         *(nw.col(name).max().alias(f"{name}_high") for name in ends),
     )
     agreed = (nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name) for name in ends)
-    return pieces.select(*INSTRUMENT, nw.col(BUCKET).alias("timestamp"), "high", "low", *agreed)
+    return pieces.select(*MARKET, nw.col(BUCKET).alias("timestamp"), "high", "low", *agreed)
 
 
 def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
     """Return the volume per market, bucket and price row, with both sides, which are null where candles have none."""
-    levels = levels_of(rows, [*INSTRUMENT], length, cut.grid, spreading).rename({BUCKET: "timestamp"})
+    levels = levels_of(rows, [*MARKET], length, cut.grid, spreading).rename({BUCKET: "timestamp"})
     levels = levels.filter(~nw.col("price").is_null())  # the volume of lost candles, which is null by now
     has_sides = "side" in rows.collect_schema().names()
     if has_sides:

@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate.resample import CANDLES, in_one_unit, payload_of
 from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.door import MARKET
 from tidytape.frames.joined import (
     COVERAGE,
     STANDING,
@@ -124,11 +124,11 @@ def to_usd(
             hint="another one needs rates",
             code="UNSUPPORTED",
         )
-    beside = INSTRUMENT if is_stock else ("price",)
+    beside = MARKET if is_stock else ("price",)
     table = Table.opened(frame, [*beside, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
     closes = worth = None
     if prices is not None and is_stock:
-        closes = Table.opened(prices, [*INSTRUMENT, "close"], times=["timestamp"], parameter="prices").rows
+        closes = Table.opened(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
     if rates is not None and quote not in USD_QUOTES:
         worth = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
     return table.closed(in_usd(table.rows, quote, data_type, worth, closes))
@@ -146,7 +146,7 @@ def in_usd(
     price: nw.Expr = nw.col("price")
     rate: nw.Expr | float = 1.0
     if prices is not None:
-        rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=INSTRUMENT)
+        rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=MARKET)
         price = nw.col("__price")
     if rates is not None:
         worth = rates.filter(nw.col("quote_coin") == quote)
@@ -273,12 +273,12 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     if is_of_rates != (weights is not None):
         expected = "open interest of the members in USD" if is_of_rates else f"nothing; {data_type} is summed"
         raise QueryError("weights", got=type(weights).__name__, expected=expected)
-    own = [name for name in schema.key if name not in INSTRUMENT]
+    own = [name for name in schema.key if name not in MARKET]
     columns = payload_of(data_type)
     table = Table.opened(
-        points, [*INSTRUMENT, *own, *columns], times=[name for name in (*own, *columns) if name in _TIMES]
+        points, [*MARKET, *own, *columns], times=[name for name in (*own, *columns) if name in _TIMES]
     )
-    frame: Any = table.rows.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
+    frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
     series, agreed = ([name for name in names if name in table.names] for names in (_SERIES, _AGREED))
     frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series, *agreed))
     least = {name: within(nw.col(name).min(), series) for name in agreed}
@@ -292,12 +292,12 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     if is_of_rates:
         grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
-        grouped = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=DAY)
+        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=_STOCK, carry=DAY)
         known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
         grouped = grouped.with_columns(known.alias(COVERAGE))
     elif data_type in CANDLES:
         frame = with_coverage(frame, columns)
-        grouped = consolidated(frame, keys, [*columns, COVERAGE], members=INSTRUMENT)
+        grouped = consolidated(frame, keys, [*columns, COVERAGE], members=MARKET)
     else:
         frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
         grouped = summed(frame, keys, [*columns, COVERAGE])
@@ -315,18 +315,18 @@ def _weighted(
     same_nulls: Mapping[str, str],
 ) -> Any:
     """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
-    member = [*INSTRUMENT, "timestamp"]
+    member = [*MARKET, "timestamp"]
     of_series = [name for name in ("coin",) if name in series]
     weights = Table.opened(
         weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
     ).rows.select(
-        *(nw.col(name).cast(nw.String()) for name in (*INSTRUMENT, *of_series)),
+        *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),
     )
     # A member may have open interest and no rate, at a time or at any: it counts in what a mean does not cover. One
     # with neither, at any time, is none.
-    with_rate = frame.select(*INSTRUMENT).unique().with_columns(__rated=nw.lit(1))
+    with_rate = frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1))
     silent = (
         joined(
             weights.with_columns(nw.lit(0).alias(_ALL)),
@@ -335,7 +335,7 @@ def _weighted(
             how="inner",
         )
         .drop(_ALL)
-        .join(with_rate, on=[*INSTRUMENT], how="left")
+        .join(with_rate, on=[*MARKET], how="left")
         .filter(~nw.col("__rated").is_null() | ~nw.col(_WEIGHT).is_null())
         .drop("__rated")
         .join(frame.select(*member), on=member, how="anti")

@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Interval, Side
 from tidytape.frames import exact
-from tidytape.frames.door import BUCKET, INSTRUMENT
+from tidytape.frames.door import BUCKET, MARKET
 from tidytape.frames.grid import Grid
 from tidytape.frames.rows import first, last, order_keys
 from tidytape.frames.table import Rows, tabular
@@ -28,12 +28,12 @@ from tidytape.times import interval_of
 
 Amount = Literal["coin", "quote"]
 
-_TRADES: Final = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount", "quote_amount")
+_TRADES: Final = (*MARKET, "timestamp", "sequence", "side", "price", "amount", "quote_amount")
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _FIRST: Final = ("first_timestamp", "first_sequence")
 _LAST: Final = ("last_timestamp", "last_sequence")
 _PRICES: Final = ("open", "high", "low", "close")
-_CANDLES: Final = (*INSTRUMENT, "timestamp", *_PRICES, *_FIRST, *_LAST)
+_CANDLES: Final = (*MARKET, "timestamp", *_PRICES, *_FIRST, *_LAST)
 _VOLUME: Final[Mapping[str, str]] = {"coin": "volume", "quote": "quote_volume"}
 _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
     "coin": ("buy_volume", "sell_volume"),
@@ -43,7 +43,7 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
 
 @tabular(_TRADES, new_times=dict.fromkeys(_TIMES[1:], "timestamp"))
 def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
-    """Minutes of each instrument, and side: prices, amounts, and the order of the first and the last trade.
+    """Minutes of each market, and side: prices, amounts, and the order of the first and the last trade.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     return (
         exact.in_parts(trades, "amount", "quote_amount")
         .with_columns(bucket_start(time, Interval.MINUTE).alias(BUCKET), *keys)
-        .group_by(*INSTRUMENT, BUCKET, *side)
+        .group_by(*MARKET, BUCKET, *side)
         .agg(
             first(trades, "price", order).alias("open"),
             price.max().alias("high"),
@@ -108,7 +108,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
             nw.len().alias("trades"),
         )
         .select(
-            *INSTRUMENT,
+            *MARKET,
             nw.col(BUCKET).alias("timestamp"),
             *side,
             *_PRICES,
@@ -117,7 +117,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
             *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence"),
             nw.col("trades").cast(nw.Int64),
         )
-        .sort(*INSTRUMENT, "timestamp", *side)
+        .sort(*MARKET, "timestamp", *side)
     )
 
 
@@ -129,7 +129,7 @@ def needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: An
 
 @tabular(needed_of_candles)
 def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount: Amount = "coin") -> Rows:
-    """Candles of each instrument, or of each side of it, made of its minutes.
+    """Candles of each market, or of each side of it, made of its minutes.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
     [(10.0, 11.0, 3.0)]
     """
     bucket, volume = bucket_start(nw.col("timestamp"), interval_of(interval)), _VOLUME[amount]
-    groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
+    groups = [*MARKET, "side"] if by_side else [*MARKET]
     first_keys, by_first = order_keys(minutes, "__first", _FIRST)
     last_keys, by_last = order_keys(minutes, "__last", _LAST)
     return (
@@ -200,7 +200,7 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
 
 @tabular([name for name in _TRADES if name != "sequence"])
 def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Rows:
-    """Minutes of each instrument and price row: what was bought and sold on it, in coin and in terms of the quote.
+    """Minutes of each market and price row: what was bought and sold on it, in coin and in terms of the quote.
 
     Parameters
     ----------
@@ -250,21 +250,21 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     minutes = _rows_summed(rows, Interval.MINUTE, columns).with_columns(
         grid.price(nw.col("row")).alias("price")
     )
-    minutes = minutes.select(*INSTRUMENT, "timestamp", "price", *columns)
-    return minutes.sort(*INSTRUMENT, "timestamp", "price")
+    minutes = minutes.select(*MARKET, "timestamp", "price", *columns)
+    return minutes.sort(*MARKET, "timestamp", "price")
 
 
 def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
     """Return the columns of minutes of which profiles are made."""
     one_of("amount", amount, _PROFILE)
-    return [*INSTRUMENT, "timestamp", "price", *_PROFILE[amount]]
+    return [*MARKET, "timestamp", "price", *_PROFILE[amount]]
 
 
 @tabular(needed_of_profile)
 def profile_of(
     minutes: Rows, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
 ) -> Rows:
-    """Volume per interval and price row of each instrument, made of its minutes.
+    """Volume per interval and price row of each market, made of its minutes.
 
     Parameters
     ----------
@@ -309,19 +309,19 @@ def profile_of(
     grid = Grid.of(block_size)
     chosen = dict(zip(("buy_volume", "sell_volume"), _PROFILE[amount], strict=True))
     rows = minutes.select(
-        *INSTRUMENT,
+        *MARKET,
         "timestamp",
         grid.row(nw.col("price")).alias("row"),
         *(nw.col(name).alias(ours) for ours, name in chosen.items()),
     )
     levels = _rows_summed(rows, interval_of(interval), list(chosen)).select(
-        *INSTRUMENT,
+        *MARKET,
         "timestamp",
         grid.price(nw.col("row")).alias("price"),
         *chosen,
         (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
     )
-    return levels.sort(*INSTRUMENT, "timestamp", "price")
+    return levels.sort(*MARKET, "timestamp", "price")
 
 
 def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Rows:
@@ -329,9 +329,7 @@ def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Row
     return (
         exact.in_parts(frame, *columns)
         .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
-        .group_by(*INSTRUMENT, BUCKET, "row")
+        .group_by(*MARKET, BUCKET, "row")
         .agg(exact.summed(*columns))
-        .select(
-            *INSTRUMENT, nw.col(BUCKET).alias("timestamp"), "row", *(exact.total(name) for name in columns)
-        )
+        .select(*MARKET, nw.col(BUCKET).alias("timestamp"), "row", *(exact.total(name) for name in columns))
     )

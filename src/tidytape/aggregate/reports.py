@@ -14,7 +14,7 @@ from typing import Final
 import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS, Interval
-from tidytape.frames.door import BUCKET, INSTRUMENT
+from tidytape.frames.door import BUCKET, MARKET
 from tidytape.frames.rows import first, last
 from tidytape.frames.table import Rows, tabular
 from tidytape.frames.times import bucket_start
@@ -204,7 +204,7 @@ def known_sum(
     )
 
 
-@tabular([*INSTRUMENT, "timestamp", "amount"], sort=[*INSTRUMENT, "timestamp"])
+@tabular([*MARKET, "timestamp", "amount"], sort=[*MARKET, "timestamp"])
 def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     """First, highest, lowest and last open interest reported in each interval.
 
@@ -253,13 +253,13 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     [(80000.0, 81000.0, 79500.5, 81000.0)]
     """
     numbers = reports.with_columns(number("amount"))
-    return by_bucket(numbers, interval_of(interval), INSTRUMENT, ohlc("amount"))
+    return by_bucket(numbers, interval_of(interval), MARKET, ohlc("amount"))
 
 
 _REPORTED = ("amount", "usd_amount", "price")
 
 
-@tabular([*INSTRUMENT, "timestamp", *_REPORTED], sort=[*INSTRUMENT, "timestamp"])
+@tabular([*MARKET, "timestamp", *_REPORTED], sort=[*MARKET, "timestamp"])
 def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     """First, highest, lowest and last open interest, its value and the price reported in each interval.
 
@@ -312,13 +312,13 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     """
     numbers = reports.with_columns(number(name) for name in _REPORTED)
     wanted = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_")
-    return by_bucket(numbers, interval_of(interval), INSTRUMENT, wanted)
+    return by_bucket(numbers, interval_of(interval), MARKET, wanted)
 
 
 _OWN: Final = "funding_interval"
 
 
-@tabular([*INSTRUMENT, "timestamp", "rate", "predicted_rate", _OWN], sort=[*INSTRUMENT, "timestamp"])
+@tabular([*MARKET, "timestamp", "rate", "predicted_rate", _OWN], sort=[*MARKET, "timestamp"])
 def funding(
     reports: Rows,
     /,
@@ -401,4 +401,4 @@ def funding(
         .with_columns(nw.col("rate", "predicted_rate") * nw.col(_OWN))
     )
     wanted = ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
-    return by_bucket(rates, interval_of(interval), INSTRUMENT, wanted)
+    return by_bucket(rates, interval_of(interval), MARKET, wanted)

@@ -31,20 +31,20 @@ from tidytape.aggregate.trades import candles_without_volume, volume_profile
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import exact
-from tidytape.frames.door import BUCKET, INSTRUMENT
+from tidytape.frames.door import BUCKET, MARKET
 from tidytape.frames.grid import Grid
 from tidytape.frames.rows import MOST_NUMBERS
 from tidytape.frames.table import Rows, Table
 from tidytape.frames.times import bucket_start
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
-_NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
+_NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
-_PROFILE = (*INSTRUMENT, "timestamp")
+_PROFILE = (*MARKET, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
 
-_NOBODY: Final = tuple(nw.lit("").alias(name) for name in INSTRUMENT)
+_NOBODY: Final = tuple(nw.lit("").alias(name) for name in MARKET)
 
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
 _BALANCE: Final = 60 * MINUTE
@@ -63,7 +63,7 @@ def tpo(
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     now: int | None = None,
 ) -> IntoFrameT:
-    r"""Market profile of each instrument: how many blocks of a session touched each price row.
+    r"""Market profile per exchange and symbol: how many blocks of a session touched each price row.
 
     A session is cut into blocks of ``block_minutes``, numbered from 0 at its start. A block touches every row between
     its lowest and its highest trade, both included, traded on or not:
@@ -192,7 +192,7 @@ def tpo_of(
     amount: Literal["coin", "quote"] = "coin",
     united: bool = False,
 ) -> IntoFrameT:
-    """Market profile of each instrument, made of its minutes.
+    """Market profile per exchange and symbol, made of its minutes.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ def tpo_of(
     amount : {"coin", "quote"}
         What the volumes count.
     united : bool
-        Make one profile of all instruments, which are markets of one coin: a block touched a row if it did on any of
-        them, and volumes are summed. ``exchange`` and ``raw_symbol`` are then empty.
+        Make one profile of all markets, which are of one coin: a block touched a row if it did on any of them, and
+        volumes are summed. ``exchange`` and ``raw_symbol`` are then empty.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def tpo_touches(
     session: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
 ) -> IntoFrameT:
-    """Touches of each instrument: which block of a session touched which price row, and what it traded there.
+    """Touches of each market: which block of a session touched which price row, and what it traded there.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def tpo_touches_of(
     amount: Literal["coin", "quote"] = "coin",
     united: bool = False,
 ) -> IntoFrameT:
-    """Touches of each instrument, made of its minutes.
+    """Touches of each market, made of its minutes.
 
     Parameters
     ----------
@@ -502,7 +502,7 @@ def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
     ``interval`` is the longest that lies in one row of the key, or a day if that is a month.
     """
     profile = parts.traded(interval).select(
-        *INSTRUMENT,
+        *MARKET,
         nw.col("timestamp").alias(BUCKET),
         cut.grid.row(nw.col("price")).alias("row"),
         *_SUMMED,
@@ -593,7 +593,7 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
 
     It does so where the first or the last moment of a candle has trades at several prices.
     """
-    moments = trades.group_by(*INSTRUMENT, "timestamp").agg(
+    moments = trades.group_by(*MARKET, "timestamp").agg(
         nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
     )
     moments = moments.with_columns(sequence=nw.lit(0, nw.Int64))
@@ -601,9 +601,9 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
         candles_without_volume(moments.rename({of: "price"}).drop(other), interval=interval)
         for of, other in (("lowest", "highest"), ("highest", "lowest"))
     )
-    both = low.drop("high").join(high.drop("low"), on=[*INSTRUMENT, "timestamp"], suffix="_high")
+    both = low.drop("high").join(high.drop("low"), on=[*MARKET, "timestamp"], suffix="_high")
     return both.select(
-        *INSTRUMENT,
+        *MARKET,
         *("timestamp", "high", "low"),
         *(
             nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import Side
 from tidytape.frames import exact
-from tidytape.frames.door import BUCKET, INSTRUMENT
+from tidytape.frames.door import BUCKET, MARKET
 from tidytape.frames.grid import Grid
 from tidytape.frames.rows import first, last, order_keys
 from tidytape.frames.table import Rows, tabular
@@ -18,12 +18,12 @@ from tidytape.times import interval_of
 
 
 def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
-    return [*INSTRUMENT, "timestamp", "sequence", "price", "amount", *(["side"] if by_side else [])]
+    return [*MARKET, "timestamp", "sequence", "price", "amount", *(["side"] if by_side else [])]
 
 
 @tabular(_needed, new_times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
 def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
-    """Candles of each instrument, or of each side of it.
+    """Candles of each market, or of each side of it.
 
     The first trade of a bucket is the one with the smallest (timestamp, sequence), the last the one with the largest,
     whatever the order of the rows. A bucket without trades has no row.
@@ -77,13 +77,13 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     >>> candles(trades, interval="1m", by_side=True).select("side", "open", "volume").rows()
     [('BUY', 11.0, 5.0), ('SELL', 10.0, 2.0)]
     """
-    groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
+    groups = [*MARKET, "side"] if by_side else [*MARKET]
     return _candles(exact.in_parts(trades, "amount"), interval, groups, volume=True)
 
 
 def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
     """Return the candles of `candles` without their ``volume``: to sum it is most of the work."""
-    return _candles(trades, interval, [*INSTRUMENT], volume=False)
+    return _candles(trades, interval, [*MARKET], volume=False)
 
 
 def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) -> Rows:
@@ -116,9 +116,9 @@ def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) ->
 _SIGN = "__sign"
 
 
-@tabular([*INSTRUMENT, "timestamp", "side", "price", "amount"])
+@tabular([*MARKET, "timestamp", "side", "price", "amount"])
 def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
-    """Volume per interval and price row of each instrument, split by the side of the aggressor.
+    """Volume per interval and price row of each market, split by the side of the aggressor.
 
     A row holds the trades at ``[price, price + block_size)``. Rows are integer multiples of the block size, decided on
     exact decimals: a price on the grid stays on its row. A row without trades does not appear.
@@ -183,33 +183,33 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
                 _SIGN
             ),
         )
-        .group_by(*INSTRUMENT, BUCKET, "price", _SIGN)
+        .group_by(*MARKET, BUCKET, "price", _SIGN)
         .agg(exact.summed("amount"))
     )
     return (
         sides.with_columns(*exact.where(nw.col(_SIGN) == 1, "amount", "buy_volume"))
         .with_columns(*exact.where(nw.col(_SIGN) == -1, "amount", "sell_volume"))
-        .group_by(*INSTRUMENT, BUCKET, "price")
+        .group_by(*MARKET, BUCKET, "price")
         .agg(exact.summed("buy_volume", "sell_volume"))
         .select(
-            *INSTRUMENT,
+            *MARKET,
             nw.col(BUCKET).alias("timestamp"),
             "price",
             exact.total("buy_volume"),
             exact.total("sell_volume"),
         )
         .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
-        .sort(*INSTRUMENT, "timestamp", "price")
+        .sort(*MARKET, "timestamp", "price")
     )
 
 
-_SIDE = (*INSTRUMENT, "side")
+_SIDE = (*MARKET, "side")
 _PAYLOAD = ("timestamp", "id", "price", "amount", "quote_amount")
 
 
 @tabular([*_SIDE, *_PAYLOAD, "sequence"])
 def raw_trades(trades: Rows, /) -> Rows:
-    """Trades of each instrument and side, in the order in which they happened.
+    """Trades of each market and side, in the order in which they happened.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def raw_trades(trades: Rows, /) -> Rows:
 
 @tabular([*_SIDE, "timestamp", "amount"], sort=[*_SIDE, "timestamp"])
 def liquidations(events: Rows, /, *, interval: str) -> Rows:
-    """Liquidated volume of each instrument and side.
+    """Liquidated volume of each market and side.
 
     The side is that of the liquidated position: BUY = longs were liquidated. Sums are exact, whatever the order of the
     rows. Feeds are sampled, so totals are lower bounds. A bucket without liquidations of a side has no row for it.
@@ -322,13 +322,13 @@ _COIN = ("exchange", "coin")
 
 @tabular([*_COIN, "timestamp", "price", "amount"], sort=[*_COIN, "timestamp", "price"])
 def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
-    """Liquidated volume of each coin across all instruments of an exchange, per interval and price row.
+    """Liquidated volume of each coin across all markets of an exchange, per interval and price row.
 
     A row holds the liquidations at ``[price, price + block_size)``, both sides together. Rows are integer multiples of
     the block size, decided on exact decimals. Sums are exact. Feeds are sampled, so totals are lower bounds. A row
     without liquidations does not appear, nor an event whose coin is null.
 
-    Prices of instruments with another quote are other prices: choose the instruments before.
+    Prices of markets with another quote are other prices: choose the markets before.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import NoMatchWarning, QueryError, shown
-from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.door import MARKET
 from tidytape.frames.joined import joined
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import length_of
@@ -116,9 +116,6 @@ def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
 
 Duration = str | timedelta
 """A timedelta, or a text such as ``"8h"``; a bare number has no unit."""
-
-MARKET = INSTRUMENT
-"""Columns that name one market."""
 
 MIXED = "__mixed"
 """1.0 where the rows of a series have several amount units, so that their amounts do not add up; else 0.0."""

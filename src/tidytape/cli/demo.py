@@ -199,7 +199,7 @@ def _holds_others(lake: Lake) -> bool:
     from tidytape.demo.tokens import TOKENS
     from tidytape.lake import TABLES
 
-    named = {name[0] for table in TABLES for name in lake.instruments(table) if name}
+    named = {name[0] for table in TABLES for name in lake.markets_in(table) if name}
     tokens = lake.scan("token_supply").select("token_name").unique().collect()["token_name"]
     return (
         not all(exchange.startswith("DEMO_") for exchange in named)

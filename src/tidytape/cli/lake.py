@@ -29,9 +29,9 @@ def info(
     by_table: Annotated[
         bool, typer.Option("--tables", help="One line per table, with files and version.")
     ] = False,
-    instruments: Annotated[
+    markets: Annotated[
         bool,
-        typer.Option("--instruments", help="One line per table and market, with the unit of its amounts."),
+        typer.Option("--markets", help="One line per table and market, with the unit of its amounts."),
     ] = False,
     shortest_gap: Annotated[
         str | None,
@@ -65,11 +65,11 @@ def info(
     from tidytape.query.values import milliseconds
     from tidytape.service.holdings import described
 
-    check_target(out, suffixes=TABLES if by_table or instruments else (*TABLES, *PICTURES))
-    if by_table and instruments:
-        raise QueryError("by_table", got="--instruments too", expected="one of the two")
-    if by_table or instruments:
-        found = hygiene.instruments(Lake(lake)) if instruments else hygiene.info(Lake(lake))
+    check_target(out, suffixes=TABLES if by_table or markets else (*TABLES, *PICTURES))
+    if by_table and markets:
+        raise QueryError("by_table", got="--markets too", expected="one of the two")
+    if by_table or markets:
+        found = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
     else:
         quiet = None
         if shortest_gap is not None:
@@ -87,7 +87,7 @@ def info(
     if as_json:
         put_json(found)
     elif out is None:
-        shown = found if by_table or instruments else _per_table(found)
+        shown = found if by_table or markets else _per_table(found)
         put(shown, None, whole="--json prints all", rows=_ROWS)
 
 

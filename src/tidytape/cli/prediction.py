@@ -21,7 +21,7 @@ def polymarket_gamma(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Prediction markets: what an exchange says of them, as JSON, and the instruments of their outcomes."""
+    """Prediction markets: what an exchange says of them, as JSON, and the markets of their outcomes."""
     from tidytape.lake import Lake
     from tidytape.lake.ingest.prediction import ingest_prediction_markets
 

@@ -147,13 +147,13 @@ def fill(
     import polars as pl
 
     from tidytape.lake import Lake
-    from tidytape.lake.predictions import instruments
+    from tidytape.lake.predictions import outcome_markets
 
     _at_least(1, "days", days)
     _at_least(0, "seed", seed)
     lake = Lake.create(path)
     lake.register_prediction_markets(prediction_market())
-    of_outcomes = instruments(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
+    of_outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
     known = [markets(), of_outcomes]
     for day, rows, future in _simulated(days, seed):
         lake.register(pl.concat([*known, future], how="diagonal_relaxed"))

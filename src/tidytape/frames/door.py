@@ -294,8 +294,8 @@ def _to_arrow(column: pl.Series, own: _Own | None) -> Any:
     return pa.DictionaryArray.from_arrays(indices, words, ordered=type_.ordered)
 
 
-INSTRUMENT = ("exchange", "raw_symbol")
-"""Columns that name one instrument."""
+MARKET = ("exchange", "raw_symbol")
+"""Columns that name one market."""
 
 BUCKET = "__bucket"
 """Working name of the bucket start, while ``timestamp`` is still the event's own time."""

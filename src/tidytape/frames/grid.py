@@ -220,7 +220,7 @@ def recommended_block_size(
     Parameters
     ----------
     price : Decimal, int, float or str, > 0
-        Price of the instrument. [quote per coin]
+        Price of the market. [quote per coin]
     tick_size : Decimal, int, float or str, > 0, optional
         Smallest price step: the block size is never below it. [quote per coin]
 

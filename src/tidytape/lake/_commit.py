@@ -82,7 +82,7 @@ def commit(
         Key columns of rows of the table that the batch's rows of the same keys take the place of.
     """
     _widen(delta, batch.table)
-    notes = [Transaction(source, number), *_counts(delta, batch.instruments)]
+    notes = [Transaction(source, number), *_counts(delta, batch.markets)]
     store = filesystem(delta.table_uri, options)
     actions = write_parts(batch.parts, delta, batch.table, store)
     removed: list[RemoveAction] = []
@@ -347,13 +347,14 @@ def _spans(batch: Batch) -> str:
     """Return the first and last timestamp of each market's new rows, so that its minutes can be made anew."""
     spans: dict[Partition, tuple[int, int]] = {}
     for part in batch:
-        for names in part.instruments:
+        for names in part.markets:
             first, last = spans.get(names, (part.first, part.last))
             spans[names] = min(first, part.first), max(last, part.last)
     return json.dumps([[*names, *span] for names, span in sorted(spans.items())])
 
 
 def _counter(values: Iterable[str]) -> str:
+    # Logs of lakes hold this word: two processes of different versions of tidytape must count in the same note.
     return "instrument:" + "/".join(values)
 
 

@@ -5,7 +5,7 @@ source is overruled by the name that the caller gives to the exchange. Where no 
 `tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
 
 The tables below repeat what the exchanges document. They never convert anything: sizes of contracts differ per market
-and change, so the caller, the registry or a list of instruments has to say them.
+and change, so the caller, the registry or BitMEX's list of instruments has to say them.
 
 Examples
 --------

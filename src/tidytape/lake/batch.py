@@ -26,7 +26,7 @@ class Part:
 
     Attributes
     ----------
-    instruments : frozenset of tuple of str
+    markets : frozenset of tuple of str
         Values of the table's partition columns: (exchange, raw_symbol), or for option quotes (exchange, coin).
     first, last : int
         Their smallest and largest timestamp. [ns]
@@ -41,7 +41,7 @@ class Part:
         timestamps, the identities and the number of rows.
     """
 
-    instruments: frozenset[tuple[str, ...]]
+    markets: frozenset[tuple[str, ...]]
     first: int
     last: int
     low: Any
@@ -68,7 +68,7 @@ class Part:
             and other.low is not None
             and self.low <= other.high
             and other.low <= self.high
-            and not self.instruments.isdisjoint(other.instruments)
+            and not self.markets.isdisjoint(other.markets)
         )
 
 
@@ -147,9 +147,9 @@ class Batch:
         return sum(part.rows for part in self.parts)
 
     @property
-    def instruments(self) -> list[tuple[str, ...]]:
+    def markets(self) -> list[tuple[str, ...]]:
         """Values of the table's partition columns, sorted."""
-        return sorted({instrument for part in self.parts for instrument in part.instruments})
+        return sorted({market for part in self.parts for market in part.markets})
 
     def add(self, frame: pl.DataFrame) -> None:
         """Add rows; the frame must conform to the table.
@@ -166,7 +166,7 @@ class Batch:
         self.parts.append(
             Part(
                 # A table without partition columns is one partition.
-                instruments=frozenset(frame.select(partitions).unique().iter_rows() if partitions else [()]),
+                markets=frozenset(frame.select(partitions).unique().iter_rows() if partitions else [()]),
                 first=time.min(),  # type: ignore[arg-type]  # polars types every value it might hold
                 last=time.max(),  # type: ignore[arg-type]
                 low=identity.min(),

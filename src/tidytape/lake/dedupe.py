@@ -170,8 +170,8 @@ def _there(parts: list[Part], frames: list[pl.DataFrame], stored: Stored, table:
     if not known:
         return table.empty().select(facts)
     keys = pl.concat(frame.select(table.key) for frame in frames)
-    instruments = frozenset().union(*(part.instruments for part in known))
-    rows = stored(instruments, min(part.low for part in known), max(part.high for part in known))
+    markets = frozenset().union(*(part.markets for part in known))
+    rows = stored(markets, min(part.low for part in known), max(part.high for part in known))
     # Streaming, so that what the lake has is never in memory as a whole.
     return rows.select(facts).join(keys.lazy(), on=table.key, how="semi").collect(engine="streaming")
 
@@ -184,7 +184,7 @@ def _differing(frame: pl.DataFrame, there: pl.DataFrame, table: Table) -> pl.Dat
 
 
 def _inside(wrong: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-    """Those rows that are not at one of the two ends of what the batch has of their instrument."""
+    """Those rows that are not at one of the two ends of what the batch has of their market."""
     names = [name for name in batch.table.key if name != "timestamp"]
     time = pl.col("timestamp")
     ends = (
@@ -255,7 +255,7 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
     )
     begin, end = min(part.first for part in new), max(part.last for part in new)
     in_lake = (
-        stored(new.instruments, begin, end)
+        stored(new.markets, begin, end)
         .select(*_MARKET, "timestamp", "sequence")
         .join(spans.lazy(), on=_MARKET)
         .filter(time.is_between("first", "last"))
@@ -347,7 +347,7 @@ def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
 
 
 def keep_latest(batch: Batch, event: pl.Expr) -> int:
-    """Of several events of one instrument and timestamp keep the one that was read last; return how many went.
+    """Of several events of one market and timestamp keep the one that was read last; return how many went.
 
     It is for events of many rows, such as snapshots of a book; of states of one row the lake itself keeps one, see
     `tidytape.lake.dedupe`. Parts are compared only where their times overlap, so that a file larger than memory can be

@@ -14,7 +14,7 @@ from tidytape.catalogue import Category
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS
 
-__all__ = ["BLOCK_SIZE", "by_instrument", "instruments", "latest", "merged", "of_events"]
+__all__ = ["BLOCK_SIZE", "by_outcome", "latest", "merged", "of_events", "outcome_markets"]
 
 BLOCK_SIZE = 0.001
 """Height of a price row of an outcome's profile: prices lie between 0 and 1. [quote per coin]"""
@@ -49,7 +49,7 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per report that still has a value, sorted by the key
-        The same columns; for each market at most one report has a value of a column.
+        The same columns; for each prediction market at most one report has a value of a column.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     ]
     since = pl.when(pl.col("reported") == newest.over(_OWNER)).then(pl.col(_SINCE).min().over(_OWNER))
     pruned = reports.with_columns(*values, since.alias(_SINCE))
-    # The newest report stays in any case: it says when the market was last seen.
+    # The newest report stays in any case: it says when the prediction market was last seen.
     stays = pl.any_horizontal(pl.col(_VALUES).is_not_null()) | (pl.col("reported") == newest.over(_OWNER))
     return pruned.filter(stays).select(PREDICTION_MARKETS.names).sort(_REPORT)
 
@@ -113,7 +113,7 @@ def latest(reports: pl.DataFrame) -> pl.DataFrame:
     return folded.select(PREDICTION_MARKETS.names).sort(_OWNER)
 
 
-def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
+def by_outcome(predictions: pl.DataFrame) -> pl.DataFrame:
     """Return the prediction markets, one row per market of an outcome.
 
     Parameters
@@ -132,9 +132,9 @@ def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
     Examples
     --------
     >>> yes_no = pl.DataFrame({"slug": ["a"], "outcomes": [["Yes", "No"]], "raw_symbols": [["1", "2"]]})
-    >>> by_instrument(yes_no).select("slug", "raw_symbol", "outcome").rows()
+    >>> by_outcome(yes_no).select("slug", "raw_symbol", "outcome").rows()
     [('a', '1', 'Yes'), ('a', '2', 'No')]
-    >>> by_instrument(yes_no.with_columns(last_price=0.51))["last_price"].to_list()
+    >>> by_outcome(yes_no.with_columns(last_price=0.51))["last_price"].to_list()
     [0.51, 0.49]
     """
     places = pl.int_ranges(pl.col("raw_symbols").list.len()).alias("_place")
@@ -154,8 +154,8 @@ def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
     return one.with_columns(outcome, *own).drop("_place", "_outcomes")
 
 
-def instruments(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: str) -> pl.DataFrame:
-    """Return what to register of the instruments of prediction markets.
+def outcome_markets(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: str) -> pl.DataFrame:
+    """Return what to register of the markets of outcomes.
 
     An outcome is bought and held outright, so it is a SPOT market like any other. Its coin is the outcome itself,
     never what the question is about: a probability must not be mixed with the prices of a coin of that name.
@@ -169,19 +169,19 @@ def instruments(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: 
 
     Returns
     -------
-    polars.DataFrame, one row per outcome that has an instrument
+    polars.DataFrame, one row per outcome that has a market
         The table MARKETS.
 
     Examples
     --------
     >>> row = {"exchange": "P", "condition_id": "0x1", "reported": 5, "slug": "rain", "question": "Will it rain?"}
     >>> rain = pl.DataFrame([row | {"outcomes": ["Yes", "No"], "raw_symbols": ["1", "2"]}])
-    >>> found = instruments(PREDICTION_MARKETS.conform(rain), quote_coin="USDC", quote_coin_name="USD Coin")
+    >>> found = outcome_markets(PREDICTION_MARKETS.conform(rain), quote_coin="USDC", quote_coin_name="USD Coin")
     >>> found.select("raw_symbol", "normalized_symbol", "full_name").row(0)
     ('1', 'rain:Yes-USDC', 'Will it rain? Yes')
     """
-    # A token of two prediction markets is one instrument.
-    one = by_instrument(predictions).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
+    # A token of two prediction markets is one market.
+    one = by_outcome(predictions).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
     outcome = pl.coalesce("outcome", "raw_symbol")
     coin = pl.concat_str(pl.col("slug"), pl.lit(":"), outcome)
     return MARKETS.conform(
@@ -249,7 +249,7 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
         value=False
     )
     return markets.join(
-        by_instrument(here.filter(hit)), on=["exchange", "raw_symbol"], how="semi", maintain_order="left"
+        by_outcome(here.filter(hit)), on=["exchange", "raw_symbol"], how="semi", maintain_order="left"
     )
 
 

@@ -154,7 +154,7 @@ class Lake:
     ) -> pl.LazyFrame:
         """Return the rows of a table as a lazy frame of its newest version.
 
-        Files of other instruments and other times are not opened.
+        Files of other markets and other times are not opened.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Lake:
         deltas = {name: self.find(table) for name, table in TABLES.items()}
         return {name: -1 if delta is None else delta.version() for name, delta in deltas.items()}
 
-    def instruments(self, table: str) -> list[tuple[str, ...]]:
+    def markets_in(self, table: str) -> list[tuple[str, ...]]:
         """Return the values of a table's partition columns that have rows, sorted, e.g. (exchange, raw_symbol).
 
         Parameters
@@ -586,7 +586,7 @@ class Lake:
         """
         kind = _event_table(table)
         batch = rows if isinstance(rows, Batch) else _batch(kind, rows)
-        for name in sorted({name for instrument in batch.instruments for name in instrument}):
+        for name in sorted({name for market in batch.markets for name in market}):
             if not is_storable(name):
                 raise IngestError(
                     f"{table}: {name[:100]!r} is no name of an exchange or symbol that can be stored"

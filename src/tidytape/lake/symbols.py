@@ -34,7 +34,7 @@ _DOLLARS = frozenset({"DAI", "USDC", "USDT"})
 
 _LONGEST_FIRST = sorted(QUOTES, key=lambda quote: (-len(quote), quote))
 _SEPARATORS = re.compile(r"[-_/:.]")
-# What instruments of one pair are told apart by: kind of contract, expiry.
+# What markets of one pair are told apart by: kind of contract, expiry.
 _SUFFIX = re.compile(r"(PERP|PERPETUAL|SWAP|SPOT|FUTURES?|\d{4,8}|\d{1,2}[A-Z]{3}\d{2})")
 # BTC-27DEC24-60000-C: strike, which may have decimals, and kind of an option.
 _OPTION = re.compile(r"[-_]\d+(?:[.D]\d+)?[-_][CP]$")

@@ -457,7 +457,7 @@ PREDICTION_MARKETS = Table(
             "raw_symbols",
             "list[string]",
             "",
-            "Exchange-native symbol of each outcome's instrument, in the order of outcomes",
+            "Exchange-native symbol of each outcome's market, in the order of outcomes",
             nullable=True,
         ),
         Column("event_slug", "string", "", "Slug of the event it is grouped in", nullable=True),

@@ -64,10 +64,9 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     Parameters
     ----------
     frame : frame, n rows, key timestamp, any order
-        Schema TRADE_SIDE_AGNOSTIC_AGG of one instrument, one side of TRADE_AGG, or OPEN_INTEREST_AGG. Uses
-        ``timestamp`` [UTC], ``open``, ``high``, ``low`` and ``close`` [quote per coin; of open interest as
-        ``amount_unit`` says]; identity columns give title, units and width where they are
-        there. A row that lacks a price is a gap.
+        Schema TRADE_SIDE_AGNOSTIC_AGG of one market, one side of TRADE_AGG, or OPEN_INTEREST_AGG. Uses ``timestamp``
+        [UTC], ``open``, ``high``, ``low`` and ``close`` [quote per coin; of open interest as ``amount_unit`` says];
+        identity columns give title, units and width where they are there. A row that lacks a price is a gap.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     timezone : str or tzinfo
@@ -83,7 +82,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several instruments, or ``timezone`` is unknown.
+        If the frame holds several markets, or ``timezone`` is unknown.
 
     Examples
     --------
@@ -102,7 +101,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     style.zone(timezone)  # before a figure is made for nothing
     ax = style.one_axes(ax, 12, 6)
     drawn = draw_candles(ax, series, timezone)
-    style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.instrument.title)
+    style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.whose.title)
     return drawn
 
 
@@ -138,7 +137,7 @@ def volume(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several instruments, or ``timezone`` is unknown.
+        If the frame holds several markets, or ``timezone`` is unknown.
 
     Examples
     --------
@@ -155,7 +154,7 @@ def volume(
     style.zone(timezone)
     ax = style.one_axes(ax, 12, 3)
     drawn = draw_volume(ax, series, timezone, quote=quote)
-    style.title(ax, "Volume", series.instrument.title)
+    style.title(ax, "Volume", series.whose.title)
     return drawn
 
 
@@ -183,9 +182,9 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     if series.is_open_interest:
-        style.amount_axis(ax.yaxis, series.instrument.amounts(None), bins=8, name="Open interest")
+        style.amount_axis(ax.yaxis, series.whose.amounts(None), bins=8, name="Open interest")
     else:
-        style.price_axis(ax.yaxis, series.instrument.price_unit)
+        style.price_axis(ax.yaxis, series.whose.price_unit)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)
         ax.set_ylim(*padded(series.low.min(), series.high.max()))
@@ -204,7 +203,7 @@ def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote
     )
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.amount_axis(ax.yaxis, series.instrument.amounts(quote), bins=4)
+    style.amount_axis(ax.yaxis, series.whose.amounts(quote), bins=4)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)
         ax.set_ylim(0, series.volume.max() * 1.06 or 1)

@@ -19,7 +19,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._coverage import ROW, TALLEST, bars, label_rows
 from tidytape.plot._frame import opened, timed
 from tidytape.plot._picture import Picture
-from tidytape.plot._series import Instrument, numbers
+from tidytape.plot._series import Whose, numbers
 from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
 
 _COUNTS = ("start", "end", "expected", "present", "missing", "completeness")
@@ -162,7 +162,7 @@ def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
     several = sorted(set(identities))
     names = dict(zip(several, labels(keys, several), strict=True))
     shared = {name: values[0] for name, values in zip(keys, columns, strict=True) if len(set(values)) == 1}
-    market = Instrument(**{name: value for name, value in shared.items() if name in IDENTITY})
+    market = Whose(**{name: value for name, value in shared.items() if name in IDENTITY})
     number = f"{len(several)} series" if len(several) > 1 else ""
     title = ", ".join(filter(None, [market.name if number else "", number, Tracks(market, {}).interval]))
     return [names[own] or "all" for own in identities], title

@@ -22,7 +22,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
 from tidytape.plot._picture import Picture
-from tidytape.plot._series import Instrument, block_of, interval_named, market_frame, numbers, smallest_step
+from tidytape.plot._series import Whose, block_of, interval_named, market_frame, numbers, smallest_step
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
@@ -73,7 +73,7 @@ class Slippage(Picture):
 class _Book:
     """One book: the middle of each level and its size, from the best one on."""
 
-    instrument: Instrument
+    whose: Whose
     frame: nw.DataFrame[Any]  # its rows
     time: int | None  # [ns]
     block: float  # height of a level; 0 where it is not known
@@ -88,13 +88,13 @@ class _Book:
     def title(self, timezone: str | tzinfo) -> str:
         """Return whose book it is, and when it stood."""
         if self.time is None:
-            return self.instrument.title
+            return self.whose.title
         zone, name = style.zone(timezone)
         when = datetime.fromtimestamp(self.time // SECOND, UTC).astimezone(zone)
-        interval = interval_named(self.instrument.interval)
+        interval = interval_named(self.whose.interval)
         length = f", {interval.alias}" if interval else ""
         clock = "%H:%M:%S" if when.second else "%H:%M"
-        return ", ".join(filter(None, (self.instrument.name, f"{when:%Y-%m-%d {clock}} {name}{length}")))
+        return ", ".join(filter(None, (self.whose.name, f"{when:%Y-%m-%d {clock}} {name}{length}")))
 
 
 def depth(
@@ -156,8 +156,8 @@ def depth(
     found = _read(book, at)
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
-    style.price_axis(ax.xaxis, found.instrument.price_unit)
-    style.amount_axis(ax.yaxis, found.instrument.amounts(quote), bins=6, name="Resting up to the price")
+    style.price_axis(ax.xaxis, found.whose.price_unit)
+    style.amount_axis(ax.yaxis, found.whose.amounts(quote), bins=6, name="Resting up to the price")
     style.title(ax, "Order book", found.title(timezone))
     if not any(price.size for price, _ in found.levels.values()):
         style.no_data(ax)
@@ -262,7 +262,7 @@ def slippage(
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
     style.title(ax, "Slippage", found.title(timezone))
-    unit = found.instrument.amounts(quote)
+    unit = found.whose.amounts(quote)
     style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
     style.y_label(ax, "Slippage", "bp")
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
@@ -298,7 +298,7 @@ def slippage(
 def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
     """Read the last book at or before a time."""
     columns = ("timestamp", "side", "price", "size")
-    given, instrument = market_frame(frame, "book", columns, key=columns[:3])
+    given, whose = market_frame(frame, "book", columns, key=columns[:3])
     given = timed(given, "book").filter(~nw.col("timestamp").is_null())
     time = given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     if at is not None:
@@ -316,7 +316,7 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
         order = np.argsort(sign * price, kind="stable")
         levels[side] = price[order] + block / 2, size[order]
     step = block or smallest_step(np.unique(values["price"][known]))
-    return _Book(instrument, given, last, block, step, levels)
+    return _Book(whose, given, last, block, step, levels)
 
 
 def _limits(book: _Book, bps: float | None) -> tuple[float, float]:
@@ -354,7 +354,7 @@ def _curve(
 ) -> dict[Side, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return sizes and slippage of buys and of sells."""
     wanted = _usual_sizes(book) if size is None else size
-    amount: Any = "quote" if book.instrument.amount_unit == AmountUnit.USD else "coin"
+    amount: Any = "quote" if book.whose.amount_unit == AmountUnit.USD else "coin"
     parts = []
     for first in range(0, max(len(wanted), 1), _AT_ONCE):
         found = books.slippage(book.frame.to_native(), size=wanted[first : first + _AT_ONCE], amount=amount)

@@ -22,7 +22,7 @@ from tidytape.plot._candles import padded
 from tidytape.plot._heatmap import nanoseconds, require_height, width_of
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
-    Instrument,
+    Whose,
     added,
     block_of,
     dates_of,
@@ -163,7 +163,7 @@ def footprint(
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
-    given, instrument = market_frame(profile, "profile", columns, key=columns[:2])
+    given, whose = market_frame(profile, "profile", columns, key=columns[:2])
     given, time = nanoseconds(given)
     values = numbers(given, "profile", columns[1:])
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
@@ -171,13 +171,13 @@ def footprint(
     ax = style.one_axes(ax, 12, 7)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.price_axis(ax.yaxis, instrument.price_unit)
+    style.price_axis(ax.yaxis, whose.price_unit)
     if not known.any():
-        style.title(ax, "Footprint", instrument.title)
+        style.title(ax, "Footprint", whose.title)
         style.no_data(ax)
         return Footprint(ax, None, (), None, None, None, None)
 
-    width = width_of(instrument, time) / DAY
+    width = width_of(whose, time) / DAY
     price = values["price"][known]
     starts = dates_of(np.unique(time[known]))
     style.show_times(ax, starts[0], starts[-1] + width, pad=0.1 * width)
@@ -191,7 +191,7 @@ def footprint(
         time[known], row_of(price, height), values["buy_volume"][known], values["sell_volume"][known]
     )
     ax.set_ylim(*padded(rows.row.min() * height, (rows.row.max() + 1) * height))
-    return _drawn(ax, rows, height, width, imbalance=imbalance, instrument=instrument, quote=quote)
+    return _drawn(ax, rows, height, width, imbalance=imbalance, whose=whose, quote=quote)
 
 
 def _most(ax: Axes, width: float) -> int:
@@ -216,7 +216,7 @@ def _drawn(
     width: float,
     *,
     imbalance: float,
-    instrument: Instrument,
+    whose: Whose,
     quote: str | None,
 ) -> Footprint:
     colours = style.inside(ax)
@@ -272,10 +272,10 @@ def _drawn(
     for marks in (pocs, buys, sells):
         ax.add_collection(marks, autolim=False)
     texts = _numbers(ax, rows, levels, height, width)
-    numbered = style.label("sold × bought", instrument.amounts(quote)) if texts else ""
+    numbered = style.label("sold × bought", whose.amounts(quote)) if texts else ""
     unit = style.price_text(height, height)
-    style.title(ax, "Footprint", instrument.title, numbered, f"rows of {unit} {instrument.quote}")
-    style.colour_bar(ax, levels, "Delta", instrument.amounts(quote, unit))
+    style.title(ax, "Footprint", whose.title, numbered, f"rows of {unit} {whose.quote}")
+    style.colour_bar(ax, levels, "Delta", whose.amounts(quote, unit))
     style.legend(ax, [pocs, *(marks for marks in (buys, sells) if len(marks.get_paths()))], place="above")
     return Footprint(ax, levels, texts, pocs, buys, sells, height, rows.sell, rows.buy)
 

@@ -24,7 +24,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
-    Instrument,
+    Whose,
     block_of,
     interval_named,
     market_frame,
@@ -108,7 +108,7 @@ class Cells:
 class _Books:
     """Sizes of books that can be drawn."""
 
-    instrument: Instrument
+    whose: Whose
     width: int  # length of the interval [ns]
     block: float  # height of a level; 0 where it is not known
     time: NDArray[np.int64]  # [ns]
@@ -144,10 +144,10 @@ def book_heatmap(
     Parameters
     ----------
     frame : frame, n rows, key (timestamp, side, price), any order
-        Schema BLOCK_BOOK_SNAPSHOT_AGG of one instrument. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price``
-        [quote per coin], the low edge of its block, and ``size`` [as ``amount_unit`` says]. A book stands over the
-        interval from its ``timestamp`` on; a timestamp that is not there is a gap. Rows that lack a value, and sizes
-        that are not above 0, are not drawn.
+        Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
+        per coin], the low edge of its block, and ``size`` [as ``amount_unit`` says]. A book stands over the interval
+        from its ``timestamp`` on; a timestamp that is not there is a gap. Rows that lack a value, and sizes that are
+        not above 0, are not drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     block_size : float or Decimal, > 0, optional
@@ -176,8 +176,8 @@ def book_heatmap(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several instruments or a row twice, its timestamps are no datetimes or too uneven for columns
-        of one width, or an argument is not as listed.
+        If the frame holds several markets or a row twice, its timestamps are no datetimes or too uneven for columns of
+        one width, or an argument is not as listed.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def book_heatmap(
     require_height("block_size", block_size)
     require_prices(prices)
     books = _read(frame)
-    dots = None if trades is None else _trades(trades, books.instrument)
+    dots = None if trades is None else _trades(trades, books.whose)
     if prices is None:
         prices = _prices(books)
     shown = (books.price >= prices[0]) & (books.price <= prices[1])
@@ -205,9 +205,9 @@ def book_heatmap(
     ax = style.one_axes(ax, 12, 6)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.price_axis(ax.yaxis, books.instrument.price_unit)
-    another = of_another("trades", dots.instrument, books.instrument) if dots else ""
-    style.title(ax, "Order book", books.instrument.title, another)
+    style.price_axis(ax.yaxis, books.whose.price_unit)
+    another = of_another("trades", dots.whose, books.whose) if dots else ""
+    style.title(ax, "Order book", books.whose.title, another)
     if cells is None:
         style.no_data(ax)
         return BookHeatmap(ax, None, None, None)
@@ -218,7 +218,7 @@ def book_heatmap(
     asks = draw_cells(ax, cells, size, ~is_bid, norm=norm, colours=style.shades(ax, colours.down))
     ax.grid(visible=False)
     ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
-    unit = books.instrument.amounts(quote, style.price_text(cells.height, cells.height))
+    unit = books.whose.amounts(quote, style.price_text(cells.height, cells.height))
     style.colour_bar(ax, bids, "Bids", unit, part=(0, 2))
     style.colour_bar(ax, asks, "Asks", unit, part=(1, 2))
     mid = draw_price(ax, cells.edges, cells.over_columns(*books.mids()), "Mid")
@@ -244,15 +244,15 @@ def require_prices(prices: tuple[float, float] | None) -> None:
 
 def _read(frame: IntoFrame) -> _Books:
     columns = ("timestamp", "side", "price", "size")
-    given, instrument = market_frame(frame, "frame", columns, key=columns[:3])
+    given, whose = market_frame(frame, "frame", columns, key=columns[:3])
     given, time = nanoseconds(given)
     values = numbers(given, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
     is_bid = (given.get_column("side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
     known = np.isfinite(price) & np.isfinite(size) & (size > 0)
     return _Books(
-        instrument,
-        width_of(instrument, time),
+        whose,
+        width_of(whose, time),
         block_of(given) or 0.0,
         time[known],
         is_bid[known],
@@ -267,9 +267,9 @@ def nanoseconds(given: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], NDArray[np
     return given, given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
 
 
-def width_of(instrument: Instrument, time: NDArray[np.int64]) -> int:
+def width_of(whose: Whose, time: NDArray[np.int64]) -> int:
     """Return the length of the interval, as the frame says or as its times show. [ns]"""
-    interval, steps = interval_named(instrument.interval), np.diff(np.unique(time))
+    interval, steps = interval_named(whose.interval), np.diff(np.unique(time))
     if interval is None and steps.size:
         return int(steps.min())
     return (interval or Interval.MINUTE).seconds * SECOND
@@ -410,23 +410,21 @@ def _matrix(cells: Cells, chosen: NDArray[np.bool_], size: NDArray[np.float64]) 
 class _Trades:
     """Trades that can be drawn."""
 
-    instrument: Instrument
+    whose: Whose
     time: NDArray[np.int64]  # [ns]
     is_buy: NDArray[np.bool_]
     price: NDArray[np.float64]
     amount: NDArray[np.float64]
 
 
-def _trades(frame: IntoFrame, whose: Instrument) -> _Trades:
-    given, instrument = market_frame(
-        frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",)
-    )
-    require_one_market("trades", instrument, whose, "the book")
+def _trades(frame: IntoFrame, book: Whose) -> _Trades:
+    given, whose = market_frame(frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",))
+    require_one_market("trades", whose, book, "the book")
     given, time = nanoseconds(given)
     values = numbers(given, "trades", ("price", "amount"))
     is_buy = (given.get_column("side").cast(nw.String) == Side.BUY.value).to_numpy().astype(bool)
     known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
-    return _Trades(instrument, time[known], is_buy[known], values["price"][known], values["amount"][known])
+    return _Trades(whose, time[known], is_buy[known], values["price"][known], values["amount"][known])
 
 
 _Dots = tuple[PathCollection | None, NDArray[np.float64] | None]
@@ -450,7 +448,7 @@ def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> 
         )
         dots[side] = time, price, amount
     every = np.sort(np.concatenate([amount for *_, amount in dots.values()]))[-_MOST_DOTS:]
-    unit = trades.instrument.amounts(quote)
+    unit = trades.whose.amounts(quote)
 
     def draw(side: Side, colour: str) -> _Dots:
         time, price, amount = dots[side]

@@ -140,7 +140,7 @@ def liquidations(
     'Liquidations [BTC]'
     """
     style.zone(timezone)  # before a figure is made for nothing
-    given, instrument = market_frame(
+    given, whose = market_frame(
         frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
     given, time = nanoseconds(given)
@@ -149,18 +149,18 @@ def liquidations(
     known = np.isfinite(amount) & (amount >= 0)
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
-        require_one_coin("candles", closes.instrument, instrument, "the liquidations")
+        require_one_coin("candles", closes.whose, whose, "the liquidations")
     ax = style.one_axes(ax, 12, 5)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.amount_axis(ax.yaxis, instrument.amounts(quote), bins=6, name="Liquidations")
-    another = "" if closes is None else of_another("close", closes.instrument, instrument)
-    style.title(ax, "Liquidations", instrument.title, another)
+    style.amount_axis(ax.yaxis, whose.amounts(quote), bins=6, name="Liquidations")
+    another = "" if closes is None else of_another("close", closes.whose, whose)
+    style.title(ax, "Liquidations", whose.title, another)
     if not known.any():
         style.no_data(ax)
         return Liquidations(ax, None, None)
 
-    width, colours = width_of(instrument, time), style.inside(ax)
+    width, colours = width_of(whose, time), style.inside(ax)
     times, place = np.unique(time[known], return_inverse=True)
     starts = dates_of(times)
     drawn = []
@@ -246,7 +246,7 @@ def liquidation_heatmap(
     style.zone(timezone)
     require_height("block_size", block_size)
     require_prices(prices)
-    given, instrument = market_frame(
+    given, whose = market_frame(
         frame, "frame", ("timestamp", "price", "liquidations"), key=("timestamp", "price")
     )
     given, time = nanoseconds(given)
@@ -254,8 +254,8 @@ def liquidation_heatmap(
     price, amount = values["price"], values["liquidations"]
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
-        require_one_coin("candles", closes.instrument, instrument, "the liquidations")
-    width = width_of(instrument, time)
+        require_one_coin("candles", closes.whose, whose, "the liquidations")
+    width = width_of(whose, time)
     shown = np.isfinite(price) & np.isfinite(amount) & (amount > 0)
     if prices is not None:
         shown &= (price >= prices[0]) & (price <= prices[1])
@@ -266,10 +266,10 @@ def liquidation_heatmap(
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     # The candles say what prices are in, which a heatmap of all markets of a coin does not.
-    whose = instrument if closes is None else replace(closes.instrument, amount_unit=instrument.amount_unit)
-    style.price_axis(ax.yaxis, whose.price_unit)
-    another = "" if closes is None else of_another("close", closes.instrument, instrument)
-    style.title(ax, "Liquidations by price", instrument.title, another)
+    priced = whose if closes is None else replace(closes.whose, amount_unit=whose.amount_unit)
+    style.price_axis(ax.yaxis, priced.price_unit)
+    another = "" if closes is None else of_another("close", closes.whose, whose)
+    style.title(ax, "Liquidations by price", whose.title, another)
     if cells is None:
         style.no_data(ax)
         return LiquidationHeatmap(ax, None, None)
@@ -284,7 +284,7 @@ def liquidation_heatmap(
         colours=style.shades(ax, style.inside(ax).value_area_edge, faint=0.55),
     )
     ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
-    unit = whose.amounts(quote, style.price_text(cells.height, cells.height))
+    unit = priced.amounts(quote, style.price_text(cells.height, cells.height))
     style.colour_bar(ax, image, "Liquidations", unit)
     line = None
     if closes is not None and closes.start.size:
@@ -308,7 +308,7 @@ def _price_beside(ax: Axes, closes: CandleSeries) -> tuple[Axes, Line2D]:
     style.frame_axes(beside)
     beside.grid(visible=False)
     beside.spines["right"].set_visible(True)
-    style.price_axis(beside.yaxis, closes.instrument.price_unit)
+    style.price_axis(beside.yaxis, closes.whose.price_unit)
     edges, steps = spaced(closes.start, closes.width, closes.close)
     shown = ax.get_xlim()
     middle = (edges[1:] + edges[:-1]) / 2

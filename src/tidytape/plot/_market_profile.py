@@ -29,7 +29,7 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
     FROM_CANDLES,
-    Instrument,
+    Whose,
     block_of,
     interval_named,
     is_from_candles,
@@ -104,7 +104,7 @@ class Session:
 class Sessions:
     """Sessions that can be drawn, in order of time, and what is read off their rows."""
 
-    instrument: Instrument
+    whose: Whose
     minutes: int  # length of a time block
     height: float
     sessions: list[Session]
@@ -191,7 +191,7 @@ def draw_sessions(ax: Axes, found: Sessions, style: str, timezone: str | tzinfo)
     """Draw market profiles that were read before."""
     looks.frame_axes(ax)
     ax.grid(visible=False, axis="x")
-    looks.price_axis(ax.yaxis, found.instrument.price_unit)
+    looks.price_axis(ax.yaxis, found.whose.price_unit)
     looks.time_axis(ax.xaxis, timezone)
     looks.title(ax, "Market profile", _title(found))
     if not found.sessions:
@@ -407,7 +407,7 @@ def _box(left: float, right: float, low: float, high: float) -> list[tuple[float
 
 
 def _title(found: Sessions) -> str:
-    name = found.instrument.name
+    name = found.whose.name
     if not found.sessions:
         return name
     lengths = {round((session.end - session.start) * 24, 6) for session in found.sessions}
@@ -415,7 +415,7 @@ def _title(found: Sessions) -> str:
     length = "" if hours is None else f" of {hours / 24:g} d" if hours >= 24 else f" of {hours:g} h"
     number = len(found.sessions)
     text = f"{number} session{'s' * (number > 1)}{length}"
-    rows = f"rows of {looks.price_text(found.height, found.height)} {found.instrument.quote}"
+    rows = f"rows of {looks.price_text(found.height, found.height)} {found.whose.quote}"
     return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * found.from_candles)))
 
 
@@ -428,7 +428,7 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
     columns = opened(frame, "levels", ("timestamp", "price")).columns
     if not {"block_ids", "block_id"} & {*columns}:
         raise MissingColumnError(["block_ids"], available=columns)
-    given, instrument = market_frame(frame, "levels", ("timestamp", "price"))
+    given, whose = market_frame(frame, "levels", ("timestamp", "price"))
     given = timed(given, "levels").filter(~nw.col("timestamp").is_null())
     ids = given.get_column("block_ids" if "block_ids" in columns else "block_id").to_list()
     touches = pl.DataFrame(
@@ -472,13 +472,13 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
     prices = areas.join(balances, on="timestamp").join(later.drop("poc", "poc_tie"), on="timestamp")
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
-    ends = _ends(given, instrument, touches, minutes)
+    ends = _ends(given, whose, touches, minutes)
     sessions = [
         Session(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
     ]
     return Sessions(
-        instrument,
+        whose,
         minutes,
         height,
         sessions,
@@ -505,7 +505,7 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
     return {row: sorted(ids) for row, ids in touches.items()}
 
 
-def _ends(given: nw.DataFrame[Any], instrument: Instrument, touches: Any, minutes: int) -> dict[int, int]:
+def _ends(given: nw.DataFrame[Any], whose: Whose, touches: Any, minutes: int) -> dict[int, int]:
     """Return the end of each session [ns]: as the frame says, by its interval, or where its last time block ends."""
     starts = touches["timestamp"].unique().sort().to_list()
     if "period_end" in given.columns:
@@ -516,7 +516,7 @@ def _ends(given: nw.DataFrame[Any], instrument: Instrument, touches: Any, minute
             strict=True,
         )
         return {start: end for start, end in pairs if end is not None}
-    interval = interval_named(instrument.interval)
+    interval = interval_named(whose.interval)
     if interval:
         return {start: start + interval.seconds * SECOND for start in starts}
     blocks = int(touches["block_ids"].list.max().max() or 0) + 1

@@ -150,7 +150,7 @@ def open_interest(
     )
     top, middle, bottom = _axes(axes, 3)
     drawn = draw_candles(top, prices, timezone)
-    style.title(top, "Price and open interest", prices.instrument.title)
+    style.title(top, "Price and open interest", prices.whose.title)
     lines, _ = _draw_lines(middle, series, None)
     _finish(middle, series, timezone)
     changes = _draw_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
@@ -162,7 +162,7 @@ def open_interest(
             ax.tick_params(labelbottom=False)
             ax.set_xlabel("")
             ax.xaxis.get_offset_text().set_visible(False)
-    style.title(middle, "", series.title() if series.title() != prices.instrument.title else "")
+    style.title(middle, "", series.title() if series.title() != prices.whose.title else "")
     return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
 
 

@@ -22,7 +22,7 @@ from tidytape.plot._frame import opened, timed
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     CandleSeries,
-    Instrument,
+    Whose,
     candle_series,
     dates_of,
     interval_named,
@@ -143,8 +143,8 @@ def order_flow(
 
     drawn = draw_candles(place.price, bars, timezone)
     # An empty frame does not say whose it is, and the other one does.
-    whose = bars.instrument if bars.start.size else found.instrument
-    style.title(place.price, "Order flow", whose.title, of_another("flow", found.instrument, whose))
+    whose = bars.whose if bars.start.size else found.whose
+    style.title(place.price, "Order flow", whose.title, of_another("flow", found.whose, whose))
     bought, sold = _draw_delta(place.delta, found, timezone, quote)
     line = _draw_cvd(place.cvd, found, timezone, quote)
     starts = np.concatenate([bars.start, found.start])
@@ -163,7 +163,7 @@ def order_flow(
 class _Flow:
     """Deltas and their sums, in order of time; NaN where they are unknown."""
 
-    instrument: Instrument
+    whose: Whose
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # [d]
     delta: NDArray[np.float64]
@@ -179,9 +179,9 @@ def _read(
     columns = opened(frame, "sides", ["timestamp"]).columns
     # Trades have no key; sums have one, with a side or without.
     sums_key = tuple(name for name in ("timestamp", "side") if name in columns and "price" not in columns)
-    given, instrument = market_frame(frame, "sides", ("timestamp",), key=sums_key, without=("side",))
-    require_one_market("sides", instrument, candles.instrument, "the candles")
-    named = interval_named(candles.instrument.interval) or interval_named(instrument.interval)
+    given, whose = market_frame(frame, "sides", ("timestamp",), key=sums_key, without=("side",))
+    require_one_market("sides", whose, candles.whose, "the candles")
+    named = interval_named(candles.whose.interval) or interval_named(whose.interval)
     sums = flow.cvd(
         given.to_native(), interval=named.alias if named else None, anchor=anchor, session=session
     )
@@ -191,7 +191,7 @@ def _read(
     steps = np.diff(np.unique(time))
     width = named.seconds * SECOND / DAY if named else steps.min() / DAY if steps.size else candles.width
     # Of a sum of trades the interval is that of the candles.
-    return _Flow(instrument, dates_of(time), float(width), values["delta"], values["cvd"])
+    return _Flow(whose, dates_of(time), float(width), values["delta"], values["cvd"])
 
 
 def _draw_delta(
@@ -214,7 +214,7 @@ def _draw_delta(
             (np.minimum(values, 0), colours.down, "More sold"),
         )
     )
-    _finish(ax, values, timezone, "Delta", found.instrument.amounts(quote))
+    _finish(ax, values, timezone, "Delta", found.whose.amounts(quote))
     return bought, sold
 
 
@@ -223,7 +223,7 @@ def _draw_cvd(ax: Axes, found: _Flow, timezone: str | tzinfo, quote: str | None)
     line = ax.stairs(
         values, edges, baseline=None, color=style.ink(ax), linewidth=1.3, zorder=2.2, label="CVD"
     )
-    _finish(ax, values, timezone, "CVD", found.instrument.amounts(quote))
+    _finish(ax, values, timezone, "CVD", found.whose.amounts(quote))
     return line
 
 

@@ -21,7 +21,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
 from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
-from tidytape.plot._series import Instrument, candle_series, require_one_market, volume_series
+from tidytape.plot._series import Whose, candle_series, require_one_market, volume_series
 from tidytape.plot._windows import time_of_profile
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def candles_with_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several instruments or a row twice, the two differ in ``normalized_symbol``, candles with a
-        volume lie outside the time of the profile, or an argument is not one of those listed.
+        If a frame holds several markets or a row twice, the two differ in ``normalized_symbol``, candles with a volume
+        lie outside the time of the profile, or an argument is not one of those listed.
 
     Examples
     --------
@@ -192,13 +192,13 @@ def candles_with_profile(
     """
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
-    require_one_market("profile", rows.levels.instrument, bars.instrument, "the candles")
+    require_one_market("profile", rows.levels.whose, bars.whose, "the candles")
     # An empty frame does not say whose it is, and the other one does.
-    whose = bars.instrument if bars.start.size else rows.levels.instrument
-    bars, volumes = replace(bars, instrument=whose), replace(volumes, instrument=whose)
-    rows = rows if rows.area else replace(rows, levels=replace(rows.levels, instrument=whose))
+    whose = bars.whose if bars.start.size else rows.levels.whose
+    bars, volumes = replace(bars, whose=whose), replace(volumes, whose=whose)
+    rows = rows if rows.area else replace(rows, levels=replace(rows.levels, whose=whose))
     style.zone(timezone)
-    when = time_of_profile(volumes, profile, rows.levels.instrument, timezone)
+    when = time_of_profile(volumes, profile, rows.levels.whose, timezone)
     place = _placed(axes)
 
     drawn = draw_candles(place.price, bars, timezone)
@@ -222,7 +222,7 @@ def candles_with_profile(
     place.price.xaxis.offsetText.set_visible(False)
     merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
     style.title(place.price, "Candles and volume profile", whose.title, merged)
-    _legend(place, beside, bars.instrument, rows.levels.instrument, when)
+    _legend(place, beside, bars.whose, rows.levels.whose, when)
     cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
     return CandlesWithProfile(place, drawn, below, beside, shade, lines)
 
@@ -235,7 +235,7 @@ def _placed(axes: Panels | Sequence[Axes] | None) -> Panels:
     return Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
 
 
-def _legend(place: Panels, profile: Profile, candles: Instrument, whose: Instrument, when: str) -> None:
+def _legend(place: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:
     if profile.row_height is None:
         return
     other = whose.name if candles.name and whose.name != candles.name else ""

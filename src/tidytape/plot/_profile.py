@@ -130,10 +130,9 @@ def volume_profile(
     Parameters
     ----------
     profile : frame, n rows, key (timestamp, price), any order
-        Schema VOLUME_PROFILE_AGG of one instrument. Uses ``price`` [quote per coin], ``buy_volume`` and
-        ``sell_volume`` [as ``amount_unit`` says], or ``volume`` where it has neither, as a profile of candles. Levels
-        of one price are added up over the timestamps, and the title says how many these are; a level that lacks a value
-        does not count.
+        Schema VOLUME_PROFILE_AGG of one market. Uses ``price`` [quote per coin], ``buy_volume`` and ``sell_volume``
+        [as ``amount_unit`` says], or ``volume`` where it has neither, as a profile of candles. Levels of one price are
+        added up over the timestamps, and the title says how many these are; a level that lacks a value does not count.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     share, rule, tie, stop
@@ -156,7 +155,7 @@ def volume_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds several instruments or a row twice, or an argument is not one of those listed.
+        If the frame holds several markets or a row twice, or an argument is not one of those listed.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def volume_profile(
     ax = style.one_axes(ax, 6, 8)
     drawn = draw_profile(ax, rows, quote=quote)
     style.title(ax, "Volume profile", rows.levels.title)
-    style.price_axis(ax.yaxis, rows.levels.instrument.price_unit)
+    style.price_axis(ax.yaxis, rows.levels.whose.price_unit)
     if drawn.lines:
         style.legend(ax, drawn.handles, title=drawn.note or None)
     return drawn
@@ -199,15 +198,15 @@ def profile_rows(profile: object, parameter: str, rules: Rules) -> Rows:
 def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
     """Draw a profile without a title and without saying what its prices are."""
     style.frame_axes(ax)
-    instrument, area = rows.levels.instrument, rows.area
-    unit = instrument.amounts(quote)
+    whose, area = rows.levels.whose, rows.area
+    unit = whose.amounts(quote)
     if area is None:
         edges, volumes = np.array([0.0, 1.0]), dict.fromkeys(rows.levels.volumes, np.array([np.nan]))
         height = None
     else:
         edges, volumes = _drawn_rows(rows.levels, area.step)
         height = float(edges[1] - edges[0])
-        unit = instrument.amounts(quote, style.price_text(height, height))
+        unit = whose.amounts(quote, style.price_text(height, height))
 
     # One outline per colour, not a bar each: no seams between rows, and none to beat with the pixels.
     def stack(value: NDArray[np.float64], base: NDArray[np.float64], colour: str, label: str) -> StepPatch:
@@ -237,7 +236,7 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
     ax.set_ylim(*padded(float(edges[0]), float(edges[-1])))
     shade, lines = mark(ax, area)
     # The longest row drawn may then be another than the POC's, and the reader should know why.
-    counted = f"area: rows of {style.price_text(area.step, area.step)} {instrument.quote}"
+    counted = f"area: rows of {style.price_text(area.step, area.step)} {whose.quote}"
     note = "" if height is None or np.isclose(height, area.step) else counted
     return Profile(ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, height, note, both)
 

@@ -27,7 +27,7 @@ FROM_CANDLES = "made of candles"  # what a title says of such a profile
 
 
 @dataclass(frozen=True, slots=True)
-class Instrument:
+class Whose:
     """Whose data a frame holds; empty where it does not say."""
 
     exchange: str = ""
@@ -85,7 +85,7 @@ class Instrument:
 class CandleSeries:
     """Candles that can be drawn, in order of time."""
 
-    instrument: Instrument
+    whose: Whose
     is_open_interest: bool
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # length of the interval [d]
@@ -99,7 +99,7 @@ class CandleSeries:
 class VolumeSeries:
     """Volumes that can be drawn, in order of time."""
 
-    instrument: Instrument
+    whose: Whose
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # length of the interval [d]
     volume: NDArray[np.float64]
@@ -112,7 +112,7 @@ class Levels:
     ``volumes`` are by their columns: ``buy_volume`` and ``sell_volume``, or ``volume`` where sides are not told apart.
     """
 
-    instrument: Instrument
+    whose: Whose
     price: NDArray[np.float64]
     volumes: dict[str, NDArray[np.float64]]
     timestamps: int = 1  # how many were added up
@@ -130,13 +130,13 @@ class Levels:
         """How many intervals were added up, e.g. ``24 × 1h``; empty if there was one."""
         if self.timestamps < 2:
             return ""
-        interval = interval_named(self.instrument.interval)
+        interval = interval_named(self.whose.interval)
         return f"{self.timestamps} × {interval.alias}" if interval else f"{self.timestamps} timestamps"
 
     @property
     def title(self) -> str:
         """Whose they are, and of how many timestamps, e.g. ``X BTCUSDT, 24 × 1h``."""
-        whose = self.instrument
+        whose = self.whose
         title = replace(whose, interval=self.merged).title if self.merged else whose.title
         return ", ".join(filter(None, (title, FROM_CANDLES * self.from_candles)))
 
@@ -144,19 +144,19 @@ class Levels:
 def candle_series(frame: object, parameter: str) -> CandleSeries:
     """Read candles; a row that lacks a price is a gap."""
     names = ("open", "high", "low", "close")
-    given, instrument = market_frame(frame, parameter, ("timestamp", *names))
-    start, width, values = over_time(given, parameter, names, instrument)
+    given, whose = market_frame(frame, parameter, ("timestamp", *names))
+    start, width, values = over_time(given, parameter, names, whose)
     # Amounts need a unit, prices do not; candles have a volume that it is of.
     is_open_interest = "amount_unit" in given.columns and not _TRADED & {*given.columns}
     prices = (values[name] for name in names)
-    return CandleSeries(instrument, is_open_interest, start, width, *prices)
+    return CandleSeries(whose, is_open_interest, start, width, *prices)
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
     """Read the volumes of candles; a row that lacks one is a gap."""
-    given, instrument = market_frame(frame, parameter, ("timestamp", "volume"))
-    start, width, values = over_time(given, parameter, ("volume",), instrument)
-    return VolumeSeries(instrument, start, width, values["volume"])
+    given, whose = market_frame(frame, parameter, ("timestamp", "volume"))
+    start, width, values = over_time(given, parameter, ("volume",), whose)
+    return VolumeSeries(whose, start, width, values["volume"])
 
 
 def levels(frame: object, parameter: str) -> Levels:
@@ -164,13 +164,13 @@ def levels(frame: object, parameter: str) -> Levels:
     columns = opened(frame, parameter, ["price"]).columns
     is_plain = "volume" in columns and not set(_SIDES) & set(columns)
     names = ("price", *(("volume",) if is_plain else _SIDES))
-    given, instrument = market_frame(frame, parameter, names, key=("timestamp", "price"))
+    given, whose = market_frame(frame, parameter, names, key=("timestamp", "price"))
     values = numbers(given, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     price, place = np.unique(values["price"][known], return_inverse=True)
     volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
     times = given.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
-    return Levels(instrument, price, volumes, times, block_of(given), from_candles=is_from_candles(given))
+    return Levels(whose, price, volumes, times, block_of(given), from_candles=is_from_candles(given))
 
 
 def is_from_candles(given: nw.DataFrame[Any]) -> bool:
@@ -220,7 +220,7 @@ def market_frame(
     *,
     key: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
-) -> tuple[nw.DataFrame[Any], Instrument]:
+) -> tuple[nw.DataFrame[Any], Whose]:
     """Return the frame of one market, and whose it is.
 
     Identity columns in ``key`` and ``without`` may have several values. Two rows of one key are an error: a picture
@@ -237,11 +237,11 @@ def market_frame(
             raise QueryError(
                 parameter,
                 got=f"{len(values)} values of {name}: {_listed(values)}",
-                expected="one instrument, with one interval, side and unit of amounts",
+                expected="one market, with one interval, side and unit of amounts",
                 hint=f"filter the frame to one {name} first",
             )
     _require_once(given, parameter, key)
-    return given, Instrument(**{name: values[0] for name, values in found.items() if values})
+    return given, Whose(**{name: values[0] for name, values in found.items() if values})
 
 
 def _require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]) -> None:
@@ -261,7 +261,7 @@ def _require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]
         )
 
 
-def require_one_market(parameter: str, one: Instrument, other: Instrument, of: str) -> None:
+def require_one_market(parameter: str, one: Whose, other: Whose, of: str) -> None:
     """Raise QueryError if two frames say that they are of different coins or quotes."""
     symbols = (one.normalized_symbol, other.normalized_symbol)
     if all(symbols) and symbols[0] != symbols[1]:
@@ -270,12 +270,12 @@ def require_one_market(parameter: str, one: Instrument, other: Instrument, of: s
         )
 
 
-def of_another(what: str, one: Instrument, rest: Instrument) -> str:
+def of_another(what: str, one: Whose, rest: Whose) -> str:
     """Return e.g. ``trades of Y BTC-PERP`` where they are of another market than the rest of a picture."""
     return f"{what} of {one.name}" if one.name and rest.name and one.name != rest.name else ""
 
 
-def require_one_coin(parameter: str, one: Instrument, other: Instrument, of: str) -> None:
+def require_one_coin(parameter: str, one: Whose, other: Whose, of: str) -> None:
     """Raise QueryError if two frames say that they are of different coins."""
     if one.coin and other.coin and one.coin != other.coin:
         raise QueryError(
@@ -309,7 +309,7 @@ def numbers(
 
 
 def over_time(
-    frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...], instrument: Instrument
+    frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...], whose: Whose
 ) -> tuple[NDArray[np.float64], float, dict[str, NDArray[np.float64]]]:
     """Return starts, length of the interval and values of the rows that have all values, in order of time."""
     frame = timed(frame, parameter).filter(~nw.col("timestamp").is_null()).sort("timestamp")
@@ -319,10 +319,10 @@ def over_time(
         raise QueryError(
             parameter,
             got="several rows of one timestamp",
-            expected="one instrument, one row per timestamp",
-            hint="filter the frame to one instrument first",
+            expected="one market, one row per timestamp",
+            hint="filter the frame to one market first",
         )
-    interval = interval_named(instrument.interval)
+    interval = interval_named(whose.interval)
     usual = int(steps.min()) if steps.size else MINUTE
     width = interval.seconds * SECOND if interval else usual
     values = numbers(frame, parameter, names)

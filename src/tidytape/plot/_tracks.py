@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._series import Instrument, _values, interval_named
+from tidytape.plot._series import Whose, _values, interval_named
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
@@ -64,7 +64,7 @@ class Track:
 class Tracks:
     """Several series: the tracks by label, in order, and the values of the identity columns that they share."""
 
-    shared: Instrument
+    shared: Whose
     by_label: dict[str, Track]
 
     @property
@@ -183,7 +183,7 @@ def _dates(time: NDArray[np.int64]) -> Floats:
     return np.asarray(date2num(time.astype("datetime64[ns]")), dtype=np.float64)  # type: ignore[no-untyped-call]
 
 
-def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Instrument:
+def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Whose:
     names = {*keys, "interval", "amount_unit"} & {*IDENTITY, "amount_unit"} & {*frame.columns}
     values = {name: _values(frame, name) for name in names}
     for name in ("interval", "amount_unit"):
@@ -196,7 +196,7 @@ def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Instru
             )
     if "amount_unit" in values and frame.get_column("amount_unit").null_count():
         del values["amount_unit"]
-    return Instrument(**{name: found[0] for name, found in values.items() if len(found) == 1})
+    return Whose(**{name: found[0] for name, found in values.items() if len(found) == 1})
 
 
 def labels(keys: Sequence[str], identities: Sequence[tuple[str | None, ...]]) -> list[str]:

@@ -10,14 +10,12 @@ from matplotlib.dates import date2num, num2date
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._series import Instrument, VolumeSeries, interval_named
+from tidytape.plot._series import VolumeSeries, Whose, interval_named
 
 _SECOND = 1 / 86_400  # [d]
 
 
-def time_of_profile(
-    candles: VolumeSeries, profile: object, instrument: Instrument, timezone: str | tzinfo
-) -> str:
+def time_of_profile(candles: VolumeSeries, profile: object, whose: Whose, timezone: str | tzinfo) -> str:
     """Return what to say of the time of a profile beside candles; nothing where it is the time of the candles.
 
     Raises
@@ -25,7 +23,7 @@ def time_of_profile(
     QueryError
         If candles with a volume lie outside the time of the profile.
     """
-    rows, interval = opened(profile, "profile"), interval_named(instrument.interval)
+    rows, interval = opened(profile, "profile"), interval_named(whose.interval)
     traded = candles.start[candles.volume > 0]
     if "timestamp" not in rows.columns or interval is None or not traded.size:
         return ""

@@ -92,7 +92,7 @@ class PointFields(Query):
 
 
 class PointsQuery(PointFields):
-    """One request for points: what, of which instruments, when, in which form.
+    """One request for points: what, of which markets, when, in which form.
 
     Data types that the catalogue does not know are let through: services add some.
 
@@ -109,7 +109,7 @@ class PointsQuery(PointFields):
     normalized_symbol : str or list of str
         Cross-exchange symbol, e.g. ``BTC-USDT``.
     category : str or list of str
-        Market class: keep the instruments of these.
+        Market class: the others are left out.
     token_name : str
         Token of a supply query.
     interval : str
@@ -148,9 +148,9 @@ class PointsQuery(PointFields):
 
     Notes
     -----
-    Instruments are picked by exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``. But option summaries
-    take ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, and the single-exchange
-    liquidation heatmap ``coin`` alone, without an exchange.
+    Markets are picked by exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``. But option summaries take
+    ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, and the single-exchange liquidation
+    heatmap ``coin`` alone, without an exchange.
 
     Examples
     --------
@@ -391,9 +391,9 @@ def _check_selection(query: PointsQuery, kind: DataType) -> None:
     """Refuse a way of picking markets that is not the type's."""
     given = [name for name in _SELECTORS if getattr(query, name)]
     needs = f"{kind.selection}, for {kind.name}"
-    if kind.selection in {Selection.INSTRUMENT, Selection.OPTION_SUMMARY} and not query.exchange:
+    if kind.selection in {Selection.MARKET, Selection.OPTION_SUMMARY} and not query.exchange:
         _refuse("exchange", None, f"an exchange; {kind.name} needs {kind.selection}")
-    if kind.selection is Selection.INSTRUMENT and len(given) != 1:
+    if kind.selection is Selection.MARKET and len(given) != 1:
         if not given:
             _refuse("raw_symbol", None, needs)
         _refuse(given[1], getattr(query, given[1]), f"{needs}; {' and '.join(given)} are given")

@@ -17,7 +17,7 @@ _NO_FIELDS = frozenset({"sort_direction", "gapfill"})
 
 
 class StreamQuery(PointFields):
-    """One request for a stream of points: what, of which instruments, from when to when.
+    """One request for a stream of points: what, of which markets, from when to when.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ class Points:
         form, lake = form_of(query), self._engine.lake.now()
 
         def look_up() -> Prepared:
-            markets = self._engine.at(lake).instruments(query)
+            markets = self._engine.at(lake).markets(query)
             statistics = Statistics(lake)
             tag = etag(lake, query, form=form, now=self._clock() // SECOND)
             estimate = estimated(query, markets, statistics)

@@ -5,7 +5,7 @@ Examples
 The engine answers one query with one frame per data type, in the schema the client decodes into::
 
     engine = Engine(Lake("lake"))
-    markets = engine.instruments(query)   # refuses names that the lake does not hold
+    markets = engine.markets(query)  # refuses names that the lake does not hold
     frames = engine.frames(query, markets)
 """
 
@@ -76,7 +76,7 @@ class Engine:
         """Return the engine that answers from the lake at one moment, see `Lake.now`."""
         return Engine(lake, clock=self.clock, limits=self.limits, keeps=keeps)
 
-    def instruments(self, query: PointsQuery, *, rates: bool = True) -> MarketsByType:
+    def markets(self, query: PointsQuery, *, rates: bool = True) -> MarketsByType:
         """Return the markets that a query selects, by data type, in the order of their names.
 
         ``rates`` says whether what their quotes are worth in USD has to be known when the window begins.
@@ -113,7 +113,7 @@ class Engine:
         ----------
         query : PointsQuery
         markets : dict of str to list of Market
-            What ``instruments`` returned for the same query.
+            What ``markets`` returned for the same query.
         lists_once : bool
             Keep the lists of market profiles on the first level of each session alone, where `tidytape.wire.encode`
             reads them, and null on the others: on every level they take memory that grows with the square of levels.
@@ -190,7 +190,7 @@ class Engine:
         ----------
         query : PointsQuery
         markets : dict of str to list of Market
-            What ``instruments`` returned for the query.
+            What ``markets`` returned for the query.
         frames : sequence of (str, polars.DataFrame)
             What ``frames`` returned for the query.
         """
@@ -274,13 +274,13 @@ class Engine:
         name: str,
         frame: pl.DataFrame,
         query: PointsQuery,
-        instruments: list[Market],
+        markets: list[Market],
         interval: Interval,
     ) -> pl.DataFrame:
         start, end = (second * SECOND for second in query.span)
         sides = [query.side] if query.side else Side
         of_sides = tuple(map(str, sides)) if data_type(name).per_side else ()
-        last = last_closes(self.lake, instruments, interval, before=start, sides=of_sides)
+        last = last_closes(self.lake, markets, interval, before=start, sides=of_sides)
         if last is not None:
             series = [column for column in schema_of(name).identity if column in frame.columns]
             last = last.unique(series, keep="last").select(*series, "close")

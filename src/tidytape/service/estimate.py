@@ -146,7 +146,7 @@ def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics)
     # How far back the last price, report or snapshot lies, no statistics say.
     converts = in_usd(query) and (name == "OPEN_INTEREST_AGG" or market.quote_coin not in USD_QUOTES)
     weighs = query.group_by is not None and name == "FUNDING_RATE_AGG"
-    if converts or weighs or query.gapfill or kind.selection is not Selection.INSTRUMENT:
+    if converts or weighs or query.gapfill or kind.selection is not Selection.MARKET:
         return math.inf
     since = start - _LONGEST_CANDLE
     candles = statistics.most_events("candles", market, since, end) if "candles" in plan.tables else 0

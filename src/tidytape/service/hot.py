@@ -190,7 +190,7 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
 def _are_alone(scan: MarketScan, name: str) -> bool:
     """Return whether each point depends on the events of its own interval alone."""
     query, kind, plan = scan.query, data_type(name), PLANS[name]
-    if kind.selection is not Selection.INSTRUMENT or not plan.minutes or "book" in plan.tables:
+    if kind.selection is not Selection.MARKET or not plan.minutes or "book" in plan.tables:
         return False
     if query.group_by or query.gapfill or query.sort_direction is SortDirection.DESC or scan.needs_rates:
         return False

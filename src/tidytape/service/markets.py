@@ -10,7 +10,7 @@ from tidytape import wire
 from tidytape.catalogue import Interval, MarketSortField, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
-from tidytape.lake.predictions import by_instrument
+from tidytape.lake.predictions import by_outcome
 from tidytape.query import MarketsQuery, PointsQuery
 from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, data_type, schema_of
 from tidytape.service.candles import candles, untold
@@ -349,7 +349,7 @@ def _distinct(markets: pl.DataFrame) -> pl.DataFrame:
 def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
     """Add ``prediction_markets``: the list of prediction markets that each is an outcome of, or null."""
     key = ["exchange", "raw_symbol"]
-    outcomes = by_instrument(predictions).join(markets.select(key).cast(pl.String), on=key, how="semi")
+    outcomes = by_outcome(predictions).join(markets.select(key).cast(pl.String), on=key, how="semi")
     entries = PREDICTION_MARKET_ENTRY.conform(outcomes.select(PREDICTION_MARKET_ENTRY.names))
     lists = (
         outcomes.select(key)

@@ -255,7 +255,7 @@ def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Not
     >>> note.code, note.exchange, note.coin
     (<NoteCode.NO_DATA: 'NO_DATA'>, 'Y', 'SOL')
     """
-    if data_type(name).selection is not Selection.INSTRUMENT or query.category or query.event:
+    if data_type(name).selection is not Selection.MARKET or query.category or query.event:
         return []
     symbol = ", ".join(query.raw_symbol or query.normalized_symbol) or None
     coin = ", ".join(query.coin) or None

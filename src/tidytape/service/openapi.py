@@ -143,7 +143,7 @@ def remarks(model: Model) -> str:
     --------
     >>> from tidytape.query import PointsQuery
     >>> remarks(PointsQuery)[:70]
-    'Instruments are picked by exactly one of `rawSymbol`, `normalizedSymbo'
+    'Markets are picked by exactly one of `rawSymbol`, `normalizedSymbo'
     """
     return in_words(_sections(model).get("Notes", ""), model)
 
@@ -545,9 +545,9 @@ discovery does not; a request that is refused or fails weighs nothing.
 """
 
 _POINTS = """\
-Not everything that each parameter allows goes together. An instrument is selected in one way; options belong to the
-data types that have them; window and interval make no more points than the type allows. What breaks such a rule, or
-names what the lake does not hold, is answered 400 or 403 with a code and a message, before it costs anything.
+Not everything that each parameter allows goes together. A market is selected in one way; options belong to the data
+types that have them; window and interval make no more points than the type allows. What breaks such a rule, or names
+what the lake does not hold, is answered 400 or 403 with a code and a message, before it costs anything.
 """
 
 _STREAM = """\

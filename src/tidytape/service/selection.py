@@ -104,7 +104,7 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
 
 def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     """Return the option chains of coins on exchanges; for a summary, each symbol that the type has."""
-    chains = lake.instruments("option_quotes")
+    chains = lake.markets_in("option_quotes")
     _require(
         query.exchange, (exchange for exchange, _ in chains), "exchange", "INVALID_EXCHANGE", of="options"
     )
@@ -147,7 +147,7 @@ def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
 
 def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     """Return coins, each across the markets of one exchange that have the same quote."""
-    exchanges = sorted({exchange for exchange, _ in lake.instruments("liquidations")})
+    exchanges = sorted({exchange for exchange, _ in lake.markets_in("liquidations")})
     _require(query.exchange, exchanges, "exchange", "INVALID_EXCHANGE", of="liquidations")
     if not query.exchange and HEATMAP_VENUE not in exchanges and len(exchanges) != 1:
         raise QueryError(
@@ -181,7 +181,7 @@ def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
 
 _SELECTED: Mapping[Selection | str, Callable[[Lake, PointsQuery, str], list[Market]]] = MappingProxyType(
     {
-        Selection.INSTRUMENT: _markets,
+        Selection.MARKET: _markets,
         Selection.OPTION_SUMMARY: _options,
         Selection.OPTION_SKEW: _options,
         "options": _options,

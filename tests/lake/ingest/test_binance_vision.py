@@ -166,7 +166,7 @@ def test_open_interest(write, lake):
     )
 
 
-def test_open_interest_of_one_instrument(write, lake):
+def test_open_interest_of_one_market(write, lake):
     line = '2024-08-08 00:05:00,{},1000.5,60030000,"","","",1.1'
     path = write(METRICS, line.format("BTCUSDT"), line.format("ETHUSDT"))
     report = put(path, lake, raw_symbol="ETHUSDT")
@@ -235,7 +235,7 @@ def test_what_is_refused(write, lake, name, lines, said):
         put(write(*lines, name=name), lake)
 
 
-def test_the_venue_and_the_instrument_must_be_known(write, lake):
+def test_the_venue_and_the_market_must_be_known(write, lake):
     path = write(FUTURE_HEADER, FUTURE.format(time=T))
     with pytest.raises(QueryError, match="exchange: left out"):
         ingest(path, lake, layout="binance-vision", raw_symbol="X-USD")

@@ -123,7 +123,7 @@ def test_what_cannot_be_right_is_named(write, lake, options, message):
     assert lake.version() == version
 
 
-def test_a_file_of_several_instruments_takes_each_by_its_own(write, lake):
+def test_a_file_of_several_markets_takes_each_by_its_own(write, lake):
     take(write(HEAD, row(1)), lake, contract="inverse", contract_size=100)
     both = write("raw_symbol," + HEAD, "BTC-USD," + row(2), "ETH-USD," + row(2), name="both")
     take(both, lake, raw_symbol=None)

@@ -223,7 +223,7 @@ def test_a_gap_is_filled_in_its_place(write, lake):
     assert [price for (price,) in stored(lake, "price")] == [100.0 + n for n in range(18)]
 
 
-def test_each_instrument_is_counted_on_by_itself(write, lake):
+def test_each_market_is_counted_on_by_itself(write, lake):
     head, symbols = "raw_symbol," + NO_ID, ("BTC-USD", "ETH-USD")
     for name in ("a", "b"):
         lines = [
@@ -433,7 +433,7 @@ def test_a_failed_commit_leaves_no_market_and_can_be_repeated(write, lake, monke
     assert lake.version() == version
 
 
-def test_several_instruments_in_one_file(write, lake):
+def test_several_markets_in_one_file(write, lake):
     lines = ["symbol," + HEAD, "BTC-USD," + row(1), "ETH-USD," + row(1, price=50), "BTC-USD," + row(2)]
     path = write(*lines)
     report = take(path, lake, raw_symbol=None, columns={"raw_symbol": "symbol"})
@@ -534,7 +534,7 @@ def test_an_argument_that_fits_no_file_is_wrong(write, lake):
     assert lake.version() == version
 
 
-def test_one_name_for_files_of_two_instruments_is_refused(write, lake):
+def test_one_name_for_files_of_two_markets_is_refused(write, lake):
     columns = {"raw_symbol": "symbol"}
     files = [write("symbol," + HEAD, f"{symbol}," + row(1), name=symbol) for symbol in ("BTC-USD", "ETH-USD")]
     with pytest.raises(IngestError, match="ETH-USD: coin: got 'BTC', expected files of one market"):

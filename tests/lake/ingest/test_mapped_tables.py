@@ -219,7 +219,7 @@ def test_a_coin_that_is_given_is_that_of_every_row(save, lake, layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_one_instrument_is_taken_out_of_several(save, lake, layout):
+def test_one_market_is_taken_out_of_several(save, lake, layout):
     rows = [{"timestamp": T, "raw_symbol": name, "amount": 1} for name in ("A-USD", "B-USD", "C-USD")]
     report = put(save(layout, rows), lake, layout, "open_interest", raw_symbol="B-USD")
     assert report.files[0].ignored == (("row of another market", 2),)
@@ -250,7 +250,7 @@ def test_what_cannot_be_mapped(save, lake, layout, table, columns, said):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_instrument_must_be_known(save, lake, layout):
+def test_the_market_must_be_known(save, lake, layout):
     with pytest.raises(QueryError, match="raw_symbol: left out"):
         put(save(layout, [{"timestamp": T, "amount": 1}]), lake, layout, "open_interest")
 

@@ -45,7 +45,7 @@ def told(lake: Lake) -> dict[str, object]:
 
 def test_a_recorded_market_field_by_field(recorded, lake):
     report = put_in(recorded / RECORDED, lake)
-    assert (report.prediction_markets, report.instruments, report.changed) == (1, 2, True)
+    assert (report.prediction_markets, report.outcomes, report.changed) == (1, 2, True)
     assert told(lake) == {
         "exchange": "POLYMARKET",
         "condition_id": CONDITION,
@@ -83,7 +83,7 @@ def test_a_recorded_market_field_by_field(recorded, lake):
     version = lake.version()
     again = put_in(recorded / RECORDED, lake)
     assert not again.changed
-    assert str(again).endswith("1 prediction market, 2 instruments; nothing new")
+    assert str(again).endswith("1 prediction market, 2 outcomes; nothing new")
     assert lake.version() == version
 
 
@@ -98,7 +98,7 @@ def test_one_object_an_array_and_lines_are_the_same(tmp_path, write):
     lakes = {}
     for name, text in texts.items():
         lakes[name] = Lake.create(tmp_path / f"lake-{name}")
-        assert put_in(write(text, name=name, packed=name == "lines"), lakes[name]).instruments == 4
+        assert put_in(write(text, name=name, packed=name == "lines"), lakes[name]).outcomes == 4
     lakes["objects"] = Lake.create(tmp_path / "lake-objects")
     put_in([write(json.dumps(one), name=f"{n}") for n, one in enumerate(both)], lakes["objects"])
     for lake in lakes.values():
@@ -234,7 +234,7 @@ def test_a_broken_line_has_its_number(write, lake):
 
 def test_an_empty_array_is_nothing(write, lake):
     report = put_in(write("[]"), lake)
-    assert (report.prediction_markets, report.instruments, report.changed) == (0, 0, False)
+    assert (report.prediction_markets, report.outcomes, report.changed) == (0, 0, False)
     assert put_in([], lake).files == ()
 
 

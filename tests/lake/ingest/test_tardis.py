@@ -100,7 +100,7 @@ def test_one_id_for_two_trades_is_a_bad_line(write, lake):
     assert put(path, lake, skip_bad=True).trades_new == 1
 
 
-def test_one_instrument_can_be_taken(write, lake):
+def test_one_market_can_be_taken(write, lake):
     lines = (line(1, "buy", 5, 1), line(1, "buy", 5, 1, symbol="ETHUSD"))
     report = put(write(TRADES, *lines, name="a_trades_x.csv"), lake, raw_symbol="ETHUSD")
     assert report.files[0].ignored == (("trade of another market", 1),)

@@ -23,7 +23,7 @@ def put(path, lake, **options):
 
 @pytest.fixture
 def both(write, lake):
-    """A file of two instruments, one of which cannot be named."""
+    """A file of two markets, one of which cannot be named."""
     path = write(HEAD, ODD, PLAIN)
     return path, put(path, lake)
 

@@ -52,7 +52,7 @@ def answers(lake: Lake, start: int, minutes: int, intervals: tuple[str, ...]) ->
                 end=start // 10**9 + minutes * 60,
                 **options,
             )
-            ((_, frame),) = engine.frames(query, engine.instruments(query))
+            ((_, frame),) = engine.frames(query, engine.markets(query))
             found[f"{name} {options} {interval}"] = frame
     return found
 
@@ -104,7 +104,7 @@ def test_what_is_kept_is_what_raw_events_give(tmp_path, seed):
     for name, recipe in RECIPES.items():
         kept = pl.scan_delta(lake.delta(name)).collect()
         assert kept.height, name
-        for exchange, symbol in lake.instruments(recipe.raw.name):
+        for exchange, symbol in lake.markets_in(recipe.raw.name):
             first, last = lake.extent(recipe.raw.name, exchange, symbol)
             ask = Ask(
                 exchange,

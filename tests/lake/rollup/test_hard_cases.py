@@ -1,4 +1,4 @@
-"""What a random market seldom does: clocks that differ, names with slashes, tables made anew, one bad instrument."""
+"""What a random market seldom does: clocks that differ, names with slashes, tables made anew, one bad market."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_snapshot_timed_by_another_clock_changes_the_minutes_it_tells_of(lake:
     assert after.equals(raw)
 
 
-def test_names_that_read_alike_with_slashes_are_two_instruments(lake: Lake) -> None:
+def test_names_that_read_alike_with_slashes_are_two_markets(lake: Lake) -> None:
     lake.append("trades", trades(10, "A", "B/C"), source="one")
     lake.append("trades", trades(20, "A/B", "C"), source="other")
     rollup(lake)
@@ -121,7 +121,7 @@ def test_events_that_were_put_in_the_place_of_others_are_rolled_up_anew(lake: La
     ]
 
 
-def test_one_bad_instrument_keeps_no_other_from_being_made(lake: Lake) -> None:
+def test_one_bad_market_keeps_no_other_from_being_made(lake: Lake) -> None:
     for symbol in ("A", "B"):
         register(lake, symbol=symbol)
     bad = TRADES.conform(trades(10, price=float("nan")))
@@ -151,7 +151,7 @@ def test_a_window_in_which_no_interval_begins_has_no_points(lake: Lake) -> None:
         end=start + 60,
     )
     engine = Engine(lake)
-    ((_, points),) = engine.frames(query, engine.instruments(query))
+    ((_, points),) = engine.frames(query, engine.markets(query))
     assert points.is_empty()
 
 
@@ -164,9 +164,9 @@ def test_only_what_changed_is_asked_again(lake: Lake, monkeypatch: pytest.Monkey
     asked: list[str] = []
     make = build._Maker.make
 
-    def listed(maker: build._Maker, instruments: list[tuple[str, str]]) -> int:
-        asked.extend(symbol for _, symbol in instruments)
-        return make(maker, instruments)
+    def listed(maker: build._Maker, markets: list[tuple[str, str]]) -> int:
+        asked.extend(symbol for _, symbol in markets)
+        return make(maker, markets)
 
     monkeypatch.setattr(build._Maker, "make", listed)
     rollup(lake)

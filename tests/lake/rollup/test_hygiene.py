@@ -29,7 +29,7 @@ def found(lake: Lake) -> dict[str, list[tuple[str, int, str]]]:
     report = hygiene.check(lake, checks=["conserved"], progress=False)
     tables: dict[str, list[tuple[str, int, str]]] = {}
     for one in report.findings:
-        tables.setdefault(one.table, []).append((one.instrument, one.count, one.example))
+        tables.setdefault(one.table, []).append((one.market, one.count, one.example))
     return tables
 
 
@@ -67,8 +67,8 @@ def test_a_number_that_no_event_says_is_found(lake, table, column):
     change(lake, table, updates={column: f"{column} * 1.000001 + 1e-5"}, predicate=where)
     wrong = found(lake)
     assert list(wrong) == [table]
-    ((instrument, count, example),) = wrong[table]
-    assert instrument == f"X {row['raw_symbol']}"
+    ((market, count, example),) = wrong[table]
+    assert market == f"X {row['raw_symbol']}"
     assert count >= 1
     assert f"{column} is " in example
 

@@ -11,7 +11,6 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import (
-    MARKET,
     MIXED,
     TIMES,
     TWICE,
@@ -26,7 +25,7 @@ from tidytape.analytics._series import (
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import NoMatchWarning, QueryError, nearest, shown
 from tidytape.frames import exact
-from tidytape.frames.door import require
+from tidytape.frames.door import MARKET, require
 from tidytape.frames.joined import COVERAGE, as_of, joined, standing_sums, weighted
 from tidytape.frames.rows import first
 from tidytape.frames.table import IDENTITY, Table

@@ -9,7 +9,6 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import (
-    MARKET,
     MIXED,
     TIMES,
     TWICE,
@@ -22,7 +21,7 @@ from tidytape.analytics._series import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.door import listed
+from tidytape.frames.door import MARKET, listed
 from tidytape.frames.joined import (
     COVERAGE,
     IDLE,

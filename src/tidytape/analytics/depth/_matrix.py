@@ -113,8 +113,8 @@ def matrix(
     Parameters
     ----------
     frame : frame, n rows, key (timestamp, side, price), any order
-        Schema BLOCK_BOOK_SNAPSHOT_AGG of one instrument. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price``
-        [quote per coin], ``size`` [coin; USD if so asked], and the columns that name the series.
+        Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
+        per coin], ``size`` [coin; USD if so asked], and the columns that name the series.
     block_size : Decimal, int, float or str, > 0, optional
         Height of a row, the decimal it is written as; rows are its integer multiples. Without it, rows are the widest
         that leave the prices apart as they came. [quote per coin]

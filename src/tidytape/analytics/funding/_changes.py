@@ -10,8 +10,9 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import MARKET, TWICE, Duration, finite, length, repeated
+from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.errors import SettlementWarning
+from tidytape.frames.door import MARKET
 from tidytape.frames.joined import joined
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds

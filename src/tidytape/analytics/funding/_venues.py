@@ -9,9 +9,10 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import MARKET, TWICE, Duration, across, finite, once
+from tidytape.analytics._series import TWICE, Duration, across, finite, once
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
+from tidytape.frames.door import MARKET
 from tidytape.frames.joined import joined
 from tidytape.frames.rows import first
 from tidytape.frames.table import Table

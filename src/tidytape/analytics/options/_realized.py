@@ -11,10 +11,11 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
-from tidytape.analytics._series import MARKET, one_engine, warn_unless_met
+from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.analytics._smile import Frame, above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
+from tidytape.frames.door import MARKET
 from tidytape.frames.joined import LATEST, joined
 from tidytape.frames.table import Table
 from tidytape.frames.times import length_of

@@ -6,7 +6,7 @@
 
     lake = Lake("lake")
     hygiene.info(lake)            # rows, files, bytes and times of each table
-    hygiene.instruments(lake)     # the same of each market
+    hygiene.markets(lake)         # the same of each market
     hygiene.gaps(lake, "trades")  # stretches without a trade, of each market
     hygiene.check(lake)           # is what is stored sound?
     hygiene.compact(lake)         # many small files -> few, in the order of time
@@ -20,7 +20,7 @@ from __future__ import annotations
 from tidytape.lake.hygiene.check import CheckReport, Finding, check, require_readable
 from tidytape.lake.hygiene.files import Compacted, Vacuumed, compact, vacuum
 from tidytape.lake.hygiene.gaps import gaps
-from tidytape.lake.hygiene.info import info, instruments
+from tidytape.lake.hygiene.info import info, markets
 from tidytape.lake.hygiene.info import tables_of as tables
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "compact",
     "gaps",
     "info",
-    "instruments",
+    "markets",
     "require_readable",
     "tables",
     "vacuum",

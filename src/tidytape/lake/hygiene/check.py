@@ -30,7 +30,7 @@ _SCHEMA = {
     "check": pl.String,
     "severity": pl.String,
     "table": pl.String,
-    "instrument": pl.String,
+    "market": pl.String,
     "count": pl.Int64,
     "example": pl.String,
 }
@@ -48,7 +48,7 @@ class Finding:
         Whether an answer from the lake may be wrong, or only slower than need be.
     table : str
         Name of the table.
-    instrument : str
+    market : str
         The values of the table's partition columns, e.g. ``"BINANCE BTCUSDT"``; empty where there are none.
     count : int
         How many rows, files or instants.
@@ -59,12 +59,12 @@ class Finding:
     check: str
     severity: Literal["error", "advice"]
     table: str
-    instrument: str
+    market: str
     count: int
     example: str
 
     def __str__(self) -> str:
-        where = f"{self.table} {self.instrument}".rstrip()
+        where = f"{self.table} {self.market}".rstrip()
         return f"{self.severity}: {self.check}: {where}: {self.count:,}, first: {self.example}"
 
 
@@ -79,7 +79,7 @@ class CheckReport:
     rows : int
         Rows of the tables that were looked at.
     findings : tuple of Finding
-        By table, instrument and check.
+        By table, market and check.
     """
 
     checks: tuple[str, ...]
@@ -97,7 +97,7 @@ class CheckReport:
         Returns
         -------
         polars.DataFrame, one row per finding
-            ``check``, ``severity``, ``table``, ``instrument``, ``count``, ``example``.
+            ``check``, ``severity``, ``table``, ``market``, ``count``, ``example``.
         """
         return pl.DataFrame(
             [{name: getattr(finding, name) for name in _SCHEMA} for finding in self.findings], schema=_SCHEMA
@@ -123,7 +123,7 @@ def check(
 ) -> CheckReport:
     """Check that what a lake holds is sound.
 
-    Reads every row, small instruments many at a time, in memory that does not grow with the lake: keys are compared by
+    Reads every row, small markets many at a time, in memory that does not grow with the lake: keys are compared by
     shares of their hashes, books are rebuilt day by day. Looks at the version of each table that is the newest when the
     check comes to it, so others may write meanwhile.
 
@@ -135,7 +135,7 @@ def check(
         Names of the tables to check; all where left out.
     checks : iterable of str, optional
         Names of the checks to make, see `tidytape.lake.hygiene.checks.CHECKS`; all where left out. That the files can
-        be read is always checked, and an instrument that has a broken file is not checked further.
+        be read is always checked, and a market that has a broken file is not checked further.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
 
@@ -218,7 +218,7 @@ def _without_files(lake: Lake, table: Table, scopes: list[Scope], now: int) -> l
         return []
     delta = lake.delta(table.name)
     with_files = {tuple(scope.partition.values()) for scope in scopes}
-    markets = [(exchange, symbol) for exchange, symbol in lake.instruments(recipe.raw.name)]
+    markets = [(exchange, symbol) for exchange, symbol in lake.markets_in(recipe.raw.name)]
     delta.read_notes(len(markets))
     files, rows = _delta.file_log(delta).clear(), table.empty().lazy()
     return [

@@ -58,7 +58,7 @@ class Compacted:
     ----------
     table : str
         Name of the table.
-    instrument : str
+    market : str
         The values of the table's partition columns; empty where there are none.
     files_before, files_after : int
         How many files its rows were in, and are in.
@@ -67,14 +67,14 @@ class Compacted:
     """
 
     table: str
-    instrument: str
+    market: str
     files_before: int
     files_after: int
     bytes_before: int
     bytes_after: int
 
     def __str__(self) -> str:
-        where = f"{self.table} {self.instrument}".rstrip()
+        where = f"{self.table} {self.market}".rstrip()
         return (
             f"{where}: {self.files_before:,} -> {counted(self.files_after, 'file')}, "
             f"{self.bytes_before:,} -> {counted(self.bytes_after, 'byte')}"

@@ -13,7 +13,7 @@ from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import TABLES, Table
 
-__all__ = ["chosen", "files_of", "info", "instruments", "tables_of"]
+__all__ = ["chosen", "files_of", "info", "markets", "tables_of"]
 
 _EVERY = {**TABLES, **ROLLUP_TABLES}
 _NAMES = ("exchange", "raw_symbol", "coin")
@@ -78,7 +78,7 @@ def info(lake: Lake) -> pl.DataFrame:
     -------
     polars.DataFrame, one row per table
         - ``table`` : name
-        - ``rows``, ``files``, ``instruments`` : int64, how many; of a table without partitions ``instruments`` is null
+        - ``rows``, ``files``, ``markets`` : int64, how many; of a table without partitions ``markets`` is null
         - ``bytes`` : int64, of the files of the newest version [bytes]
         - ``first``, ``last`` : time of the first and the last row, null where there is none [UTC, ns]
         - ``version`` : int64, of the table
@@ -104,7 +104,7 @@ def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
         pl.lit(table.name).alias("table"),
         "rows",
         "files",
-        pl.lit(parts, pl.Int64).alias("instruments"),
+        pl.lit(parts, pl.Int64).alias("markets"),
         "bytes",
         "first",
         "last",
@@ -112,8 +112,8 @@ def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
     )
 
 
-def instruments(lake: Lake) -> pl.DataFrame:
-    """Return what each table of a lake holds of each instrument.
+def markets(lake: Lake) -> pl.DataFrame:
+    """Return what each table of a lake holds of each market.
 
     Parameters
     ----------
@@ -122,10 +122,10 @@ def instruments(lake: Lake) -> pl.DataFrame:
 
     Returns
     -------
-    polars.DataFrame, one row per table and instrument, sorted by them
+    polars.DataFrame, one row per table and market, sorted by them
         - ``table`` : name
-        - ``exchange``, ``raw_symbol`` : the instrument; of option quotes ``exchange`` and ``coin``; null where the
-          table does not tell by it
+        - ``exchange``, ``raw_symbol`` : the market; of option quotes ``exchange`` and ``coin``; null where the table
+          does not tell by it
         - ``rows``, ``files`` : int64, how many
         - ``bytes`` : int64 [bytes]
         - ``first``, ``last`` : time of the first and the last row [UTC, ns]
@@ -140,7 +140,7 @@ def instruments(lake: Lake) -> pl.DataFrame:
     Examples
     --------
     >>> import tempfile
-    >>> instruments(Lake.create(tempfile.mkdtemp())).height
+    >>> markets(Lake.create(tempfile.mkdtemp())).height
     0
     """
     totals = []

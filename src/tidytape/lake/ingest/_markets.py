@@ -36,7 +36,7 @@ from tidytape.lake.tables import (
     Table,
 )
 
-Instrument = tuple[str, str]
+MarketName = tuple[str, str]
 """Exchange and symbol."""
 
 _WITH_COINS = (OPEN_INTEREST, RECORDED_CANDLES)
@@ -55,11 +55,11 @@ class Conversions:
         Key, ``contract``, ``contract_size`` and ``amount_units`` to be registered before the events.
     """
 
-    contracts: dict[str, dict[Instrument, Contract]]
+    contracts: dict[str, dict[MarketName, Contract]]
     registry: pl.DataFrame
 
 
-HoldsEvents = Callable[[Instrument, Collection[Table]], bool]
+HoldsEvents = Callable[[MarketName, Collection[Table]], bool]
 """Whether the lake has rows of a market in one of some tables."""
 
 
@@ -99,12 +99,12 @@ def conversions(
     """
     known = _Registered.of(registered)
     found = Conversions({}, MARKETS.empty())
-    units: dict[Instrument, dict[str, AmountUnit]] = {}
+    units: dict[MarketName, dict[str, AmountUnit]] = {}
     new_contracts = (
         {} if said.stated_contract is None else dict.fromkeys(_markets(parsed), said.stated_contract)
     )
-    new_units: dict[Instrument, dict[str, AmountUnit]] = {}
-    unsaid: list[tuple[Table, Instrument, AmountUnit | None]] = []
+    new_units: dict[MarketName, dict[str, AmountUnit]] = {}
+    unsaid: list[tuple[Table, MarketName, AmountUnit | None]] = []
     for table, market in _counted(parsed):
         contract = _contract(market, said, known, parsed)
         unit = _unit(table, market, said, known, parsed)
@@ -140,21 +140,21 @@ def conversions(
     return replace(found, registry=_registry_rows(new_contracts, new_units))
 
 
-def _markets(parsed: Parsed) -> set[Instrument]:
+def _markets(parsed: Parsed) -> set[MarketName]:
     """Return the markets of a file, of whatever table."""
     return {
         (name[0], name[1])
         for batch in parsed.batches
         if batch.table.partitions == TRADES.partitions
-        for name in batch.instruments
+        for name in batch.markets
     }
 
 
-def _counted(parsed: Parsed) -> Iterator[tuple[Table, Instrument]]:
+def _counted(parsed: Parsed) -> Iterator[tuple[Table, MarketName]]:
     """Yield the tables and markets of a file whose amounts need a unit."""
     for table in COUNTED:
         if table.name not in parsed.coins:
-            for exchange, symbol in parsed.batch(table).instruments:
+            for exchange, symbol in parsed.batch(table).markets:
                 yield table, (exchange, symbol)
 
 
@@ -162,8 +162,8 @@ def _counted(parsed: Parsed) -> Iterator[tuple[Table, Instrument]]:
 class _Registered:
     """What the registry says of contracts and units, by market."""
 
-    contracts: Mapping[Instrument, Contract]
-    units: Mapping[Instrument, Mapping[str, AmountUnit]]
+    contracts: Mapping[MarketName, Contract]
+    units: Mapping[MarketName, Mapping[str, AmountUnit]]
 
     @classmethod
     def of(cls, registered: pl.DataFrame) -> _Registered:
@@ -177,12 +177,12 @@ class _Registered:
             {(exchange, symbol): units_of(units) for exchange, symbol, _, _, units in rows if units},
         )
 
-    def unit(self, table: Table, market: Instrument) -> AmountUnit | None:
+    def unit(self, table: Table, market: MarketName) -> AmountUnit | None:
         said = self.units.get(market, {}).get(table.name)
         return said or (AmountUnit.CONTRACTS if market in self.contracts else None)
 
 
-def _contract(market: Instrument, said: Market, known: _Registered, parsed: Parsed) -> Contract | None:
+def _contract(market: MarketName, said: Market, known: _Registered, parsed: Parsed) -> Contract | None:
     """Return what one contract of a market is; QueryError if the file contradicts caller or registry."""
     contract = said.stated_contract or known.contracts.get(market)
     listed = parsed.contracts.get(market)
@@ -209,7 +209,7 @@ def _contract(market: Instrument, said: Market, known: _Registered, parsed: Pars
 
 
 def _unit(
-    table: Table, market: Instrument, said: Market, known: _Registered, parsed: Parsed
+    table: Table, market: MarketName, said: Market, known: _Registered, parsed: Parsed
 ) -> AmountUnit | None:
     """Return what the amounts of a market count in a table, None if nothing says it."""
     unit = said.stated_unit or known.unit(table, market)
@@ -223,7 +223,7 @@ def _unit(
 
 
 def _require_as_stored(
-    market: Instrument,
+    market: MarketName,
     contract: Contract | None,
     units: Mapping[str, AmountUnit],
     *,
@@ -265,7 +265,7 @@ _SHOWN = 3
 """Markets that one message names."""
 
 
-def _unsaid(unsaid: list[tuple[Table, Instrument, AmountUnit | None]], parsed: Parsed) -> QueryError:
+def _unsaid(unsaid: list[tuple[Table, MarketName, AmountUnit | None]], parsed: Parsed) -> QueryError:
     """Return the error that names the first markets whose unit has to be said, and how to say it."""
     table, market, unit = unsaid[0]
     markets = sorted({one for _, one, _ in unsaid})
@@ -305,7 +305,7 @@ def _unsaid(unsaid: list[tuple[Table, Instrument, AmountUnit | None]], parsed: P
 
 
 def _registry_rows(
-    contracts: Mapping[Instrument, Contract], units: Mapping[Instrument, Mapping[str, AmountUnit]]
+    contracts: Mapping[MarketName, Contract], units: Mapping[MarketName, Mapping[str, AmountUnit]]
 ) -> pl.DataFrame:
     rows = [
         {
@@ -344,7 +344,7 @@ def known_option_interest(parsed: Parsed, said: Market) -> None:
         return
     unknown = [
         exchange
-        for exchange in sorted({name[0] for name in batch.instruments})
+        for exchange in sorted({name[0] for name in batch.markets})
         if said.stated_unit is not None
         or parsed.amount_unit(OPTION_QUOTES.name, exchange, "") is not AmountUnit.COIN
     ]
@@ -368,20 +368,20 @@ def _without(quotes: pl.DataFrame, *, exchanges: list[str]) -> pl.DataFrame:
 
 
 def registry_rows(
-    parsed: Parsed, said: Market, registered: pl.DataFrame, *, earlier: Collection[Instrument] = ()
-) -> tuple[pl.DataFrame, set[Instrument]]:
-    """Return what to register of the instruments in a file, and which of them were guessed.
+    parsed: Parsed, said: Market, registered: pl.DataFrame, *, earlier: Collection[MarketName] = ()
+) -> tuple[pl.DataFrame, set[MarketName]]:
+    """Return what to register of the markets in a file, and which of them were guessed.
 
     Parameters
     ----------
     parsed : Parsed
         What was read.
     said : Market
-        What the caller says; a name holds for the files' only instrument.
+        What the caller says; a name holds for the files' only market.
     registered : polars.DataFrame
         The registry.
     earlier : collection of (str, str)
-        Instruments of the files before, of which the caller said the same.
+        Markets of the files before, of which the caller said the same.
 
     Returns
     -------
@@ -393,8 +393,8 @@ def registry_rows(
     Raises
     ------
     QueryError
-        If the symbol of a file's only instrument cannot be guessed and is neither given nor registered, or one name
-        is given to several. Of several instruments, those that cannot be guessed get no names.
+        If the symbol of a file's only market cannot be guessed and is neither given nor registered, or one name is
+        given to several. Of several markets, those that cannot be guessed get no names.
     """
     _require_class(parsed, said, registered)
     is_piece = parsed.piece is not None  # later ones may hold other markets, and the first event
@@ -407,24 +407,24 @@ def registry_rows(
             expected="files of one market; these hold " + ", ".join(symbol for _, symbol in every),
         )
     named = registered.filter(pl.col("coin").is_not_null()).select("exchange", "raw_symbol")
-    known: set[Instrument] = set(named.iter_rows())
-    guesses: set[Instrument] = set()
+    known: set[MarketName] = set(named.iter_rows())
+    guesses: set[MarketName] = set()
     rows = []
     dated = registered.filter(pl.col("available_since").is_not_null()).select("exchange", "raw_symbol")
-    since_known: set[Instrument] = set(dated.iter_rows())
-    for instrument, facts in seen.items():
+    since_known: set[MarketName] = set(dated.iter_rows())
+    for market, facts in seen.items():
         names: dict[str, str | None] = {}
-        if said.normalized_symbol or said.coin or instrument not in known:
-            names = _names(instrument[1], said, needed=facts.traded and len(seen) == 1 and not is_piece)
+        if said.normalized_symbol or said.coin or market not in known:
+            names = _names(market[1], said, needed=facts.traded and len(seen) == 1 and not is_piece)
         if names and said.normalized_symbol is None:
-            guesses.add(instrument)
-        unknown_time = facts.since is None and instrument not in since_known and not is_piece
+            guesses.add(market)
+        unknown_time = facts.since is None and market not in since_known and not is_piece
         rows.append(
             {
-                "exchange": instrument[0],
-                "raw_symbol": instrument[1],
+                "exchange": market[0],
+                "raw_symbol": market[1],
                 **names,
-                "category": _class_of(instrument, said, facts, parsed),
+                "category": _class_of(market, said, facts, parsed),
                 "tick_size": None if said.tick_size is None else float(exact(said.tick_size)),
                 "block_size": _block_size(said, facts.price),
                 # Another clock says nothing about what the exchange's clock has said.
@@ -438,7 +438,7 @@ def registry_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a file shows of an instrument.
+    """What a file shows of a market.
 
     Attributes
     ----------
@@ -462,7 +462,7 @@ class _Seen:
     funded: bool
 
 
-def _class_of(instrument: Instrument, said: Market, facts: _Seen, parsed: Parsed) -> str | None:
+def _class_of(market: MarketName, said: Market, facts: _Seen, parsed: Parsed) -> str | None:
     """The class said; else what the symbol tells, PERPETUAL of what is funded, and SPOT of what is traded.
 
     Not SPOT if the file may hold markets of every class, or can only be of futures. Open interest alone may be of a
@@ -470,7 +470,7 @@ def _class_of(instrument: Instrument, said: Market, facts: _Seen, parsed: Parsed
     """
     if said.category:
         return said.category
-    told = told_class(instrument[1])
+    told = told_class(market[1])
     if told is not None or facts.funded:
         return told or Category.PERPETUAL.value
     return Category.SPOT.value if facts.traded and not (parsed.any_class or parsed.futures) else None
@@ -512,7 +512,7 @@ _TABLES = (TRADES, BOOK, RECORDED_CANDLES, FUNDING, OPEN_INTEREST, LIQUIDATIONS,
 """Tables whose markets are registered: of options no market is made."""
 
 
-def _seen(parsed: Parsed) -> dict[Instrument, _Seen]:
+def _seen(parsed: Parsed) -> dict[MarketName, _Seen]:
     found = [
         part.frame()
         .group_by("exchange", "raw_symbol")

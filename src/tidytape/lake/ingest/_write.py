@@ -10,7 +10,7 @@ import polars as pl
 
 from tidytape.errors import IngestError, counted
 from tidytape.lake.batch import Batch
-from tidytape.lake.ingest._markets import Instrument, conversions, known_option_interest, registry_rows
+from tidytape.lake.ingest._markets import MarketName, conversions, known_option_interest, registry_rows
 from tidytape.lake.ingest.contracts import in_coin, require_quotes
 from tidytape.lake.ingest.layout import Job, Parsed
 from tidytape.lake.ingest.market import Market
@@ -112,8 +112,8 @@ class Writer:
         self._lake = lake
         self._market = market
         self._files: list[FileReport] = []
-        self._instruments: set[Instrument] = set()
-        self._guesses: set[Instrument] = set()
+        self._seen: set[MarketName] = set()
+        self._guesses: set[MarketName] = set()
         self._known: list[Job] = []
 
     def put(self, job: Job, parsed: Parsed | None, source: str) -> None:
@@ -226,14 +226,14 @@ class Writer:
             if batch.table is not TRADES:  # whose amount in the quote is computed, never read
                 require_quotes(batch)
         known_option_interest(parsed, self._market)
-        markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._instruments)
+        markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._seen)
         self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
-        self._instruments.update(markets.select(_KEY).iter_rows())
+        self._seen.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
         return stated, markets
 
-    def _holds_events(self, instrument: Instrument, tables: Collection[Table]) -> bool:
-        exchange, raw_symbol = instrument
+    def _holds_events(self, market: MarketName, tables: Collection[Table]) -> bool:
+        exchange, raw_symbol = market
         return any(
             self._lake.scan(table.name, exchange=exchange, raw_symbol=raw_symbol).head(1).collect().height
             for table in tables
@@ -273,7 +273,7 @@ class Writer:
                 )
         return tuple(reports)
 
-    def _counts(self, table: Table, markets: list[Instrument]) -> dict[Instrument, int]:
+    def _counts(self, table: Table, markets: list[MarketName]) -> dict[MarketName, int]:
         """How many rows of a table the lake has of some markets, in one scan."""
         if not markets:
             return {}
@@ -284,7 +284,7 @@ class Writer:
 
     def _concerned(self, exchange: str, raw_symbol: str) -> bool:
         # A file that went in before is not read again, so it may be of any market of the exchange that was named.
-        return (exchange, raw_symbol) in self._instruments or any(
+        return (exchange, raw_symbol) in self._seen or any(
             job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in self._known
         )
 
@@ -312,7 +312,7 @@ def _require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
     if job.market.funding_nanoseconds is None:
         return
     for part in parsed.batch(FUNDING):
-        exchanges, symbols = (list(names) for names in zip(*part.instruments, strict=True))
+        exchanges, symbols = (list(names) for names in zip(*part.markets, strict=True))
         there = lake.scan(
             FUNDING.name, exchange=exchanges, raw_symbol=symbols, start=part.first, end=part.last + 1
         )

@@ -260,7 +260,7 @@ def _refused(job: Job, reason: str) -> IngestError:
 
 
 def _symbol(job: Job) -> str:
-    """The instrument of a file whose columns do not name it."""
+    """The market of a file whose columns do not name it."""
     if job.raw_symbol is not None:
         return job.raw_symbol
     match = _NAME.fullmatch(job.path.name)

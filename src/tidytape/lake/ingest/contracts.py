@@ -106,7 +106,7 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
     IngestError
         When the rows are read, if they need a price and have none, or the file itself says other amounts.
     """
-    if batch.table not in COUNTED or contracts.keys().isdisjoint(batch.instruments):
+    if batch.table not in COUNTED or contracts.keys().isdisjoint(batch.markets):
         return
     rows = [(*market, *_facts(contract)) for market, contract in contracts.items()]
     schema = {

@@ -44,7 +44,7 @@ from tidytape.errors import IngestError, counted
 from tidytape.lake.ingest._decode import json_values
 from tidytape.lake.ingest._lines import BadLines, digest
 from tidytape.lake.ingest._time import ISO, nanoseconds
-from tidytape.lake.predictions import instruments
+from tidytape.lake.predictions import outcome_markets
 from tidytape.lake.store import Lake
 from tidytape.lake.symbols import storable
 from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS
@@ -136,7 +136,7 @@ def _report(entry: Any) -> dict[str, Any]:
     for token in tokens or ():
         storable(token, parameter="clobTokenIds")
     for outcome in outcomes or ():
-        # The instrument's normalized symbol, which a query can ask for.
+        # The normalized symbol of its market, which a query can ask for.
         values.text(f"{slug}:{outcome}-{_QUOTE_COIN}", parameter="outcomes")
     return {
         "condition_id": _required(entry, "conditionId"),
@@ -257,27 +257,27 @@ class PredictionReport:
         In the order they were given.
     prediction_markets : int
         Prediction markets that the files are about.
-    instruments : int
-        Instruments of theirs that are registered.
+    outcomes : int
+        Outcomes of theirs whose markets are registered.
     changed : bool
         The lake knows something that it did not know before.
     """
 
     files: tuple[PredictionFile, ...]
     prediction_markets: int
-    instruments: int
+    outcomes: int
     changed: bool
 
     def __str__(self) -> str:
         markets = counted(self.prediction_markets, "prediction market")
-        text = f"{markets}, {counted(self.instruments, 'instrument')}"
+        text = f"{markets}, {counted(self.outcomes, 'outcome')}"
         return "\n".join(map(str, (*self.files, text if self.changed else f"{text}; nothing new")))
 
 
 def ingest_prediction_markets(
     files: str | Path | Iterable[str | Path], lake: Lake, *, exchange: str, skip_bad: bool = False
 ) -> PredictionReport:
-    r"""Put reports of prediction markets into a lake, and register the instruments of their outcomes.
+    r"""Put reports of prediction markets into a lake, and register the markets of their outcomes.
 
     Every file is read and checked before anything is written. Files may come in any order and again: of each field
     the newest report that tells it counts, see `Lake.register_prediction_markets`.
@@ -316,7 +316,7 @@ def ingest_prediction_markets(
     ... )
     >>> lake = Lake.create(folder / "lake")
     >>> print(str(ingest_prediction_markets(folder / "rain.json", lake, exchange="POLYMARKET")).splitlines()[-1])
-    1 prediction market, 2 instruments
+    1 prediction market, 2 outcomes
     >>> lake.prediction_markets().select("slug", "last_price").rows()
     [('rain', 0.25)]
     >>> lake.markets()["normalized_symbol"].to_list()
@@ -335,7 +335,7 @@ def ingest_prediction_markets(
     known = lake.prediction_markets().join(
         reports, on=["exchange", "condition_id"], how="semi", maintain_order="left"
     )
-    markets = instruments(known, quote_coin=_QUOTE_COIN, quote_coin_name=_QUOTE_COIN_NAME)
+    markets = outcome_markets(known, quote_coin=_QUOTE_COIN, quote_coin_name=_QUOTE_COIN_NAME)
     # Last: whoever dies before puts the files in again.
     lake.register(markets, replace=_REPLACED)
     return PredictionReport(

@@ -211,7 +211,7 @@ class FileReport(_Counts):
 
 @dataclass(frozen=True, slots=True)
 class MarketReport:
-    """One instrument of the files, as it is registered now.
+    """One market of the files, as it is registered now.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ class IngestReport(_Counts):
     files : tuple of FileReport
         Those that went in, or had before, in the order they were given.
     markets : tuple of MarketReport
-        Instruments of the files that were read, and those that files ingested before may hold, sorted.
+        Markets of the files that were read, and those that files ingested before may hold, sorted.
     """
 
     files: tuple[FileReport, ...]

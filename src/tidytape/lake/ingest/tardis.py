@@ -40,7 +40,7 @@ position, so their sell is our BUY, a long that was liquidated.
 Some exchanges publish implied volatilities in percent, others as decimals. `VOLATILITY` lists which. A quote of an
 exchange that is not listed is a bad line, because nothing in the quote says whether 0.8 is 0.8% or 80%.
 
-Of several reports of one instrument with one timestamp one is kept: the lake holds one state per time, see
+Of several reports of one market with one timestamp one is kept: the lake holds one state per time, see
 `tidytape.lake.dedupe`. No message states the time between settlements of funding, see ``funding_interval`` of
 `tidytape.lake.ingest.ingest`.
 
@@ -185,7 +185,7 @@ def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[s
     job : Job
         With ``exchange`` and ``raw_symbol``.
     parsed : Parsed
-        Counts the rows of other instruments.
+        Counts the rows of other markets.
     what : str
         What a row is.
     seen : set of str

@@ -45,18 +45,18 @@ class RolledUp:
     ----------
     table : str
         Its name.
-    instruments : int
-        Instruments that have such events.
+    markets : int
+        Markets that have such events.
     rows : int
         Rows that were written.
     """
 
     table: str
-    instruments: int
+    markets: int
     rows: int
 
     def __str__(self) -> str:
-        return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.instruments, 'market')}"
+        return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.markets, 'market')}"
 
 
 def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
@@ -195,7 +195,7 @@ class _Maker:
         self.lake = lake
         self.recipe = recipe
         self.table = recipe.table
-        self.markets = [(exchange, symbol) for exchange, symbol in lake.instruments(recipe.raw.name)]
+        self.markets = [(exchange, symbol) for exchange, symbol in lake.markets_in(recipe.raw.name)]
         self.progress: Callable[[int], object] = lambda _: None
         self.rows = 0
         self.failed: list[tuple[Market, TidytapeError]] = []

@@ -24,7 +24,7 @@ __all__ = ["RECIPES", "ROLLUP_TABLES", "SKEW", "Ask", "Recipe", "within"]
 
 # -- the tables of minutes --------------------------------------------------------------------------------------------
 
-_INSTRUMENT = ("exchange", "raw_symbol")
+_MARKET = ("exchange", "raw_symbol")
 _MINUTE = Column("timestamp", "int64", "ns since the epoch, UTC", "Start of the minute")
 # A week of candles is 20,000 rows of a file of 200,000; of price rows a minute has many.
 _ROW_GROUP, _ROW_GROUP_OF_ROWS = 8_192, 32_768
@@ -34,14 +34,14 @@ _ROW = Column("price", "float64", "quote per coin", "Low edge of the price row")
 
 def _minutes(raw: Table, name: str, rows: str, *columns: Column, key: tuple[str, ...] = ()) -> Table:
     """Return a table of minutes of the markets of ``raw``."""
-    order = (*_INSTRUMENT, "timestamp", *key)
+    order = (*_MARKET, "timestamp", *key)
     return Table(
         name=f"{name}_1m",
         rows=f"one row per market, minute{''.join(f', {part}' for part in key)} {rows}",
-        columns=(*(raw[part] for part in _INSTRUMENT), _MINUTE, *columns),
+        columns=(*(raw[part] for part in _MARKET), _MINUTE, *columns),
         key=order,
         same=(),
-        partitions=_INSTRUMENT,
+        partitions=_MARKET,
         order=order,
         row_group=_ROW_GROUP_OF_ROWS if _ROW in columns else _ROW_GROUP,
     )

@@ -30,12 +30,12 @@ def coarse_interval(frame: object, parameter: str) -> Interval | None:
     QueryError
         If no interval is a multiple of that of the candles.
     """
-    given, instrument = market_frame(frame, parameter, ("timestamp",))
+    given, whose = market_frame(frame, parameter, ("timestamp",))
     if len(given) <= MOST_CANDLES:
         return None
     times = timed(given, parameter).get_column("timestamp").drop_nulls().dt.timestamp("ns").unique()
     time = np.sort(times.to_numpy().astype(np.int64))
-    named = interval_named(instrument.interval)
+    named = interval_named(whose.interval)
     own = named.seconds * SECOND if named else int(np.diff(time).min(initial=MINUTE))
     for interval in Interval:
         length = interval.seconds * SECOND

@@ -1,7 +1,7 @@
 """What the page must know of types, parameters and tiers: the catalogue's facts, and the query model's own verdicts.
 
-No rule is told twice. What a type takes, and which ways of picking instruments it has, is found by asking the model
-that the service itself refuses with.
+No rule is told twice. What a type takes, and which ways of picking markets it has, is found by asking the model that
+the service itself refuses with.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _tenor(kind: DataType) -> Tenor | None:
 
 @cache
 def _ways(kind: DataType) -> list[tuple[str, ...]]:
-    """The fewest selectors that together pick instruments of the type, each way once."""
+    """The fewest selectors that together pick markets of the type, each way once."""
     found: list[tuple[str, ...]] = []
     for size in (1, 2):
         for way in combinations(_SELECTORS, size):
@@ -200,7 +200,7 @@ def _taken(kind: DataType) -> Iterator[str]:
         "group_by": kind.group_by is not None,
         "funding_interval": kind.funding_interval,
         "max_depth": kind.included_depth is not None,
-        "event": kind.selection is Selection.INSTRUMENT,
+        "event": kind.selection is Selection.MARKET,
     }
     for name in PointsQuery.WIRE:
         if name in _ALWAYS or meant.get(name) or (name in probes and _may_ask(kind, **{name: probes[name]})):

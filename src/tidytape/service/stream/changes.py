@@ -190,13 +190,13 @@ def over(query: PointsQuery, markets: MarketsByType, moment: Moment) -> dict[str
 
 def known_beyond(query: PointsQuery, moment: Moment, end: int) -> bool:
     """Return whether every market of every data type is known up to a time, as `over` counts them. [ns]"""
-    markets = moment.engine.instruments(query, rates=False)
+    markets = moment.engine.markets(query, rates=False)
     return all(_known_of_all(name, query, markets[name], moment) >= end for name in query.type)
 
 
 def known_of_any(query: PointsQuery, moment: Moment) -> int:
     """Return the time that any market of the query is known up to, 0 without events. [ns since the epoch]"""
-    markets = moment.engine.instruments(query, rates=False)
+    markets = moment.engine.markets(query, rates=False)
     return max((moment.known(name, query, one) for name in query.type for one in markets[name]), default=0)
 
 
@@ -205,7 +205,7 @@ def require_files(query: PointsQuery, then: Moment, now: Moment) -> None:
 
     Only local lakes are looked at: of an object store it would take a request per file.
     """
-    markets = now.engine.instruments(query, rates=False)
+    markets = now.engine.markets(query, rates=False)
     then_files = {
         (table, file.path)
         for name in query.type
@@ -392,7 +392,7 @@ def differences(
     LakeError
         If a version, or a file of it, was removed.
     """
-    markets = now.engine.instruments(query, rates=False)
+    markets = now.engine.markets(query, rates=False)
     window = start, _FOREVER // SECOND if end is None else end
     touched = {
         name: {

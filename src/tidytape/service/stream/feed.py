@@ -155,7 +155,7 @@ class Feed:
         )
 
     def _over_at(self, moment: Moment) -> dict[str, int]:
-        return over(self.query, moment.engine.instruments(self.query, rates=False), moment)
+        return over(self.query, moment.engine.markets(self.query, rates=False), moment)
 
     async def parts(
         self,

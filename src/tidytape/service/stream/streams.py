@@ -128,7 +128,7 @@ class Streams:
                 self._require_tier(account, base, reader.position.start)
                 # Refuses names that the lake does not hold, and quotes whose price it does not know.
                 begin = {"start": reader.position.start, "end": reader.position.start + 1}
-                await feed.run(moment.engine.instruments, base.model_copy(update=begin), live=False)
+                await feed.run(moment.engine.markets, base.model_copy(update=begin), live=False)
                 feed.starts[reader] = reader.position.start
                 feed.over = reader.position.after(0, feed.over, is_last=True).over
             reader.write_token = lambda at: self._tokens.write(at, lake=lake, query=digest)
