@@ -26,9 +26,9 @@ def test_python_prints_what_stands_below_it() -> None:
 
 
 def test_every_picture_is_named() -> None:
-    drawing = {name for name in plot.__all__ if name.islower()} - {"interactive", "live_widget", "panels"}
+    drawing = {name for name in plot.__all__ if name.islower()} - {"interactive", "panels"}
     pictures = README.partition("- **Pictures**")[2].partition("- **Reports**")[0]
-    assert drawing - {"volume", "volume_profile"} == set(re.findall(r"`([a-z_]+)`", pictures))
+    assert drawing == set(re.findall(r"`([a-z_]+)`", pictures))
 
 
 def test_every_picture_of_the_page_is_there() -> None:

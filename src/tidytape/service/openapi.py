@@ -142,8 +142,8 @@ def remarks(model: Model) -> str:
     Examples
     --------
     >>> from tidytape.query import PointsQuery
-    >>> remarks(PointsQuery)[:70]
-    'Markets are picked by exactly one of `rawSymbol`, `normalizedSymbo'
+    >>> remarks(PointsQuery)[:80]
+    'Markets are picked by exactly one of `rawSymbol`, `normalizedSymbol` and `coin`.'
     """
     return in_words(_sections(model).get("Notes", ""), model)
 

@@ -91,7 +91,7 @@ _AMOUNTS = {
     TRADES.name: _BY_NAME,
     OPEN_INTEREST.name: _BY_NAME,
     LIQUIDATIONS.name: _BY_NAME,
-    OPTION_QUOTES.name: f"{_BY_NAME}; open interest is null where they do not say it",
+    OPTION_QUOTES.name: f"{_BY_NAME}; if they do not show the unit, open interest is null",
 }
 
 _BUY, _SELL = Side.BUY.value, Side.SELL.value
