@@ -452,7 +452,7 @@ class MissingColumnError(TidytapeError, KeyError):
 
 
 class NoMatchWarning(UserWarning):
-    """No row of one frame has the same keys as a row of the other, so all joined values are null.
+    """What should match does not: no row of one frame has the keys of a row of the other, or a name is in one alone.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ import pytest
 
 from oracles.funding import apy
 from tidytape.analytics import funding, pit
-from tidytape.errors import MissingColumnError, QueryError, SettlementWarning
+from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError, SettlementWarning
 
 HOUR = 3_600_000_000_000
 MIDNIGHT = datetime(2024, 8, 8, tzinfo=UTC)
@@ -472,7 +472,12 @@ def test_the_best_pair_is_short_where_funding_is_high():
 
 def test_costs_of_other_exchanges_make_no_pair():
     frame = venues(A=0.0003, B=-0.0001)
-    assert len(funding.carry(frame, costs={"a": 0.1, "b": 0.1}, holding="1d", funding_interval="8h")) == 0
+    with pytest.warns(
+        NoMatchWarning, match="no market is of a, b, and there is no cost for A, B, whose"
+    ) as caught:
+        found = funding.carry(frame, costs={"a": 0.1, "b": 0.1}, holding="1d", funding_interval="8h")
+    assert len(found) == 0
+    assert caught[0].filename == __file__
     with pytest.raises(QueryError, match="costs"):
         funding.carry(frame, costs={}, holding="1d", funding_interval="8h")
 

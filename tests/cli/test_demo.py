@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import filelock
@@ -11,8 +12,9 @@ import polars as pl
 import pytest
 
 from tidytape.cli.demo import Journey, journey
+from tidytape.cli.demo_folder import claimed, seal
 from tidytape.demo.market import markets
-from tidytape.errors import QueryError, TidytapeError
+from tidytape.errors import QueryError
 from tidytape.lake import Lake
 
 
@@ -32,75 +34,98 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / 'a "market", déjà vu'
 
 
-def test_a_lake_whose_making_was_interrupted_is_replaced(folder: Path) -> None:
-    Lake.create(folder / "lake")
-    shutil.rmtree(folder / "lake" / "markets")
+def test_what_an_interrupted_demo_left_is_replaced(folder: Path) -> None:
+    with pytest.raises(BegunError):
+        begin(folder)
+    Lake.create(folder / "lake").register(markets())
+    shutil.rmtree(folder / "lake" / "markets")  # its making, or its removal, was interrupted
     with pytest.raises(BegunError):
         begin(folder)
     assert not (folder / "lake").exists()
 
 
-def test_a_lake_whose_removal_was_interrupted_is_replaced(folder: Path) -> None:
-    Lake.create(folder / "lake").register(markets())
-    shutil.copytree(folder / "lake" / "trades", folder / ".lake.removed" / "trades")
+@pytest.fixture
+def complete(folder: Path) -> Path:
+    """The folder of a demo that is complete, but for what is in its results."""
+    with claimed(folder):
+        lake = Lake.create(folder / "lake")
+        lake.register(markets())
+        (folder / "market.tape").mkdir()
+        (folder / "market.tape" / "manifest.jsonl").write_text("a tape")
+        (folder / "report.html").write_text("a page")
+        seal(folder)
+    return folder
+
+
+def test_what_a_complete_demo_left_is_replaced(complete: Path) -> None:
     with pytest.raises(BegunError):
-        begin(folder)
-    assert [path.name for path in folder.iterdir() if path.is_dir()] == []
+        begin(complete)
+    assert [path.name for path in complete.iterdir() if not path.name.startswith(".")] == []
 
 
-def test_files_of_others_are_left_alone(folder: Path) -> None:
-    note = folder / "lake" / "trades" / "thesis.txt"
-    note.parent.mkdir(parents=True)
-    note.write_text("precious")
-    with pytest.raises(TidytapeError):
-        begin(folder)
-    assert note.read_text() == "precious"
-
-
-def test_a_lake_of_other_exchanges_is_left_alone(folder: Path) -> None:
-    lake = Lake.create(folder / "lake")
-    lake.register(markets().head(1).with_columns(exchange=pl.lit("MINE")))
-    with pytest.raises(QueryError, match="other exchanges"):
-        begin(folder)
-    assert lake.markets()["exchange"].unique().to_list() == ["MINE"]
+def add_trades(folder: Path) -> None:
+    trade = {
+        "exchange": "DEMO_SPOT",
+        "raw_symbol": "BTCUSDT",
+        "timestamp": 10**18,
+        "id": "mine",
+        "side": "BUY",
+    }
+    rows = pl.DataFrame([{**trade, "sequence": 0, "price": 1.0, "amount": 1.0, "quote_amount": 1.0}])
+    Lake(folder / "lake").append("trades", rows, source="mine")
 
 
 @pytest.mark.parametrize(
-    ("table", "row"),
+    "change",
     [
-        ("token_supply", {"token_name": "Dogecoin", "coin": "DOGE", "marketcap": 1.0}),
-        ("quote_rates", {"quote_coin": "EUR", "usd": 1.1}),
-        (
-            "option_quotes",
-            {
-                "exchange": "X",
-                "raw_symbol": "BTC-C",
-                "coin": "BTC",
-                "option_type": "CALL",
-                "strike": 1.0,
-                "expiry": 10**18,
-            },
-        ),
+        add_trades,
+        lambda folder: (folder / "lake" / "notes.txt").write_text("precious"),
+        lambda folder: (folder / "market.tape" / "manifest.jsonl").write_text("a study of mine"),
+        lambda folder: (folder / "report.html").write_text("a page of mine"),
+        lambda folder: (folder / ".demo.json").unlink(),
+        lambda folder: (folder / "report.html").rename(folder / "mine.html"),
     ],
+    ids=["rows", "a file", "a tape", "a page", "no marker", "a page elsewhere"],
 )
-def test_what_somebody_added_to_the_demos_lake_is_left_alone(
-    folder: Path, table: str, row: dict[str, object]
-) -> None:
-    lake = Lake.create(folder / "lake")
-    lake.register(markets())
-    lake.append(table, pl.DataFrame([{"timestamp": 10**18, **row}]), source="mine")
-    with pytest.raises(QueryError, match="other exchanges, coins or rates"):
-        begin(folder)
-    assert lake.scan(table).collect().height == 1
+def test_what_was_changed_since_is_left_alone(complete: Path, change: Callable[[Path], object]) -> None:
+    change(complete)
+    before = files(complete)
+    if (complete / "mine.html").exists():  # of another name, so no demo writes there
+        with pytest.raises(BegunError):
+            begin(complete)
+        assert (complete / "mine.html").read_text() == "a page"
+        return
+    with pytest.raises(QueryError, match="an earlier demo wrote and nobody changed"):
+        begin(complete)
+    assert files(complete) == before
 
 
-def test_a_lake_that_lies_elsewhere_is_left_alone(folder: Path, tmp_path: Path) -> None:
-    Lake.create(tmp_path / "disk").register(markets())
-    folder.mkdir()
-    (folder / "lake").symlink_to(tmp_path / "disk")
-    with pytest.raises(QueryError, match="no link"):
+@pytest.mark.parametrize("name", ["lake", "market.tape", "report.html"])
+def test_files_of_others_are_left_alone(folder: Path, name: str) -> None:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "thesis.txt").write_text("precious")
+    with pytest.raises(QueryError, match="an earlier demo wrote and nobody changed"):
         begin(folder)
-    assert Lake(tmp_path / "disk").markets().height > 0
+    assert files(folder).keys() == {".lock", f"{name}/thesis.txt"}
+
+
+@pytest.mark.parametrize("name", ["lake", "market.tape", "report.html"])
+def test_a_link_is_left_alone(complete: Path, tmp_path: Path, name: str) -> None:
+    (complete / name).rename(tmp_path / "elsewhere")
+    (complete / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(QueryError, match="an earlier demo wrote and nobody changed"):
+        begin(complete)
+    assert (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(folder: Path) -> None:
+    (folder / ".lock").mkdir(parents=True)
+    with pytest.raises(QueryError, match="a folder that can be written"):
+        begin(folder)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
 
 
 def test_only_one_demo_writes_to_a_folder(folder: Path) -> None:

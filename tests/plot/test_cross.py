@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.dates import date2num
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from tidytape import plot
@@ -81,6 +83,16 @@ def test_the_largest_share_is_at_the_bottom(ax, native):
     assert legend(ax) == ["A, 19.0%", "C, 28.6%", "B, 52.4%"]  # as the areas lie, from above
     assert ax.get_ylabel() == "Share of volume [%]"
     ax.figure.canvas.draw()
+
+
+def test_a_market_has_one_colour_in_both_pictures(ax):
+    shares = plot.market_share(cross.market_share(THREE, amount="volume"), ax=ax)
+    over = plot.premium(
+        cross.premium(THREE.with_columns(pl.col("close") + pl.col("volume") / 9)), ax=Figure().add_subplot()
+    )
+    assert {name: to_rgb(line.get_color()) for name, line in over.lines.items()} == {
+        name: tuple(area.get_facecolor()[0][:3]) for name, area in shares.areas.items()
+    }
 
 
 def test_areas_fill_all_of_the_height_and_stop_at_gaps(ax):

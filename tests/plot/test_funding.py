@@ -106,3 +106,11 @@ def test_no_rates_say_no_data(ax, native):
         plot.funding(TWO.drop("rate_close"), ax=ax)
     with pytest.raises(QueryError, match="time zone"):
         plot.funding(TWO, timezone="Mars")
+
+
+def test_open_interest_that_came_twice_is_refused(ax):
+    twice = interest(("A", 0, 10e9), ("B", 0, 1e9), ("A", 0, 10e9))
+    with pytest.raises(
+        QueryError, match="open_interest: got '1 row with the exchange, raw_symbol and timestamp"
+    ):
+        plot.funding(TWO, open_interest=twice, ax=ax)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import narwhals.stable.v2 as nw
+import polars as pl
 import pytest
 from matplotlib import pyplot as plt
 
@@ -61,18 +62,29 @@ def test_a_row_that_came_twice_is_refused(name, backend):
             draw(and_again(frame, rows))
 
 
-def test_flow_that_came_twice_is_refused_and_trades_may_come_twice(demo):
+def test_flow_that_came_twice_is_refused(demo):
     candles = demo.candles(interval="1h", **MARKET)
     sides = demo.candles(interval="1h", by_side=True, **MARKET)
     with pytest.raises(QueryError, match="3 rows with the timestamp and side of another row"):
         plot.order_flow(candles, and_again(sides, 3))
-    sums = sides.pivot("side", index="timestamp", values="volume")
-    sums = sums.rename({"BUY": "buy_volume", "SELL": "sell_volume"})
-    plot.order_flow(candles, sums)
-    with pytest.raises(QueryError, match=r"one row per timestamp"):
-        plot.order_flow(candles, and_again(sums, 2))
     trades = demo.trades(**MARKET | {"end": "2024-08-08T00:10Z"})
-    plot.order_flow(candles, and_again(trades, 10))
+    with pytest.raises(QueryError, match="one row per timestamp and id"):
+        plot.order_flow(candles, and_again(trades, 10))
+    profile = demo.volume_profile(interval="1h", **MARKET)
+    plot.order_flow(candles, profile)
+    with pytest.raises(QueryError, match="one row per timestamp and price"):
+        plot.order_flow(candles, and_again(profile, 1))
+
+
+def test_flow_that_nothing_tells_apart_is_added_up(demo):
+    candles = demo.candles(interval="1h", **MARKET)
+    trades = demo.trades(**MARKET | {"end": "2024-08-08T00:10Z"})
+    whole = plot.order_flow(candles, trades)
+    # Several trades of one moment and side are several trades.
+    few = plot.order_flow(candles, trades.select("timestamp", "side", "amount"))
+    assert few.cvd.get_data().values == pytest.approx(whole.cvd.get_data().values, nan_ok=True)
+    profile = demo.volume_profile(interval="1h", **MARKET)
+    plot.order_flow(candles, profile.select("timestamp", "buy_volume", "sell_volume"))
 
 
 def test_what_is_of_another_market_is_named_in_the_title(demo):
@@ -92,3 +104,29 @@ def test_what_is_of_another_market_is_named_in_the_title(demo):
     book = demo.book_heatmap(interval="15m", **MARKET)
     trades = demo.trades(**SPOT | {"end": "2024-08-08T00:10Z"})
     assert titled(plot.book_heatmap(book, trades=trades)).endswith("15m, trades of DEMO_SPOT BTCUSDT")
+
+
+def test_levels_of_two_heights_are_refused(demo):
+    fine = demo.volume_profile(interval="1h", **MARKET)
+    coarse = demo.volume_profile(interval="1h", block_size=50, **MARKET)
+    with pytest.raises(QueryError, match="2 values of block_size"):
+        plot.volume_profile(pl.concat([fine, coarse]))
+
+
+@pytest.mark.parametrize("side", [None, "bid", "BUY"])
+def test_a_side_that_is_none_is_no_other_side(demo, side):
+    book = demo.book_heatmap(interval="15m", **MARKET)
+    strange = book.with_columns(side=pl.lit(side, pl.String))
+    for draw in (plot.book_heatmap, plot.depth, plot.slippage):
+        with pytest.raises(QueryError, match=f"got 'a row of side {side}', expected rows of BID and ASK"):
+            draw(strange)
+    liquidations = demo.liquidations(interval="1h", **MARKET).with_columns(side=pl.lit("bid"))
+    with pytest.raises(QueryError, match="got 'a row of side bid', expected rows of SELL and BUY"):
+        plot.liquidations(liquidations)
+
+
+def test_touches_of_two_kinds_of_blocks_are_refused(demo):
+    days = {"exchange": "DEMO_PERP", "coin": "BTC", "start": "2024-08-08", "end": "2024-08-09"}
+    halves, fives = (demo.tpo(session="daily", block_minutes=minutes, **days) for minutes in (30, 5))
+    with pytest.raises(QueryError, match="one row per timestamp and price"):
+        plot.market_profile(pl.concat([halves, fives]))

@@ -65,6 +65,8 @@ def test_a_capital_m_is_a_month_not_a_minute(refuse, value: str) -> None:
 
 def test_interval_hint_is_a_name_that_is_taken(ask, refuse) -> None:
     assert refuse(interval="FIVE_MINUTE").hint == "did you mean 'FIVE_MINUTES'?"
+    assert refuse(interval="60m").hint == "did you mean '1h'?"
+    assert refuse(interval="24h").hint == "did you mean '1d'?"
     assert ask(interval="FIVE_MINUTES").interval == "FIVE_MINUTES"
 
 

@@ -78,6 +78,22 @@ def test_profiles_are_those_of_the_candles_on_the_tape(lake: Path, tmp_path: Pat
     assert "1 markets" not in text
 
 
+def test_a_session_that_the_window_cuts_is_not_shown_as_a_whole_one(lake: Path, tmp_path: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        report.record(client, tmp_path / "a.tape", start="2024-08-02T16:00Z", end="2024-08-05T15:00Z")
+        report.record(client, tmp_path / "b.tape", start="2024-08-02T16:00Z", end="2024-08-02T20:00Z")
+    section = profiles(Answers(tmp_path / "a.tape"), "UTC")
+    assert section is not None
+    assert [row["Session UTC"] for row in _rows(section)] == [f"2024-08-0{day} 00:00" for day in (3, 4, 5)]
+    areas = section.parts[1]
+    assert isinstance(areas, Table)
+    assert areas.text.endswith(" The last session is not over: the window ends at 2024-08-05 15:00 UTC.")
+    part = profiles(Answers(tmp_path / "b.tape"), "UTC")
+    assert part is not None
+    assert isinstance(part.parts[1], Table)
+    assert " The window begins within the first session, at 2024-08-02 16:00 UTC." in part.parts[1].text
+
+
 @pytest.mark.parametrize(("interval", "minutes"), [("1h", 60), ("4h", 240)])
 def test_longer_candles_take_longer_time_blocks(
     lake: Path, tmp_path: Path, interval: str, minutes: int
@@ -207,3 +223,28 @@ def test_a_gap_is_no_return_and_a_market_that_closes_has_a_volatility(tmp_path: 
         math.log(close[is_open][-1] / close[is_open][0]) / (returns.std(ddof=1) * math.sqrt(returns.size)),
         abs=0.01,
     )
+
+
+def test_prices_that_stand_still_have_no_change_in_sigma(tmp_path: Path) -> None:
+    hours = np.arange(48)
+    start = int(datetime(2026, 7, 10, tzinfo=UTC).timestamp())
+    lake = Lake.create(tmp_path / "lake")
+    moving = np.where(hours % 2, 101.0, 100.0)
+    still = np.where(hours == 0, 0.98, 1.0)  # but for the first open
+    for symbol, close, opens in (("STILL-USD", np.ones(48), still), ("MOVE-USD", moving, moving)):
+        bars = pl.DataFrame(
+            {"timestamp": start + 3_600 * hours, "open": opens, "close": close, "volume": 1.0}
+        )
+        bars = bars.with_columns(
+            high=pl.max_horizontal("open", "close"), low=pl.min_horizontal("open", "close")
+        )
+        bars.write_csv(tmp_path / "bars.csv")
+        market = Market(exchange="X", raw_symbol=symbol)
+        ingest(tmp_path / "bars.csv", lake, Csv(table="candles", interval="1h"), market=market)
+    with tidytape.Client.local(tmp_path / "lake") as client:
+        report.record(client, tmp_path / "a.tape", interval="1h", start="2026-07-10")
+    section = overview(Answers(tmp_path / "a.tape"), "UTC")
+    assert section is not None
+    rows = {row["Symbol"]: row for row in _rows(section)}
+    assert (rows["STILL-USD"]["Change"], rows["STILL-USD"]["Change σ"]) == ("2.04%", "–")
+    assert rows["MOVE-USD"]["Change"] == "1.00%"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidytape.cli.demo_folder import LAKE, PAGE, TAPE, claimed, seal
 from tidytape.cli.output import Json, put_json
 from tidytape.cli.report import steps
 from tidytape.errors import QueryError, counted
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import polars as pl
-
-    from tidytape.lake import Lake
 
 __all__ = ["Journey", "demo", "journey"]
 
@@ -109,7 +107,8 @@ def journey(
     Parameters
     ----------
     out : path
-        Folder for the results; made if it is not there. The results of an earlier run are replaced.
+        Folder for the results; made if it is not there. The results of an earlier demo are replaced, if nobody has
+        changed them.
     days : int
         Length of the simulated market. [d]
     seed : int
@@ -125,24 +124,16 @@ def journey(
     Raises
     ------
     QueryError
-        If the folder is a file, has a lake of other exchanges, or another demo is writing to it.
-    TidytapeError
-        If something else than the results of an earlier run is in their place.
+        If the folder cannot be written, another demo is writing to it, or it has a lake, a tape or a report of its own
+        or one that was changed.
     """
-    import filelock
-
     folder = Path(out)
     if seed >= 2**64:  # which the tape's JSON has no room for
         raise QueryError("seed", got=seed, expected="a whole number below 2**64")
-    if folder.exists() and not folder.is_dir():
-        raise QueryError("out", got=str(folder), expected="a folder, or a name that is free")
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with filelock.FileLock(folder / ".lock", timeout=0):
-            return _journey(folder, days=days, seed=seed, step=step)
-    except filelock.Timeout:
-        expected = "a folder that no other demo is writing to right now"
-        raise QueryError("out", got=str(folder), expected=expected) from None
+    with claimed(folder):
+        done = _journey(folder, days=days, seed=seed, step=step)
+        seal(folder)
+    return done
 
 
 def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object]) -> Journey:
@@ -152,8 +143,7 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
     from tidytape.lake import Lake
     from tidytape.lake.rollup import rollup
 
-    lake, tape = folder / "lake", folder / "market.tape"
-    _make_room(lake)
+    lake, tape = folder / LAKE, folder / TAPE
 
     def after(day: int, _: int) -> None:
         step(f"simulate exchanges, day {day} of {days}")
@@ -164,45 +154,7 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
     step("simulate exchanges and store their events")
     fill(lake, days=days, seed=seed, progress=after)
     with Client.local(lake, progress=False) as client:
-        report.record(client, tape, overwrite=True, about={"seed": seed, "days": days}, step=step)
+        report.record(client, tape, about={"seed": seed, "days": days}, step=step)
     step("write the report")
-    page = report.write(tape, folder / "report.html")
+    page = report.write(tape, folder / PAGE)
     return Journey(lake, tape, page, report.fetched(tape))
-
-
-def _make_room(lake: Path) -> None:
-    """Remove the lake of an earlier demo, whole or interrupted, and nothing else."""
-    from tidytape.lake import TABLES, Lake
-
-    # A lake is renamed before it is removed: an interrupted removal leaves no part of a lake that looks like another's.
-    removed = lake.with_name(".lake.removed")
-    shutil.rmtree(removed, ignore_errors=True)
-    if lake.is_symlink():
-        raise QueryError("out", got=f"{lake}, a link", expected="a folder whose lake is no link")
-    if not lake.exists():
-        return
-    exchanges = Lake.create(lake).markets()[
-        "exchange"
-    ]  # a demo that was interrupted early left some tables only
-    events = set(TABLES) - {"markets", "prediction_markets"}  # a demo registers its markets before any event
-    has_events = any(path.name != "_delta_log" for table in events for path in (lake / table).glob("*"))
-    is_of_demo = exchanges.str.starts_with("DEMO_").all() and not (exchanges.is_empty() and has_events)
-    if not is_of_demo or _holds_others(Lake(lake)):
-        expected = "a folder without a lake of other exchanges, coins or rates than the demo's"
-        raise QueryError("out", got=str(lake.parent), expected=expected)
-    lake.rename(removed)
-    shutil.rmtree(removed)
-
-
-def _holds_others(lake: Lake) -> bool:
-    """Return whether a lake has events that no demo writes: somebody may have ingested into the demo's lake."""
-    from tidytape.demo.tokens import TOKENS
-    from tidytape.lake import TABLES
-
-    named = {name[0] for table in TABLES for name in lake.markets_in(table) if name}
-    tokens = lake.scan("token_supply").select("token_name").unique().collect()["token_name"]
-    return (
-        not all(exchange.startswith("DEMO_") for exchange in named)
-        or not {*tokens} <= {token.name for token in TOKENS}
-        or lake.scan("quote_rates").head(1).collect().height > 0
-    )

@@ -51,7 +51,7 @@ def listed(tape: Tape, as_json: Json = False) -> None:
         asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
         typer.echo(printable(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}"))
     if contents.broken:
-        typer.echo(f"error: {tape}: {contents.broken}", err=True)
+        typer.echo(printable(f"error: {tape}: {contents.broken}"), err=True)
 
 
 def _as_json(entry: TapeEntry) -> dict[str, Any]:

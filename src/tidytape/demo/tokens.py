@@ -15,7 +15,7 @@ from tidytape.times import SECOND
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["TOKENS", "tokens"]
+__all__ = ["tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Token:
     turnover: float  # traded within a day, of the marketcap [1]
 
 
-TOKENS = (
+_TOKENS = (
     _Token("BTC", COINS["BTC"].name, 19_735_000.0, 18.75, 21_000_000.0, 0.03),
     _Token("ETH", COINS["ETH"].name, 120_200_000.0, 60.0, None, 0.055),
     _Token("USDT", "Tether", 115_600_000_000.0, 900_000.0, None, 0.45),
@@ -55,7 +55,7 @@ def tokens(hidden: Hidden) -> pl.DataFrame:
 
     hour = np.arange(24)
     reports = []
-    for rank, token in enumerate(TOKENS, start=1):
+    for rank, token in enumerate(_TOKENS, start=1):
         draws = generator(hidden.seed, hidden.number, f"token {token.coin}")
         price = np.rint(hidden.hourly(token.coin) * 100.0) / 100.0 if token.coin in COINS else np.ones(24)
         supply = token.supply + (hidden.number * 24 + hour) * token.hourly

@@ -71,7 +71,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
 
     Data types that are made of the same events, such as candles and profiles of trades, share a row. A gap is
     drawn at least as wide as a line, so that you can see an hour in a year. Each row shows its number of
-    events and gaps.
+    events and gaps. What counts as a gap is up to ``client.describe()``: by default an hour or more without an event.
 
     Parameters
     ----------

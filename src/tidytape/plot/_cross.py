@@ -204,13 +204,16 @@ def market_share(
         style.no_data(ax)
         return MarketShare(ax, areas, shares, times, {})
     low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
-    for place, (label, high) in enumerate(zip(shares, stacked, strict=True)):
+    places = {
+        label: place for place, label in enumerate(series.by_label)
+    }  # as in the other pictures of markets
+    for label, high in zip(shares, stacked, strict=True):
         is_rest = label not in series.by_label
         areas[label] = ax.fill_between(
             times,
             low * 100,
             high * 100,
-            facecolor=style.inside(ax).volume if is_rest else style.look(ax, place)["color"],
+            facecolor=style.inside(ax).volume if is_rest else style.look(ax, places[label])["color"],
             edgecolor=style.face(ax),
             linewidth=0.6,
             alpha=0.9,

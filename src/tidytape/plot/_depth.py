@@ -22,7 +22,15 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
 from tidytape.plot._picture import Picture
-from tidytape.plot._series import Whose, block_of, interval_named, market_frame, numbers, smallest_step
+from tidytape.plot._series import (
+    Whose,
+    block_of,
+    interval_named,
+    is_side,
+    market_frame,
+    numbers,
+    smallest_step,
+)
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
@@ -308,7 +316,7 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
     given = given.filter(here)
     block = block_of(given) or 0.0
     values = numbers(given, "book", ("price", "size"))
-    is_bid = (given.get_column("side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
+    is_bid = is_side(given, "book", BookSide.BID)
     known = np.isfinite(values["price"]) & np.isfinite(values["size"]) & (values["size"] > 0)
     levels = {}
     for side, chosen, sign in ((BookSide.BID, is_bid, -1), (BookSide.ASK, ~is_bid, 1)):

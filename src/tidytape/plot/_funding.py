@@ -20,6 +20,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
 from tidytape.plot._picture import Picture
+from tidytape.plot._series import require_once
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
 _OWN = "funding_interval"
@@ -184,6 +185,7 @@ def _means(rates: nw.DataFrame[Any], interest: nw.DataFrame[Any]) -> tuple[Track
             expected="open interest in USD, or of one coin",
             hint="fetch it with quote='USD', or filter both frames to one coin",
         )
+    require_once(interest, "open_interest", ("exchange", "raw_symbol", "timestamp"))
     mean = cross.oi_weighted(rates.to_native(), interest.to_native(), rate="settled")
     known = nw.from_native(mean, eager_only=True)
     coverage = known.get_column("coverage").drop_nulls()

@@ -27,6 +27,7 @@ from tidytape.plot._series import (
     Whose,
     block_of,
     interval_named,
+    is_side,
     market_frame,
     numbers,
     of_another,
@@ -248,7 +249,7 @@ def _read(frame: IntoFrame) -> _Books:
     given, time = nanoseconds(given)
     values = numbers(given, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
-    is_bid = (given.get_column("side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
+    is_bid = is_side(given, "frame", BookSide.BID)
     known = np.isfinite(price) & np.isfinite(size) & (size > 0)
     return _Books(
         whose,
@@ -422,7 +423,7 @@ def _trades(frame: IntoFrame, book: Whose) -> _Trades:
     require_one_market("trades", whose, book, "the book")
     given, time = nanoseconds(given)
     values = numbers(given, "trades", ("price", "amount"))
-    is_buy = (given.get_column("side").cast(nw.String) == Side.BUY.value).to_numpy().astype(bool)
+    is_buy = is_side(given, "trades", Side.BUY)
     known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
     return _Trades(whose, time[known], is_buy[known], values["price"][known], values["amount"][known])
 

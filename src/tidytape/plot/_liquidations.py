@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from decimal import Decimal
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
@@ -34,6 +33,7 @@ from tidytape.plot._series import (
     block_of,
     candle_series,
     dates_of,
+    is_side,
     market_frame,
     numbers,
     of_another,
@@ -145,7 +145,7 @@ def liquidations(
     )
     given, time = nanoseconds(given)
     amount = numbers(given, "frame", ("liquidations",))["liquidations"]
-    is_long = (given.get_column("side").cast(nw.String) == Side.BUY.value).to_numpy().astype(bool)
+    is_long = is_side(given, "frame", Side.BUY)
     known = np.isfinite(amount) & (amount >= 0)
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Any, Literal, NamedTuple, cast
@@ -121,7 +121,7 @@ def order_flow(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several markets or a row twice (a trade may come twice), the two differ in
+        If a frame holds several markets or a row twice, the two differ in
         ``normalized_symbol``, or an argument is not one of those listed.
 
     Examples
@@ -170,16 +170,20 @@ class _Flow:
     cvd: NDArray[np.float64]
 
 
+def _key(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return what tells rows apart: of trades their ids, of sums the side or the price; nothing where there is none."""
+    own = [name for name in (("id",) if "amount" in columns else ("side", "price")) if name in columns]
+    return ("timestamp", *own) if own else ()
+
+
 def _read(
     frame: IntoFrame,
     candles: CandleSeries,
     anchor: Literal["none", "session"],
     session: str | timedelta | None,
 ) -> _Flow:
-    columns = opened(frame, "sides", ["timestamp"]).columns
-    # Trades have no key; sums have one, with a side or without.
-    sums_key = tuple(name for name in ("timestamp", "side") if name in columns and "price" not in columns)
-    given, whose = market_frame(frame, "sides", ("timestamp",), key=sums_key, without=("side",))
+    key = _key(opened(frame, "sides", ["timestamp"]).columns)
+    given, whose = market_frame(frame, "sides", ("timestamp",), key=key, without=("side",))
     require_one_market("sides", whose, candles.whose, "the candles")
     named = interval_named(candles.whose.interval) or interval_named(whose.interval)
     sums = flow.cvd(
@@ -242,8 +246,6 @@ def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name:
 
 
 def _placed(axes: FlowPanels | Sequence[Axes] | None) -> FlowPanels:
-    if isinstance(axes, FlowPanels):
-        return axes
     if axes is None:
         import matplotlib.pyplot as plt
 

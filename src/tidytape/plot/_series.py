@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.dates import date2num
 from numpy.typing import NDArray
 
-from tidytape.catalogue import AmountUnit, Interval
-from tidytape.errors import QueryError
+from tidytape.catalogue import AmountUnit, BookSide, Interval, Side
+from tidytape.errors import QueryError, counted
 from tidytape.plot._frame import opened, timed
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
@@ -170,12 +170,25 @@ def levels(frame: object, parameter: str) -> Levels:
     price, place = np.unique(values["price"][known], return_inverse=True)
     volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
     times = given.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
+    if "timestamp" not in columns:
+        whose = replace(whose, interval="")  # of how many intervals its levels are, nobody knows
     return Levels(whose, price, volumes, times, block_of(given), from_candles=is_from_candles(given))
 
 
 def is_from_candles(given: nw.DataFrame[Any]) -> bool:
     """Return whether a profile says that it was made of candles, and not of trades."""
     return "spreading" in given.columns
+
+
+def is_side(given: nw.DataFrame[Any], parameter: str, side: Side | BookSide) -> NDArray[np.bool_]:
+    """Return which rows are of a side; raise QueryError for a row of neither, which a picture would show as another."""
+    values, known = given.get_column("side").cast(nw.String), [one.value for one in type(side)]
+    strange = values.filter(~values.is_in(known) | values.is_null())
+    if len(strange):
+        raise QueryError(
+            parameter, got=f"a row of side {strange[0]}", expected=f"rows of {' and '.join(known)}"
+        )
+    return np.asarray((values == side.value).to_numpy(), dtype=bool)
 
 
 def block_of(given: nw.DataFrame[Any]) -> float | None:
@@ -228,7 +241,8 @@ def market_frame(
     """
     given = opened(frame, parameter, columns)
     without += key
-    named = [name for name in (*_IDENTITY, "amount_unit") if name in given.columns and name not in without]
+    named = (*_IDENTITY, "amount_unit", "block_size")  # levels of two heights would overlap
+    named = tuple(name for name in named if name in given.columns and name not in without)
     found = {name: _values(given, name) for name in named}
     if "amount_unit" in found and given.get_column("amount_unit").null_count():
         del found["amount_unit"]  # of some rows it is not known, so not of their sums
@@ -237,14 +251,16 @@ def market_frame(
             raise QueryError(
                 parameter,
                 got=f"{len(values)} values of {name}: {_listed(values)}",
-                expected="one market, with one interval, side and unit of amounts",
+                expected="one market, with one interval, side, unit of amounts and height of levels",
                 hint=f"filter the frame to one {name} first",
             )
-    _require_once(given, parameter, key)
+    require_once(given, parameter, key)
+    found.pop("block_size", None)
     return given, Whose(**{name: values[0] for name, values in found.items() if values})
 
 
-def _require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]) -> None:
+def require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]) -> None:
+    """Raise QueryError if two rows have the same values in the columns of the key; a frame that lacks one has none."""
     if not key or not {*key} <= {*given.columns}:
         return
     rows = given.select(key).drop_nulls()
@@ -255,7 +271,7 @@ def _require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]
         of_one = " and ".join(filter(None, (", ".join(key[:-1]), key[-1])))
         raise QueryError(
             parameter,
-            got=f"{again} rows with the {of_one} of another row",
+            got=f"{counted(again, 'row')} with the {of_one} of another row",
             expected=f"one row per {of_one}",
             hint="drop the rows that came twice: frame.unique() in polars, frame.drop_duplicates() in pandas",
         )
@@ -320,7 +336,7 @@ def over_time(
             parameter,
             got="several rows of one timestamp",
             expected="one market, one row per timestamp",
-            hint="filter the frame to one market first",
+            hint="drop the rows that came twice, or filter the frame to one market",
         )
     interval = interval_named(whose.interval)
     usual = int(steps.min()) if steps.size else MINUTE

@@ -296,8 +296,8 @@ def several_axes(given: object, number: int, expected: str) -> tuple[Axes, ...]:
 
 
 def frame_axes(ax: Axes) -> None:
-    """Give axes a quiet frame and a grid behind the data; raise QueryError for polar axes and those of 3D."""
-    if ax.name in {"polar", "3d"}:
+    """Give axes a quiet frame and a grid behind the data; raise QueryError for those of globes and 3D."""
+    if ax.name in {"polar", "3d", "aitoff", "hammer", "lambert", "mollweide"}:
         expected = "axes with a flat x and y, as of Figure().add_subplot()"
         raise QueryError("ax", got=f"{ax.name} axes", expected=expected)
     ax.set_axisbelow(True)

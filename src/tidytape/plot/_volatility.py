@@ -19,7 +19,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
 from tidytape.plot._picture import Picture
-from tidytape.plot._series import _values
+from tidytape.plot._series import _values, require_one_coin
 from tidytape.plot._smile import _shades
 from tidytape.plot._tracks import IDENTITY, Track, Tracks, draw_line, legend_place, set_window, tracks
 
@@ -119,6 +119,8 @@ def volatility(
     past = None if other is None else tracks(other, "realized", ["realized_volatility"])
     if past is not None and len(past.by_label) > 1:
         raise _several("realized", past)
+    if past is not None:
+        require_one_coin("realized", past.shared, series.shared, "the implied ones")
     ax, lines = _drawn(ax, series, by_days, value, timezone)
     style.y_label(ax, "Volatility" if past else "Implied volatility", "%")
     line = None

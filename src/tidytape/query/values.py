@@ -109,11 +109,21 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
     if word.casefold() in spellings:
         return spellings[word.casefold()]
     close, hint = nearest(word, spellings), None
-    if close:
+    if same := _of_that_length(word) if kind is Interval else None:
+        hint = f"did you mean {same.alias!r}?"
+    elif close:
         meant = spellings[close]
         hint = f"did you mean {meant.value if close == meant.value.casefold() else aliases[meant]!r}?"
     allowed = [m.value if m.value == alias else f"{m.value} ({alias})" for m, alias in aliases.items()]
     raise QueryError(parameter, got=value, expected="one of " + ", ".join(allowed), hint=hint, code=code)
+
+
+def _of_that_length(word: str) -> Interval | None:
+    """Return the interval that is as long as a duration, e.g. an hour for ``60m``."""
+    if not _DURATION.fullmatch(word):
+        return None
+    number, unit = re.match(r"(\d+)(\D+)", word).groups()  # type: ignore[union-attr]
+    return next((one for one in Interval if one.seconds * 1000 == int(number) * _MILLISECONDS[unit]), None)
 
 
 def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:

@@ -75,6 +75,12 @@ class Points:
         return {"COIN": "coin", "USD": "USD"}.get(units[0] or "", "") if len(units) == 1 else ""
 
     @property
+    def traded(self) -> pl.Expr:
+        """What candles traded in terms of the quote, or in USD if their volumes are in USD."""
+        volume = pl.col("volume")
+        return (volume if self.unit == "USD" else volume * pl.col("close")).sum()
+
+    @property
     def of_coin(self) -> pl.DataFrame:
         """The points of the coin; all points if the service does not say whose they are."""
         rows = self.frame.filter(coin=self.coin)
@@ -85,7 +91,7 @@ class Points:
         """The market of the coin that traded most in terms of its quote; where nothing trades, with the most rows."""
         of_coin = self.of_coin
         has_amount = {"volume", "close"} <= set(of_coin.columns)
-        amount = (pl.col("volume") * pl.col("close")).sum() if has_amount else pl.len()
+        amount = self.traded if has_amount else pl.len()
         markets = of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
         most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
         return {name: most[name] for name in MARKET}
@@ -145,6 +151,10 @@ class Answers:
         coin = self.coin if self.coin in points.frame["coin"] else points.coin
         return replace(points, coin=coin)
 
+    def leave(self, points: Points) -> None:
+        """Say that points are not drawn after all."""
+        self.used.difference_update(points.entries)
+
     @cached_property
     def coin(self) -> str:
         """The coin of most data types, and of several the one that traded most: what pictures of one coin show."""
@@ -154,9 +164,8 @@ class Answers:
         types = pl.concat(coins).drop_nulls().group_by("coin").len()
         candles = self._points.get("TRADE_SIDE_AGNOSTIC_AGG")
         if candles is not None:
-            traded = (pl.col("volume") * pl.col("close")).sum()
             coins_of = candles.frame.group_by(pl.col("coin").cast(pl.String), maintain_order=True)
-            amounts = coins_of.agg(traded=traded)
+            amounts = coins_of.agg(traded=candles.traded)
             types = types.join(amounts, on="coin", how="left")
         rest = [name for name in types.columns if name not in {"coin", "len"}]
         ranked = types.sort(

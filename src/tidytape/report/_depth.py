@@ -22,14 +22,17 @@ _WALLS = 10
 
 
 def depths(answers: Answers, timezone: str) -> Section | None:
-    """Return the heatmap of the book with the most rows, depth near the mid, walls, and slippage."""
+    """Return the heatmap of the book of the largest market, depth near the mid, walls, and slippage."""
     books = answers.points("BLOCK_BOOK_SNAPSHOT_AGG")
     if books is None or books.unit == "USD":
         return None
     books = replace(books, frame=books.frame.filter(pl.col("size").is_finite() & (pl.col("size") > 0)))
     if books.frame.is_empty():
         return None
-    market = books.largest
+    candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
+    market = books.largest if candles is None else candles.largest  # that of the sections above
+    if books.of(**market).is_empty():
+        market = books.largest
     book = books.of(**market)
 
     newest = book.filter(pl.col("timestamp") == pl.col("timestamp").max())

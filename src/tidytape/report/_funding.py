@@ -30,7 +30,8 @@ def fundings(answers: Answers, timezone: str) -> Section | None:
     return Section(
         reading="A positive rate means that longs pay shorts. A trader who is short on the exchange with the highest "
         "rate and long on the one with the lowest earns the difference, before costs.",
-        rule="Rates per year are simple: the rate times the settlements in 365 days. The mean of all markets is "
+        rule="Rates per year are simple: the rate times the number of its "
+        "funding intervals in 365 days. The mean of all markets is "
         "weighted by open interest, and covers the share of open interest that has a rate at that time.",
         parts=[
             Picture.of(

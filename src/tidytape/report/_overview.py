@@ -26,7 +26,9 @@ def overview(answers: Answers, timezone: str) -> Section | None:
     largest, coin = candles.largest, candles.coin
     of_coin = candles.frame.filter(pl.col("coin") == coin, pl.col("category").is_in(_TRADED))
 
-    text = f"{name_of(largest)}, the market of {coin} that traded most, in candles of {candles.interval}."
+    is_alone = candles.frame.select(MARKET).n_unique() == 1
+    which = name_of(largest) + ("" if is_alone else f", the market of {coin} that traded most,")
+    text = f"{which} in candles of {candles.interval}."
     picture = Picture.of(text, 4.4, Plot.of("candles", candles.of(**largest), timezone=timezone))
     return Section(
         reading="Compare the change of a market with its usual move: a change within 1 σ is common, one beyond 2 σ is "
@@ -103,6 +105,7 @@ def _summary(candles: Points) -> pl.DataFrame:
     frame = candles.frame
     first, last = candles.window
     held = quality.completeness(frame, start=first, end=last + candles.length)
+    has_change = (pl.col("open") > 0) & (pl.col("close") > 0)
     years = (pl.col("timestamp").max() - pl.col("timestamp").min()) / timedelta(days=365)
     return (
         frame.group_by(MARKET, maintain_order=True)
@@ -114,12 +117,13 @@ def _summary(candles: Points) -> pl.DataFrame:
             pl.col("volume").sum(),
             years=years,
         )
-        .with_columns(change=pl.col("close") / pl.col("open") - 1)
+        # Of a price of zero there is no change in percent, and of prices that never move no usual move.
+        .with_columns(change=pl.when(has_change).then(pl.col("close") / pl.col("open") - 1))
         .join(held.select(*MARKET, "completeness"), on=MARKET, how="left")
         .join(_usual_moves(candles), on=MARKET, how="left")
         .with_columns(
             realized_volatility=pl.col("usual_move") / pl.col("years").sqrt() * 100,
-            moves=pl.col("change").log1p() / pl.col("usual_move"),
+            moves=pl.when(pl.col("usual_move") > 0).then(pl.col("change").log1p() / pl.col("usual_move")),
         )
         .sort(MARKET)
     )

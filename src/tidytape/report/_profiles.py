@@ -10,7 +10,7 @@ from tidytape.report._candle_profiles import candle_profiles
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
-from tidytape.report._sessions import READING_OF_TIME, market_profiles, value_areas
+from tidytape.report._sessions import READING_OF_TIME, market_profiles, unfinished, value_areas
 
 __all__ = ["profiles"]
 
@@ -43,12 +43,14 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
         text = f"The last session of {name_of(market)}, and the volume at each of its prices."
         section.parts.append(Picture.of(text, 5.4, shown))
     touched = None if sessions is None else sessions.of(**market)
-    if sessions is not None and touched is not None and touched.height:
+    if sessions is not None and touched is not None and touched.is_empty():
+        answers.leave(sessions)
+    elif sessions is not None and touched is not None:
         section.entries += sessions.entries
         section.rule += " Market profiles count time blocks, so their points of control may be others."
         section.parts.append(market_profiles(name_of(market), touched, timezone))
-    rows = f"market and session of {levels.interval}"
-    section.parts.append(value_areas(profile.value_area(levels.frame), of="volume", rows=rows))
+    rows, note = f"market and session of {levels.interval}", unfinished(levels.query.end)
+    section.parts.append(value_areas(profile.value_area(levels.frame), of="volume", rows=rows, note=note))
     return section
 
 
@@ -61,7 +63,10 @@ def _of_time(sessions: Points, timezone: str) -> Section:
         parts=[
             market_profiles(name_of(sessions.largest), sessions.of(**sessions.largest), timezone),
             value_areas(
-                profile.value_area(sessions.frame, count="tpo_count"), of="time", rows="market and session"
+                profile.value_area(sessions.frame, count="tpo_count"),
+                of="time",
+                rows="market and session",
+                note=unfinished(sessions.query.end),
             ),
         ],
         entries=sessions.entries,

@@ -54,7 +54,10 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
         )
         few, _, note = _few(held[0], by_gap, "those with the longest gaps")
         tables_held = few.select(*MARKET, "tables").n_unique()
-        text = f"What is held of each market, from when to when, with its gaps{note}."
+        text = (
+            f"What is held of each market, from when to when, with its gaps of an hour or longer{note}. The tables "
+            "below list shorter ones too."
+        )
         shown = Plot.of("coverage", few, timezone=timezone)
         parts.append(Picture.of(text, 1.6 + 0.17 * tables_held, shown))
     return Section(

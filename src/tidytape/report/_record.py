@@ -201,6 +201,9 @@ class _Asking:
         known = pl.DataFrame(markets).filter(
             pl.col("exchange").is_in(self._held["exchange"].unique().implode())
         )
+        # Of skews those at 25 delta, which the report shows; others where an exchange has none of them.
+        at_25 = pl.col("raw_symbol").cast(pl.String).str.ends_with("25")
+        known = known.filter(at_25 | ~at_25.any().over("exchange"))
         for exchange, symbol, tenor in (
             known.select("exchange", "raw_symbol", "tenor").sort(pl.all()).iter_rows()
         ):

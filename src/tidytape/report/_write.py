@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
+import polars as pl
 
 from tidytape.catalogue import TPO_BLOCK_MINUTES
+from tidytape.client.steps import printable
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import Answers
 from tidytape.report._depth import depths
@@ -105,7 +107,7 @@ def write(
     answers = Answers(Path(tape))
     # A user's own style would make another picture of the same tape.
     with mpl.rc_context(mpl.rcParamsDefault):
-        built = {name: build(answers, timezone) for name, build in _SECTIONS.items()}
+        built = {name: _built(name, answers, timezone) for name in _SECTIONS}
         sections = {name: section for name, section in built.items() if section is not None}
         if not sections:
             raise TapeError(f"{tape} has no answer that a report shows", path=str(tape))
@@ -124,3 +126,14 @@ def write(
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+def _built(name: str, answers: Answers, timezone: str) -> Section | None:
+    try:
+        return _SECTIONS[name](answers, timezone)
+    except (
+        pl.exceptions.PolarsError
+    ) as error:  # a column is absent, or of another type than any that was recorded
+        why = printable(str(error).partition("\n")[0])
+        path = str(answers.path)
+        raise TapeError(f"{path}: its answers make no section {name!r}: {why}", path=path) from error

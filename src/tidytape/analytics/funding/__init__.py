@@ -17,9 +17,9 @@ frame has a column of that name [ns], as `normalized` makes.
 
 from __future__ import annotations
 
+from tidytape.analytics.funding._exchanges import carry, spread
 from tidytape.analytics.funding._rates import annualized, basis, cash_and_carry, normalized
 from tidytape.analytics.funding._settlements import accrued, predicted_error
-from tidytape.analytics.funding._venues import carry, spread
 
 __all__ = [
     "accrued",

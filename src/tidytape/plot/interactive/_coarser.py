@@ -30,7 +30,7 @@ def coarse_interval(frame: object, parameter: str) -> Interval | None:
     QueryError
         If no interval is a multiple of that of the candles.
     """
-    given, whose = market_frame(frame, parameter, ("timestamp",))
+    given, whose = market_frame(frame, parameter, ("timestamp",), key=("timestamp",))
     if len(given) <= MOST_CANDLES:
         return None
     times = timed(given, parameter).get_column("timestamp").drop_nulls().dt.timestamp("ns").unique()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import TWICE, Duration, across, finite, once
 from tidytape.analytics.funding._rates import OWN, own_interval
-from tidytape.errors import QueryError
+from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames.door import MARKET
 from tidytape.frames.joined import joined
 from tidytape.frames.rows import first
@@ -139,6 +140,12 @@ def carry(
         If a cost is not a finite number, or the mapping is empty; if a duration is not valid; or if the funding
         interval is stated nowhere, or twice. An exchange in the mapping that the frame lacks is no error.
 
+    Warns
+    -----
+    NoMatchWarning
+        If an exchange in the mapping has no market in an eager frame, and an exchange in the frame has no cost: one of
+        the two may be misspelt.
+
     References
     ----------
     tidytape's own convention; see definitions.
@@ -164,6 +171,8 @@ def carry(
     series = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(held) / own_interval(table, funding_interval)
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
+    if table.is_eager and isinstance(costs, Mapping):
+        _warn_of_unknown_names(table, costs)
     pairs = _pairs(rows, series, ["__earned", "__cost"]).with_columns(
         gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
     )
@@ -199,6 +208,18 @@ def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.
         for name, other in _OTHER.items()
     ]
     return pairs.filter(nw.any_horizontal(*differ, ignore_nulls=True))
+
+
+def _warn_of_unknown_names(table: Table[Any], costs: Mapping[str, float]) -> None:
+    """Warn where a cost has no market and a market has no cost: one of the names may be misspelt."""
+    held = {str(name) for name in table.rows.select("exchange").unique().collect()["exchange"].drop_nulls()}
+    unknown, free = sorted(map(str, {*costs} - held)), sorted(held - {*costs})
+    if unknown and free:
+        message = (
+            f"costs: no market is of {', '.join(unknown)}, and there is no cost for {', '.join(free)}, whose markets "
+            "are in no pair; is a name misspelt?"
+        )
+        warnings.warn(NoMatchWarning(message, keys=["exchange"]), stacklevel=3)
 
 
 def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
