@@ -87,7 +87,7 @@ def completeness(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none, a column holds something else, or ``timezone`` is unknown.
+        If the frame is none or has a row twice, a column holds something else, or ``timezone`` is unknown.
 
     Examples
     --------
@@ -114,6 +114,9 @@ def completeness(
             expected="shares from 0 to 1",
         )
     series, title = _series(given)
+    if len({*zip(series, start.tolist(), strict=True)}) < len(series):
+        expected = "one row per series and start"
+        raise QueryError("frame", got="several rows of one series and start", expected=expected)
     names = sorted(set(series))
     place = [names.index(name) for name in series]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
 from tidytape.plot._picture import Picture
+from tidytape.plot._series import require_once
 from tidytape.plot._tracks import dates
 
 Floats = NDArray[np.float64]
@@ -94,7 +95,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame is none, or ``timezone`` is unknown.
+        If the frame is none or has a row twice, or ``timezone`` is unknown.
 
     Examples
     --------
@@ -107,6 +108,7 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     """
     style.zone(timezone)  # before a figure is made for nothing
     given = opened(frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"])
+    require_once(given, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
     rows = _rows(given)
     ax = style.one_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
     style.frame_axes(ax)
