@@ -69,6 +69,7 @@ def test_what_can_be_no_argument_is_refused(name: str, parameter: str) -> None:
     assert not taken
 
 
+@pytest.mark.filterwarnings("ignore::tidytape.errors.NoMatchWarning")  # an exchange that is not there
 @pytest.mark.parametrize(("name", "parameter"), ARGUMENTS)
 def test_what_is_odd_is_refused_or_taken(name: str, parameter: str) -> None:
     for value in ODD:

@@ -120,9 +120,9 @@ DECIDES = {
     ("cryptofeed", "open_interest"): "the list of instruments itself",
     ("deribit-chain", "option_quotes"): "the layout: coins",
     **{("tardis", table): OF_TARDIS for table in ("trades", "book", "open_interest", "liquidations")},
-    ("tardis", "option_quotes"): f"{OF_TARDIS}; open interest is null where they do not say it",
+    ("tardis", "option_quotes"): f"{OF_TARDIS}; if they do not show the unit, open interest is null",
     **{("tardis-node", table): OF_TARDIS for table in ("trades", "open_interest", "liquidations")},
-    ("tardis-node", "option_quotes"): f"{OF_TARDIS}; open interest is null where they do not say it",
+    ("tardis-node", "option_quotes"): f"{OF_TARDIS}; if they do not show the unit, open interest is null",
     **{
         (layout, table): OF_THE_MAP
         for layout in MAPPED
