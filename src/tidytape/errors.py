@@ -208,6 +208,21 @@ def shown(value: object, limit: int = 120) -> str:
     return _cut(repr(value), limit)
 
 
+def escaped(text: str, *, keep: str = "") -> str:
+    r"""Return a text that came from outside with its control characters written out: a terminal would act on them.
+
+    Examples
+    --------
+    >>> print(escaped("a\x1b\nb", keep="\n"))
+    a\x1b
+    b
+    """
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode("ascii")
+        for one in text
+    )
+
+
 def _cut(text: str, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

@@ -195,56 +195,53 @@ def _rows(section: Section) -> list[dict[str, str]]:
     return [dict(zip([" ".join(head.split()) for head in heads], row, strict=True)) for row in rows if row]
 
 
+def _hours_of(folder: Path, markets: dict[str, pl.DataFrame]) -> dict[str, dict[str, str]]:
+    """Return the row of each market in the report of a lake of hourly candles, which have ``hour``, open and close."""
+    start = int(datetime(2026, 7, 10, tzinfo=UTC).timestamp())
+    lake = Lake.create(folder / "lake")
+    for symbol, hours in markets.items():
+        hours.select(
+            "open",
+            "close",
+            timestamp=start + 3_600 * pl.col("hour"),
+            high=pl.max_horizontal("open", "close"),
+            low=pl.min_horizontal("open", "close"),
+            volume=pl.lit(1.0),
+        ).write_csv(folder / f"{symbol}.csv")
+        market = Market(exchange="X", raw_symbol=symbol)
+        ingest(folder / f"{symbol}.csv", lake, Csv(table="candles", interval="1h"), market=market)
+    with tidytape.Client.local(folder / "lake") as client:
+        report.record(client, folder / "a.tape", interval="1h", start="2026-07-10")
+    section = overview(Answers(folder / "a.tape"), "UTC")
+    assert section is not None
+    return {row["Symbol"]: row for row in _rows(section)}
+
+
 def test_a_gap_is_no_return_and_a_market_that_closes_has_a_volatility(tmp_path: Path) -> None:
     hours = np.arange(4 * 24)
     is_open = (hours % 24 >= 8) & (hours % 24 < 17)
-    start = int(datetime(2026, 7, 10, tzinfo=UTC).timestamp())
-    close = np.where(hours % 2, 101.0, 100.0) * (
-        1 + hours // 24
-    )  # it doubles and more while the market is closed
-    lake = Lake.create(tmp_path / "lake")
-    for symbol, held in (("OPEN-USD", hours >= 0), ("SHUT-USD", is_open)):
-        bars = pl.DataFrame({"timestamp": start + 3_600 * hours[held], "close": close[held], "volume": 1.0})
-        bars = bars.with_columns(pl.col("close").alias(name) for name in ("open", "high", "low"))
-        bars.write_csv(tmp_path / f"{symbol}.csv")
-        market = Market(exchange="X", raw_symbol=symbol)
-        ingest(tmp_path / f"{symbol}.csv", lake, Csv(table="candles", interval="1h"), market=market)
-    with tidytape.Client.local(tmp_path / "lake") as client:
-        report.record(client, tmp_path / "a.tape", interval="1h", start="2026-07-10")
-    section = overview(Answers(tmp_path / "a.tape"), "UTC")
-    assert section is not None
-    row = next(row for row in _rows(section) if row["Symbol"] == "SHUT-USD")
+    # It doubles and more while the market is closed.
+    close = np.where(hours % 2, 101.0, 100.0) * (1 + hours // 24)
+    bars = pl.DataFrame({"hour": hours, "open": close, "close": close})
+    row = _hours_of(tmp_path, {"OPEN-USD": bars, "SHUT-USD": bars.filter(is_open)})["SHUT-USD"]
     returns = np.log(close[1:] / close[:-1])[is_open[1:] & is_open[:-1]]
     assert returns.size == 4 * 8
     days = (3 * 24 + 8) / 24  # from the first candle to the last
     wanted = returns.std(ddof=1) * math.sqrt(returns.size / days * 365) * 100
     assert float(row["Volatility % per year"]) == pytest.approx(wanted, abs=0.01)
-    assert float(row["Change σ"]) == pytest.approx(
-        math.log(close[is_open][-1] / close[is_open][0]) / (returns.std(ddof=1) * math.sqrt(returns.size)),
-        abs=0.01,
-    )
+    usual_move = returns.std(ddof=1) * math.sqrt(returns.size)
+    change = math.log(close[is_open][-1] / close[is_open][0])
+    assert float(row["Change σ"]) == pytest.approx(change / usual_move, abs=0.01)
 
 
 def test_prices_that_stand_still_have_no_change_in_sigma(tmp_path: Path) -> None:
     hours = np.arange(48)
-    start = int(datetime(2026, 7, 10, tzinfo=UTC).timestamp())
-    lake = Lake.create(tmp_path / "lake")
     moving = np.where(hours % 2, 101.0, 100.0)
     still = np.where(hours == 0, 0.98, 1.0)  # but for the first open
-    for symbol, close, opens in (("STILL-USD", np.ones(48), still), ("MOVE-USD", moving, moving)):
-        bars = pl.DataFrame(
-            {"timestamp": start + 3_600 * hours, "open": opens, "close": close, "volume": 1.0}
-        )
-        bars = bars.with_columns(
-            high=pl.max_horizontal("open", "close"), low=pl.min_horizontal("open", "close")
-        )
-        bars.write_csv(tmp_path / "bars.csv")
-        market = Market(exchange="X", raw_symbol=symbol)
-        ingest(tmp_path / "bars.csv", lake, Csv(table="candles", interval="1h"), market=market)
-    with tidytape.Client.local(tmp_path / "lake") as client:
-        report.record(client, tmp_path / "a.tape", interval="1h", start="2026-07-10")
-    section = overview(Answers(tmp_path / "a.tape"), "UTC")
-    assert section is not None
-    rows = {row["Symbol"]: row for row in _rows(section)}
+    markets = {
+        "STILL-USD": pl.DataFrame({"hour": hours, "open": still, "close": np.ones(48)}),
+        "MOVE-USD": pl.DataFrame({"hour": hours, "open": moving, "close": moving}),
+    }
+    rows = _hours_of(tmp_path, markets)
     assert (rows["STILL-USD"]["Change"], rows["STILL-USD"]["Change σ"]) == ("2.04%", "–")
     assert rows["MOVE-USD"]["Change"] == "1.00%"

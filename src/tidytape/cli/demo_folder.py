@@ -76,7 +76,7 @@ def _clear(folder: Path) -> None:
 
 
 def _fingerprint(path: Path) -> str:
-    """Return what changes where a file is added, removed, or gets longer or shorter."""
+    """Return a hash of the names and sizes of the files of a result."""
     files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if not one.is_dir())
     listed = [(one.relative_to(path).as_posix(), one.lstat().st_size) for one in files]
     return hashlib.sha256(json.dumps(listed).encode()).hexdigest()

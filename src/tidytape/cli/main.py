@@ -31,8 +31,7 @@ from tidytape.cli import (
     tape,
 )
 from tidytape.cli.examples import add_examples
-from tidytape.cli.output import printable
-from tidytape.errors import BudgetError, IngestError, QueryError, TidytapeError
+from tidytape.errors import BudgetError, IngestError, QueryError, TidytapeError, escaped
 
 __all__ = ["EXIT_CODES", "app", "main"]
 
@@ -205,5 +204,5 @@ def _fail(error: BaseException, reason: str, code: int, *, is_debug: bool) -> No
     """Say why on standard error, with the traceback if it was asked for, and end the process."""
     if is_debug:
         typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    typer.echo(printable(reason if code == _INTERRUPTED else f"error: {reason}", keep="\n"), err=True)
+    typer.echo(escaped(reason if code == _INTERRUPTED else f"error: {reason}", keep="\n"), err=True)
     sys.exit(code)

@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 import typer
 
-from tidytape.errors import QueryError, counted
+from tidytape.errors import QueryError, counted, escaped
 
 __all__ = [
     "JSON_OPTION",
@@ -23,7 +23,6 @@ __all__ = [
     "Json",
     "as_json",
     "check_target",
-    "printable",
     "put",
     "put_json",
     "put_names",
@@ -71,7 +70,7 @@ def put(
     """
     if out is None:
         text = _as_text(frame, width=_terminal_width(), whole=whole, rows=rows)
-        typer.echo(printable(text, keep="\n"))
+        typer.echo(escaped(text, keep="\n"))
         return
     # Under another name first: what bears the name asked for is whole. It is this process' own, and where a link leads.
     whole_file = out.resolve()
@@ -95,7 +94,7 @@ def put_names(names: list[str], column: str, out: Path | None) -> None:
     """Write names as a column, or print them, one a line."""
     if out is None:
         for name in names:
-            typer.echo(printable(name))
+            typer.echo(escaped(name))
     else:
         put(pl.DataFrame({column: names}, schema={column: pl.String}), out)
 
@@ -213,12 +212,4 @@ def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:
         .then(pl.struct(pl.col(name).alias("")).struct.json_encode().str.slice(len(inside)).str.head(-1))
         .alias(name)
         for name in nested
-    )
-
-
-def printable(text: str, *, keep: str = "") -> str:
-    """Write control characters out: names come from outside, and a terminal would act on them."""
-    return "".join(
-        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode("ascii")
-        for one in text
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidytape.cli.output import Json, printable, put_json
-from tidytape.errors import counted
+from tidytape.cli.output import Json, put_json
+from tidytape.errors import counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.client.tape import TapeEntry
@@ -31,7 +31,7 @@ def verify(tape: Tape, as_json: Json = False) -> None:
         put_json({"is_sound": not wrong, "entries": len(entries(tape)), "wrong": wrong})
     else:
         for one in wrong:
-            typer.echo(printable(one))
+            typer.echo(escaped(one))
     if wrong:
         raise typer.Exit(1)
     if not as_json:
@@ -49,9 +49,9 @@ def listed(tape: Tape, as_json: Json = False) -> None:
     for one in () if as_json else contents.answers:
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
         asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
-        typer.echo(printable(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}"))
+        typer.echo(escaped(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}"))
     if contents.broken:
-        typer.echo(printable(f"error: {tape}: {contents.broken}"), err=True)
+        typer.echo(escaped(f"error: {tape}: {contents.broken}"), err=True)
 
 
 def _as_json(entry: TapeEntry) -> dict[str, Any]:

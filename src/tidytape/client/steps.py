@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import httpx
 import orjson
 
-from tidytape.errors import DecodeError, TidytapeError, TransportError
+from tidytape.errors import DecodeError, TidytapeError, TransportError, escaped
 from tidytape.wire import ARROW_BEGIN, ARROW_END
 
 __all__ = [
@@ -249,8 +249,5 @@ _MOST_SAID = 500
 
 def printable(text: str) -> str:
     """Return the beginning of a text that came from outside, control characters written out."""
-    shown = "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode("ascii")
-        for one in text[: _MOST_SAID + 1]
-    )
+    shown = escaped(text[: _MOST_SAID + 1])
     return shown if len(shown) <= _MOST_SAID else shown[: _MOST_SAID - 1] + "…"

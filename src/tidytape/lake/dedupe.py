@@ -184,7 +184,7 @@ def _differing(frame: pl.DataFrame, there: pl.DataFrame, table: Table) -> pl.Dat
 
 
 def _inside(wrong: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-    """Those rows that are not at one of the two ends of what the batch has of their market."""
+    """Return the rows that have neither the first nor the last time of their market in the batch."""
     names = [name for name in batch.table.key if name != "timestamp"]
     time = pl.col("timestamp")
     ends = (

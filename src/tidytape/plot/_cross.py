@@ -204,16 +204,14 @@ def market_share(
         style.no_data(ax)
         return MarketShare(ax, areas, shares, times, {})
     low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
-    places = {
-        label: place for place, label in enumerate(series.by_label)
-    }  # as in the other pictures of markets
+    # Colours as in the other pictures of these markets; the sum of small ones has none of its own.
+    colours = {label: style.look(ax, place)["color"] for place, label in enumerate(series.by_label)}
     for label, high in zip(shares, stacked, strict=True):
-        is_rest = label not in series.by_label
         areas[label] = ax.fill_between(
             times,
             low * 100,
             high * 100,
-            facecolor=style.inside(ax).volume if is_rest else style.look(ax, places[label])["color"],
+            facecolor=colours.get(label, style.inside(ax).volume),
             edgecolor=style.face(ax),
             linewidth=0.6,
             alpha=0.9,

@@ -425,12 +425,13 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
 
     if style not in _ROWS:
         raise QueryError("style", got=style, expected="'blocks' or 'letters'")
-    columns = opened(frame, "levels", ("timestamp", "price")).columns
+    given = opened(frame, "levels", ("timestamp", "price"))
+    columns = given.columns
     if not {"block_ids", "block_id"} & {*columns}:
         raise MissingColumnError(["block_ids"], available=columns)
     lists = "block_ids" in columns  # one row per level, otherwise one per level and block
     key = ("timestamp", "price", *(() if lists else ("block_id",)))
-    given, whose = market_frame(frame, "levels", ("timestamp", "price"), key=key)
+    given, whose = market_frame(given, "levels", ("timestamp", "price"), key=key)
     given = timed(given, "levels").filter(~nw.col("timestamp").is_null())
     ids = given.get_column("block_ids" if "block_ids" in columns else "block_id").to_list()
     touches = pl.DataFrame(

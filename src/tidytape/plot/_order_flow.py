@@ -121,8 +121,8 @@ def order_flow(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several markets or a row twice, the two differ in
-        ``normalized_symbol``, or an argument is not one of those listed.
+        If a frame holds several markets or a row twice, the two differ in ``normalized_symbol``, or an argument is not
+        one of those listed.
 
     Examples
     --------
@@ -182,8 +182,8 @@ def _read(
     anchor: Literal["none", "session"],
     session: str | timedelta | None,
 ) -> _Flow:
-    key = _key(opened(frame, "sides", ["timestamp"]).columns)
-    given, whose = market_frame(frame, "sides", ("timestamp",), key=key, without=("side",))
+    given = opened(frame, "sides", ["timestamp"])
+    given, whose = market_frame(given, "sides", ("timestamp",), key=_key(given.columns), without=("side",))
     require_one_market("sides", whose, candles.whose, "the candles")
     named = interval_named(candles.whose.interval) or interval_named(whose.interval)
     sums = flow.cvd(

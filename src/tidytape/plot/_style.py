@@ -279,7 +279,7 @@ def one_axes(given: object, width: float, height: float) -> Axes:
 
 
 def several_axes(given: object, number: int, expected: str) -> tuple[Axes, ...]:
-    """Return the axes of several panels that a caller gave.
+    """Return the caller's axes, one per panel.
 
     Raises
     ------

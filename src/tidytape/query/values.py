@@ -120,10 +120,8 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
 
 def _of_that_length(word: str) -> Interval | None:
     """Return the interval that is as long as a duration, e.g. an hour for ``60m``."""
-    if not _DURATION.fullmatch(word):
-        return None
-    number, unit = re.match(r"(\d+)(\D+)", word).groups()  # type: ignore[union-attr]
-    return next((one for one in Interval if one.seconds * 1000 == int(number) * _MILLISECONDS[unit]), None)
+    length = milliseconds(word, "interval") if _DURATION.fullmatch(word) else None
+    return next((one for one in Interval if one.seconds * 1000 == length), None)
 
 
 def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:

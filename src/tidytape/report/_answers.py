@@ -75,10 +75,9 @@ class Points:
         return {"COIN": "coin", "USD": "USD"}.get(units[0] or "", "") if len(units) == 1 else ""
 
     @property
-    def traded(self) -> pl.Expr:
-        """What candles traded in terms of the quote, or in USD if their volumes are in USD."""
-        volume = pl.col("volume")
-        return (volume if self.unit == "USD" else volume * pl.col("close")).sum()
+    def turnover(self) -> pl.Expr:
+        """What each candle traded in terms of the quote, or in USD if the volumes are in USD."""
+        return pl.col("volume") if self.unit == "USD" else pl.col("volume") * pl.col("close")
 
     @property
     def of_coin(self) -> pl.DataFrame:
@@ -91,7 +90,7 @@ class Points:
         """The market of the coin that traded most in terms of its quote; where nothing trades, with the most rows."""
         of_coin = self.of_coin
         has_amount = {"volume", "close"} <= set(of_coin.columns)
-        amount = self.traded if has_amount else pl.len()
+        amount = self.turnover.sum() if has_amount else pl.len()
         markets = of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
         most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
         return {name: most[name] for name in MARKET}
@@ -165,7 +164,7 @@ class Answers:
         candles = self._points.get("TRADE_SIDE_AGNOSTIC_AGG")
         if candles is not None:
             coins_of = candles.frame.group_by(pl.col("coin").cast(pl.String), maintain_order=True)
-            amounts = coins_of.agg(traded=candles.traded)
+            amounts = coins_of.agg(traded=candles.turnover.sum())
             types = types.join(amounts, on="coin", how="left")
         rest = [name for name in types.columns if name not in {"coin", "len"}]
         ranked = types.sort(

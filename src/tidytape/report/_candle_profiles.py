@@ -13,7 +13,7 @@ from tidytape.frames.grid import largest_125
 from tidytape.report._answers import Answers
 from tidytape.report._overview import name_of
 from tidytape.report._section import Section
-from tidytape.report._sessions import READING_OF_TIME, market_profiles, unfinished, value_areas
+from tidytape.report._sessions import READING_OF_TIME, begun, market_profiles, unfinished, value_areas
 from tidytape.times import DAY, SECOND
 
 __all__ = ["candle_profiles"]
@@ -32,7 +32,7 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
         return None
     market = candles.largest
     own = candles.of(**market)
-    # A session that the window cuts at its start would look like a whole one.
+    # If the window starts within a session, the picture would show a part of the session as if it were whole.
     whole = own.filter(pl.col("timestamp") >= _next_midnight(candles.query.start))
     own = own if whole.is_empty() else whole
     ranges = own.group_by(pl.col("timestamp").dt.truncate("1d")).agg(
@@ -55,7 +55,7 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
                 profile.value_area(levels, count="tpo_count"),
                 of="time",
                 rows="session of the market",
-                note=_begun(candles.query.start) * whole.is_empty() + unfinished(candles.query.end),
+                note=(begun(candles.query.start) if whole.is_empty() else "") + unfinished(candles.query.end),
             ),
         ],
         entries=candles.entries,
@@ -65,10 +65,3 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
 def _next_midnight(start: int) -> datetime:
     """Return the first start of a session at or after a time."""
     return datetime.fromtimestamp(-(-start * SECOND // DAY) * DAY // SECOND, UTC)
-
-
-def _begun(start: int) -> str:
-    """Return what stands below sessions of which the window cuts the first."""
-    if start * SECOND % DAY == 0:
-        return ""
-    return f" The window begins within the first session, at {datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M} UTC."

@@ -14,7 +14,10 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
 
-__all__ = ["chains"]
+__all__ = ["USUAL_DELTA", "chains"]
+
+USUAL_DELTA = "25"
+"""How the symbols end whose skew the report shows, if there are any: 25 delta. [%]"""
 
 _CHAIN = ("timestamp", "coin", "expiry", "strike", "option_type", "forward", "implied_volatility")
 
@@ -57,7 +60,7 @@ def chains(answers: Answers, timezone: str) -> Section | None:
         market = skews.largest
         of_exchange = skews.of_coin.filter(pl.col("exchange").eq_missing(pl.lit(market["exchange"])))
         symbols = of_exchange["raw_symbol"].cast(pl.String).drop_nulls().unique().sort()
-        usual = [symbol for symbol in symbols if symbol.endswith("25")]  # delta
+        usual = [symbol for symbol in symbols if symbol.endswith(USUAL_DELTA)]
         if usual:
             market |= {"raw_symbol": usual[0]}
         section.parts += _over_time(skews, market, "skew", timezone)

@@ -65,7 +65,7 @@ def overview(answers: Answers, timezone: str) -> Section | None:
 
 def _across(candles: Points, of_coin: pl.DataFrame, timezone: str) -> list[Picture]:
     """Return the markets of one coin beside each other."""
-    amounts = of_coin if candles.unit == "USD" else of_coin.with_columns(pl.col("volume") * pl.col("close"))
+    amounts = of_coin.with_columns(candles.turnover.alias("volume"))
     if candles.length < timedelta(hours=1):  # shares of minutes are noise
         hour = pl.col("timestamp").dt.truncate("1h")
         amounts = amounts.group_by(*MARKET, "coin", hour, maintain_order=True).agg(pl.col("volume").sum())

@@ -42,13 +42,14 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
         shown = Plot.of("candles_with_profile", bars, session, timezone=timezone)
         text = f"The last session of {name_of(market)}, and the volume at each of its prices."
         section.parts.append(Picture.of(text, 5.4, shown))
-    touched = None if sessions is None else sessions.of(**market)
-    if sessions is not None and touched is not None and touched.is_empty():
-        answers.leave(sessions)
-    elif sessions is not None and touched is not None:
-        section.entries += sessions.entries
-        section.rule += " Market profiles count time blocks, so their points of control may be others."
-        section.parts.append(market_profiles(name_of(market), touched, timezone))
+    if sessions is not None:
+        touched = sessions.of(**market)
+        if touched.is_empty():
+            answers.leave(sessions)
+        else:
+            section.entries += sessions.entries
+            section.rule += " Market profiles count time blocks, so their points of control may be others."
+            section.parts.append(market_profiles(name_of(market), touched, timezone))
     rows, note = f"market and session of {levels.interval}", unfinished(levels.query.end)
     section.parts.append(value_areas(profile.value_area(levels.frame), of="volume", rows=rows, note=note))
     return section

@@ -15,6 +15,7 @@ from tidytape.catalogue import Interval
 from tidytape.client import Client
 from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.query.values import TimeLike, epoch_seconds, written_time
+from tidytape.report._options import USUAL_DELTA
 from tidytape.times import interval_of
 
 __all__ = ["DAYS", "record"]
@@ -201,9 +202,9 @@ class _Asking:
         known = pl.DataFrame(markets).filter(
             pl.col("exchange").is_in(self._held["exchange"].unique().implode())
         )
-        # Of skews those at 25 delta, which the report shows; others where an exchange has none of them.
-        at_25 = pl.col("raw_symbol").cast(pl.String).str.ends_with("25")
-        known = known.filter(at_25 | ~at_25.any().over("exchange"))
+        # Of skews those that the report shows; all where an exchange has none of these.
+        is_usual = pl.col("raw_symbol").cast(pl.String).str.ends_with(USUAL_DELTA)
+        known = known.filter(is_usual | ~is_usual.any().over("exchange"))
         for exchange, symbol, tenor in (
             known.select("exchange", "raw_symbol", "tenor").sort(pl.all()).iter_rows()
         ):

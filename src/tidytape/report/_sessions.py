@@ -12,7 +12,7 @@ from tidytape.report._section import Table
 from tidytape.report._table import Shown, table
 from tidytape.times import DAY, SECOND
 
-__all__ = ["READING_OF_TIME", "market_profiles", "unfinished", "value_areas"]
+__all__ = ["READING_OF_TIME", "begun", "market_profiles", "unfinished", "value_areas"]
 
 READING_OF_TIME = (
     "Most of a session's time is spent in its value area. When a price leaves the value area of the session before, it "
@@ -20,21 +20,44 @@ READING_OF_TIME = (
 )
 
 
+def begun(start: int) -> str:
+    """Return a note if a window starts within a session of a day, and an empty text otherwise.
+
+    Examples
+    --------
+    >>> begun(1_723_129_200)
+    ' The window begins within the first session, at 2024-08-08 15:00 UTC.'
+    """
+    return (
+        ""
+        if _is_midnight(start)
+        else f" The window begins within the first session, at {_minute(start)} UTC."
+    )
+
+
 def unfinished(end: int) -> str:
-    """Return what stands below sessions of days of which the window cuts the last, and nothing if it cuts none.
+    """Return a note if a window ends within a session of a day, and an empty text otherwise.
 
     Examples
     --------
     >>> unfinished(1_723_161_600), unfinished(1_723_129_200)
     ('', ' The last session is not over: the window ends at 2024-08-08 15:00 UTC.')
     """
-    if end * SECOND % DAY == 0:
-        return ""
-    return f" The last session is not over: the window ends at {datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M} UTC."
+    return (
+        "" if _is_midnight(end) else f" The last session is not over: the window ends at {_minute(end)} UTC."
+    )
+
+
+def _is_midnight(time: int) -> bool:
+    return time * SECOND % DAY == 0
+
+
+def _minute(time: int) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
 def market_profiles(whose: str, levels: pl.DataFrame, timezone: str, *, made: str = "") -> Picture:
-    """Return the picture of a market's sessions side by side; ``made`` says of what, e.g. ``", made of candles"``."""
+    """Return the picture of a market's sessions side by side; ``made`` ends its name, e.g. ``", made of candles"``."""
     text = (
         f"Market profiles of {whose}{made}: how long the price was where. The bar at the left of a session is its "
         "initial balance; the line of a point of control ends where the price came back to it."

@@ -129,11 +129,10 @@ def write(
 
 
 def _built(name: str, answers: Answers, timezone: str) -> Section | None:
+    # A tape that was made up may lack a column, or have one of another type than any that was recorded.
     try:
         return _SECTIONS[name](answers, timezone)
-    except (
-        pl.exceptions.PolarsError
-    ) as error:  # a column is absent, or of another type than any that was recorded
+    except pl.exceptions.PolarsError as error:
         why = printable(str(error).partition("\n")[0])
         path = str(answers.path)
         raise TapeError(f"{path}: its answers make no section {name!r}: {why}", path=path) from error
