@@ -289,7 +289,9 @@ def test_a_study_of_market_profiles_alone_shows_them_and_not_those_of_candles(tm
     study = _about_a_day(
         tmp_path / "study.tape",
         lambda client: client.candles(**PERP),
-        lambda client: client.tpo(session="daily", exchange="DEMO_PERP", coin="BTC", **DAY),
+        lambda client: client.tpo(
+            session="daily", exchange="DEMO_PERP", coin="BTC", start="2024-08-08", end="2024-08-08T15:00Z"
+        ),
     )
     answers = Answers(study)
     points = answers.points("TPO_AGG")
@@ -300,6 +302,8 @@ def test_a_study_of_market_profiles_alone_shows_them_and_not_those_of_candles(tm
     picture, areas = section.parts
     assert isinstance(picture, Picture)
     assert isinstance(areas, Table)
+    # The service returned the whole day, although the window ends within it.
+    assert areas.text.endswith("Prices are in the quote of the market.")
     assert picture.plots[0].frames[0].equals(points.frame)
     (wanted,) = profile.value_area(points.frame, count="tpo_count").iter_rows(named=True)
     shown = [value.replace(",", "") for value in re.findall(r"<td[^>]*>([^<]*)</td>", areas.html)]

@@ -10,7 +10,7 @@ from tidytape.report._candle_profiles import candle_profiles
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
-from tidytape.report._sessions import READING_OF_TIME, market_profiles, unfinished, value_areas
+from tidytape.report._sessions import READING_OF_TIME, market_profiles, value_areas
 
 __all__ = ["profiles"]
 
@@ -50,8 +50,8 @@ def profiles(answers: Answers, timezone: str) -> Section | None:
             section.entries += sessions.entries
             section.rule += " Market profiles count time blocks, so their points of control may be others."
             section.parts.append(market_profiles(name_of(market), touched, timezone))
-    rows, note = f"market and session of {levels.interval}", unfinished(levels.query.end)
-    section.parts.append(value_areas(profile.value_area(levels.frame), of="volume", rows=rows, note=note))
+    rows = f"market and session of {levels.interval}"
+    section.parts.append(value_areas(profile.value_area(levels.frame), of="volume", rows=rows))
     return section
 
 
@@ -67,7 +67,6 @@ def _of_time(sessions: Points, timezone: str) -> Section:
                 profile.value_area(sessions.frame, count="tpo_count"),
                 of="time",
                 rows="market and session",
-                note=unfinished(sessions.query.end),
             ),
         ],
         entries=sessions.entries,

@@ -38,6 +38,8 @@ def begun(start: int) -> str:
 def unfinished(end: int) -> str:
     """Return a note if a window ends within a session of a day, and an empty text otherwise.
 
+    It holds for profiles of candles. A service returns an interval that starts in the window whole.
+
     Examples
     --------
     >>> unfinished(1_723_161_600), unfinished(1_723_129_200)
