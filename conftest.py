@@ -56,7 +56,7 @@ def clean_environment() -> Iterator[None]:
 
 def _simulated(since: float) -> bool:
     """Whether the lake of `Client.demo` was simulated since then: the first test that needs one makes it for all."""
-    from tidytape.client.cache import default_folder
+    from tidytape.client._cache import default_folder
 
     lakes = default_folder() / "demo"
     return lakes.is_dir() and lakes.stat().st_mtime >= since

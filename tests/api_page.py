@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from tidytape.catalogue import ERROR_MEANING, ERROR_STATUS
 from tidytape.service import KEY_HEADER
-from tidytape.service.openapi import camel, document
+from tidytape.service.http._openapi import camel, document
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 
@@ -36,7 +36,7 @@ def reference_page(described: Document) -> str:
     Parameters
     ----------
     described : mapping
-        As `tidytape.service.openapi.document` returns it.
+        As `tidytape.service.http._openapi.document` returns it.
 
     Returns
     -------

@@ -16,8 +16,8 @@ from numpydoc.docscrape import ClassDoc
 
 from tidytape import errors
 from tidytape.catalogue import ERROR_MEANING, ERROR_STATUS, StreamEnd
-from tidytape.client.request import refused
-from tidytape.client.steps import Answer
+from tidytape.client._request import refused
+from tidytape.client._steps import Answer
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"
 

@@ -23,7 +23,7 @@ import tidytape
 from page_reader import Page, browser, serving, until
 from tidytape import plot
 from tidytape.analytics import cross, options
-from tidytape.client.demo_lake import copied
+from tidytape.client._demo_lake import copied
 from tidytape.lake import Lake
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidytape.lake.ingest import IngestReport
 from tidytape.lake.ingest import ingest as ingest_layout
-from tidytape.lake.ingest.layouts import by_name
+from tidytape.lake.ingest._layouts import by_name
 
 
 def ingest(

@@ -24,9 +24,9 @@ from tidytape.catalogue import TierName
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service.computing import Answer, Task, Threads
-from tidytape.service.engine import Engine
-from tidytape.service.scan import Limits
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._scan import Limits
+from tidytape.service.work._computing import Answer, Task, Threads
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 IN_A_BROWSER = [

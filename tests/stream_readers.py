@@ -14,12 +14,12 @@ from tidytape.catalogue import Change
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.schema import data_type, schema_of
-from tidytape.service.accounts import Account, Key
-from tidytape.service.buckets import MemoryBuckets
-from tidytape.service.engine import Engine
+from tidytape.service._accounts import Account, Key
+from tidytape.service._buckets import MemoryBuckets
+from tidytape.service.answer._engine import Engine
 from tidytape.service.stream import Streams, Tokens
 from tidytape.wire import DATA_UNTIL, Batch
-from tidytape.wire.tidy import identity_columns
+from tidytape.wire._tidy import identity_columns
 
 SECRET = b"s" * 32
 NEVER = 10.0**6  # seconds: a test says itself when the service looks at the lake

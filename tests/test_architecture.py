@@ -38,7 +38,7 @@ NEIGHBOURS = {
 
 # Imports that would go sideways or up, allowed in this one module and inside a function only, and why.
 LAZY = {
-    ("client/local.py", "service"): "the in-process client speaks to the service's own app",
+    ("client/_local.py", "service"): "the in-process client speaks to the service's own app",
 }
 
 FACE = "__init__.py"
@@ -52,9 +52,7 @@ OUTSIDE = {
     "subprocess", "tempfile", "tqdm", "urllib", "uvicorn",
 }  # fmt: skip
 ENGINES = {"duckdb", "pandas", "polars", "pyarrow", "pyspark"}
-DOOR = (
-    "frames/door.py"  # turns frames of pandas and pyarrow into polars; nothing else in those rooms knows them
-)
+DOOR = "frames/_door.py"  # turns frames of pandas and pyarrow into polars; nothing else in those rooms knows them
 EAGER = {"is_pandas", "is_pandas_dataframe", "is_pyarrow", "is_pyarrow_table"}
 TYPING_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 FILE_VERBS = ("read_", "scan_", "sink_", "write_")
@@ -151,8 +149,8 @@ def file_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
 NANOSECONDS = {"1000000000", "10 ** 9", "60000000000", "3600000000000", "86400000000000"}
 OTHER_BILLIONS = {
     "analytics/_arguments.py": "the largest whole number that an argument may be",
-    "client/local.py": "a budget that nobody uses up",
-    "client/window.py": "the most intervals that a limit may name",
+    "client/_local.py": "a budget that nobody uses up",
+    "client/_window.py": "the most intervals that a limit may name",
 }
 
 
@@ -187,16 +185,16 @@ def test_every_room_is_in_the_plan() -> None:
     [
         ("query.py", "from tidytape.catalogue import DATA_TYPES"),
         ("budget.py", "from tidytape.query import PointsQuery"),
-        ("wire/decode.py", "from tidytape import schema"),
-        ("wire/decode.py", "from tidytape.wire import arrow"),
-        ("wire/decode.py", "from . import arrow"),
+        ("wire/_decode.py", "from tidytape import schema"),
+        ("wire/_decode.py", "from tidytape.wire import arrow"),
+        ("wire/_decode.py", "from . import arrow"),
         ("analytics/funding.py", "import narwhals.stable.v2 as nw"),
         (
-            "frames/door.py",
+            "frames/_door.py",
             "def f(frame):\n    import pandas\n    return nw.dependencies.is_pandas_dataframe(frame)",
         ),
-        ("client/local.py", "def transport():\n    from tidytape.service import app"),
-        ("lake/tables.py", "import deltalake\nopen('x')"),
+        ("client/_local.py", "def transport():\n    from tidytape.service import app"),
+        ("lake/_tables.py", "import deltalake\nopen('x')"),
         ("__init__.py", "if TYPE_CHECKING:\n    from tidytape.client import Client"),
         ("__init__.py", "from tidytape.errors import TidytapeError"),
     ],
@@ -211,28 +209,28 @@ def test_good_imports_pass(path: str, source: str) -> None:
         ("schema.py", "import tidytape.wire", "wire is above schema"),
         ("schema.py", "def f():\n    from tidytape.wire import decode", "wire is above schema"),
         ("query.py", "from tidytape.budget import weight", "query and budget are siblings"),
-        ("wire/decode.py", "from ..analytics import profile", "wire and analytics are siblings"),
-        ("wire/decode.py", "from tidytape import Client", "never from the face"),
-        ("wire/decode.py", "import tidytape", "never from the face"),
+        ("wire/_decode.py", "from ..analytics import profile", "wire and analytics are siblings"),
+        ("wire/_decode.py", "from tidytape import Client", "never from the face"),
+        ("wire/_decode.py", "import tidytape", "never from the face"),
         (
-            "client/sync.py",
+            "client/_sync.py",
             "def f():\n    from tidytape.service import app",
             "client and service are siblings",
         ),
-        ("client/local.py", "from tidytape.service import app", "inside a function only"),
+        ("client/_local.py", "from tidytape.service import app", "inside a function only"),
         ("common/tools.py", "from tidytape import errors", "no room 'common'"),
         ("__init__.py", "from tidytape.client import Client", "loads nothing heavy"),
         ("__init__.py", "if not TYPE_CHECKING:\n    from tidytape import query", "loads nothing heavy"),
-        ("aggregate/trades.py", "import httpx", "touches nothing but frames"),
+        ("aggregate/_trades.py", "import httpx", "touches nothing but frames"),
         (
-            "aggregate/trades.py",
+            "aggregate/_trades.py",
             "def f():\n    from urllib.request import urlopen",
             "touches nothing but frames",
         ),
         ("analytics/funding.py", "import polars as pl", "against Narwhals"),
-        ("frames/door.py", "import pandas", "against Narwhals"),
-        ("frames/table.py", "def f():\n    import pandas", "against Narwhals"),
-        ("frames/table.py", "if frame.implementation.is_pandas():\n    pass", "only the door knows pandas"),
+        ("frames/_door.py", "import pandas", "against Narwhals"),
+        ("frames/_table.py", "def f():\n    import pandas", "against Narwhals"),
+        ("frames/_table.py", "if frame.implementation.is_pandas():\n    pass", "only the door knows pandas"),
         ("analytics/funding.py", "def f(path):\n    return open(path)", "opens no files"),
         ("analytics/funding.py", "nw.scan_parquet('x', backend='polars')", "opens no files"),
     ],

@@ -172,21 +172,6 @@ def test_the_page_of_definitions_has_every_quantity_once_with_its_source() -> No
 
 # --- the glossary -----------------------------------------------------------------------------------------------------
 
-OLD_NAMES = frozenset(
-    {
-        "client.budget.Quota",
-        "client.budget.Taken.quota",
-        "client.budget.quota_of",
-        "client.settings.Settings.quota",
-        "client.answers.new_rows(held)",
-        "lake.batch.Part.held",
-        "service.estimate.estimated(subjects)",
-        "service.estimate.require_trades(subjects)",
-    }
-)
-"""Public names that say a concept by another noun than the glossary. The list may shrink; nothing may be added."""
-
-
 def glossary() -> dict[str, list[str]]:
     """Return each noun of the page with the words that are not used for it."""
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([^|]*)\|$", GLOSSARY.read_text("utf-8"), flags=re.MULTILINE)
@@ -234,7 +219,7 @@ def test_the_glossary_has_some_forty_nouns_each_once() -> None:
 
 def test_public_names_say_the_nouns_of_the_glossary() -> None:
     others = {word for words_of_noun in glossary().values() for word in words_of_noun}
-    assert {name for name in public_names() if words(name) & others} == OLD_NAMES
+    assert {name for name in public_names() if words(name) & others} == set()
 
 
 if __name__ == "__main__":

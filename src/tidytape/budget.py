@@ -27,7 +27,7 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import BudgetError, QueryError, counted, did_you_mean
 from tidytape.query import PointsQuery
-from tidytape.query.values import written_time
+from tidytape.query._values import written_time
 from tidytape.times import SECOND
 
 __all__ = [

@@ -12,7 +12,7 @@ import pytest
 from engines import Engine
 from tidytape import Client
 from tidytape.aggregate import candles, gapfill, resample, volume_profile
-from tidytape.aggregate.resample import _ABLE
+from tidytape.aggregate._resample import _ABLE
 from tidytape.errors import MissingColumnError, QueryError
 
 MINUTE = 60 * 10**9

@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 
 from tidytape import aggregate
-from tidytape.demo.lake import tables
-from tidytape.demo.market import START_NS
+from tidytape.demo._lake import tables
+from tidytape.demo._market import START_NS
 from tidytape.lake import Lake
 
 pytestmark = pytest.mark.long

@@ -9,7 +9,7 @@ import pytest
 
 from tidytape.aggregate import token_supply
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.lake.tables import TOKEN_SUPPLY
+from tidytape.lake._tables import TOKEN_SUPPLY
 from tidytape.schema import schema_of
 
 HOUR = 3_600 * 10**9

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from oracles.profile import value_area
 from tidytape.aggregate import _counts, candles, tpo, tpo_touches
-from tidytape.aggregate.tpo import _with_month_start
+from tidytape.aggregate._tpo import _with_month_start
 from tidytape.catalogue import TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import schema_of

@@ -10,7 +10,7 @@ import pytest
 from analytics.matrix import cases
 from tidytape.analytics import cross, depth, funding, options, quality
 from tidytape.analytics._series import of_rows
-from tidytape.frames.table import Table
+from tidytape.frames._table import Table
 
 START = datetime(2026, 3, 5, 8, tzinfo=UTC)
 HOURS = [START + timedelta(hours=hour) for hour in range(12)]

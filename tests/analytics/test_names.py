@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal, assert_series_equal
 from analytics.matrix import Case, some_cases
 from analytics.test_matrix import assert_same_kind
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.table import IDENTITY
+from tidytape.frames._table import IDENTITY
 
 MATRIX = [pytest.param(namespace, case, id=f"{namespace}.{case}") for namespace, case in some_cases()]
 WORDS = (7.25, "word")

@@ -15,7 +15,7 @@ import pytest
 from analytics.matrix import Case, some_cases
 from analytics.test_matrix import assert_same, plain
 from engines import Engine
-from tidytape.frames.table import IDENTITY
+from tidytape.frames._table import IDENTITY
 
 MATRIX = [
     pytest.param(case, id=f"{namespace}.{case}")

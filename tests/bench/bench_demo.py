@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from tidytape import Client
 from tidytape.demo import fill
-from tidytape.demo.market import START_NS
+from tidytape.demo._market import START_NS
 from tidytape.lake import Lake
 from tidytape.lake.rollup import rollup
 

@@ -26,9 +26,9 @@ from bench_serve import DAYS, LAST, prepared
 from tidytape import Client, wire
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
-from tidytape.service import hot
-from tidytape.service.engine import Engine, MarketsByType
-from tidytape.service.estimate import Statistics, estimated
+from tidytape.service.answer import _hot as hot
+from tidytape.service.answer._engine import Engine, MarketsByType
+from tidytape.service.answer._estimate import Statistics, estimated
 
 CANDLES = 1_000
 TYPE = "TRADE_SIDE_AGNOSTIC_AGG"

@@ -29,7 +29,7 @@ import httpx
 from bench_history import END, EXCHANGE, SYMBOL, filled
 
 from tidytape.demo import fill
-from tidytape.demo.market import START_NS
+from tidytape.demo._market import START_NS
 
 TIERS = "[load]\nper_minute = 40000000\nburst = 80000000\naggregation = true\ntypes = 'enterprise'\n"
 DEMO = START_NS // 10**9

@@ -18,10 +18,10 @@ import pytest
 import typer
 
 import tidytape
+from tidytape.cli import _ingest as ingesting
 from tidytape.cli import app, main
-from tidytape.cli import ingest as ingesting
-from tidytape.cli.examples import EXAMPLES, INGEST
-from tidytape.cli.main import EXIT_CODES
+from tidytape.cli._examples import EXAMPLES, INGEST
+from tidytape.cli._main import EXIT_CODES
 from tidytape.demo import fill
 from tidytape.lake import Lake
 from tidytape.lake.ingest import FileReport, IngestReport, TableCount

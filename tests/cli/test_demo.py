@@ -11,9 +11,9 @@ import filelock
 import polars as pl
 import pytest
 
-from tidytape.cli.demo import Journey, journey
-from tidytape.cli.demo_folder import claimed, seal
-from tidytape.demo.market import markets
+from tidytape.cli._demo import Journey, journey
+from tidytape.cli._demo_folder import claimed, seal
+from tidytape.demo._market import markets
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 

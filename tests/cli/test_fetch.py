@@ -17,10 +17,11 @@ import typer
 import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
-from tidytape.cli import app, fetch, main
-from tidytape.client.endpoints import Endpoints
-from tidytape.client.metadata import Bar
-from tidytape.client.series import SeriesMethods
+from tidytape.cli import _fetch as fetch
+from tidytape.cli import app, main
+from tidytape.client._endpoints import Endpoints
+from tidytape.client._metadata import Bar
+from tidytape.client._series import SeriesMethods
 from tidytape.errors import QueryError, counted
 
 Run = Callable[..., tuple[int, str, str]]

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from tidytape.cli import app
-from tidytape.cli.main import EXIT_CODES
+from tidytape.cli._main import EXIT_CODES
 from tidytape.lake.ingest import LAYOUTS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"

@@ -13,13 +13,13 @@ import typer
 from typer.testing import CliRunner
 
 from ingested import ingest
+from tidytape.cli import _ingest as commands
 from tidytape.cli import app as main_app
-from tidytape.cli import ingest as commands
 from tidytape.cli import main
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest import LAYOUTS, Market, summary
-from tidytape.lake.ingest.layouts import options_of
+from tidytape.lake.ingest._layouts import options_of
 
 T = 1_700_000_000
 

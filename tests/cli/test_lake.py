@@ -12,7 +12,7 @@ import pytest
 
 from tidytape.cli import main
 from tidytape.lake import TRADES, Lake
-from tidytape.lake.hygiene.checks import CHECKS
+from tidytape.lake.hygiene._checks import CHECKS
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tidytape.cli import output
-from tidytape.cli.output import check_target, put
+from tidytape.cli import _output as output
+from tidytape.cli._output import check_target, put
 from tidytape.errors import QueryError
 
 MARKETS = pl.DataFrame(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tidytape.cli.output import put
+from tidytape.cli._output import put
 from tidytape.lake.hygiene import CheckReport, Compacted, Finding, Vacuumed
-from tidytape.lake.ingest.prediction import PredictionFile, PredictionReport
-from tidytape.lake.rollup.build import RolledUp
+from tidytape.lake.ingest._prediction import PredictionFile, PredictionReport
+from tidytape.lake.rollup._build import RolledUp
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner
 
-from tidytape.cli.prediction import polymarket_gamma
+from tidytape.cli._prediction import polymarket_gamma
 from tidytape.lake import Lake
 
 

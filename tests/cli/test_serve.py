@@ -20,7 +20,7 @@ import pytest
 from tidytape.demo import fill
 from tidytape.errors import QueryError
 from tidytape.service import KeyFile
-from tidytape.service.connection import require_free
+from tidytape.service.http._connection import require_free
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import polars as pl
 
-from tidytape.client.budget import Quota
-from tidytape.client.cache import LIMIT
-from tidytape.client.fetching import fetched
-from tidytape.client.metadata import Metadata
-from tidytape.client.settings import Settings
-from tidytape.client.steps import Answer, Call, Send, Together, Wait
-from tidytape.client.window import Window
+from tidytape.client._budget import Quota
+from tidytape.client._cache import LIMIT
+from tidytape.client._fetching import fetched
+from tidytape.client._metadata import Metadata
+from tidytape.client._settings import Settings
+from tidytape.client._steps import Answer, Call, Send, Together, Wait
+from tidytape.client._window import Window
 
 NS = 10**9
 

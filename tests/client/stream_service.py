@@ -168,7 +168,7 @@ def follow(
                 each(stream, batch)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tidytape.client.following.pause_after", lambda *_, **__: 0.0)
+        patched.setattr("tidytape.client._following.pause_after", lambda *_, **__: 0.0)
         if kind == "async":
             asyncio.run(awaited())
         else:

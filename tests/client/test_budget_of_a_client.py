@@ -14,9 +14,9 @@ from client.driven import NS, Clock, Driven
 from simulated.everything import ASKED, START, everything
 from tidytape.budget import TIERS, Tier, TokenBucket, weight
 from tidytape.catalogue import TierName
-from tidytape.client.budget import Quota, quota_of, reported
-from tidytape.client.local import AppTransport
-from tidytape.client.window import Window
+from tidytape.client._budget import Quota, quota_of, reported
+from tidytape.client._local import AppTransport
+from tidytape.client._window import Window
 from tidytape.errors import BudgetError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery

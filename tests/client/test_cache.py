@@ -24,10 +24,10 @@ from client.driven import NS, Clock, Driven
 from simulated.everything import ASKED, START, everything
 from tidytape import Client
 from tidytape.catalogue import NoteCode
-from tidytape.client.cache import Cache
-from tidytape.client.fetching import planned
-from tidytape.client.local import AppTransport
-from tidytape.client.window import Window
+from tidytape.client._cache import Cache
+from tidytape.client._fetching import planned
+from tidytape.client._local import AppTransport
+from tidytape.client._window import Window
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest import Market

@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 import tidytape
-from tidytape.client import local
+from tidytape.client import _local as local
 from tidytape.demo import fill
 from tidytape.errors import AuthenticationError, LakeError, QueryError
 from tidytape.lake import Lake

@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import tidytape
-from tidytape.client import demo_lake
-from tidytape.client.cache import default_folder
-from tidytape.client.demo_lake import DAYS, kept
+from tidytape.client import _demo_lake as demo_lake
+from tidytape.client._cache import default_folder
+from tidytape.client._demo_lake import DAYS, kept
 from tidytape.demo import fill
 
 DAY = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
@@ -153,7 +153,7 @@ def test_a_new_process_does_not_simulate_again() -> None:
         program = (
             "import sys, tidytape\n"
             "with tidytape.Client.demo() as client: print(len(client.markets()))\n"
-            "assert 'tidytape.demo.hidden' not in sys.modules\n"
+            "assert 'tidytape.demo._hidden' not in sys.modules\n"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

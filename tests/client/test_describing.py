@@ -14,7 +14,7 @@ import pytest
 
 import tidytape
 from tidytape import wire
-from tidytape.client.metadata import fingerprint
+from tidytape.client._metadata import fingerprint
 
 DAY = datetime(2024, 8, 9, tzinfo=UTC)
 END = DAY + timedelta(minutes=3)

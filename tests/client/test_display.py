@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import tidytape
-from tidytape.client.display import described, lasting, spans
-from tidytape.client.metadata import Metadata, Plan, PlanPart
+from tidytape.client._display import described, lasting, spans
+from tidytape.client._metadata import Metadata, Plan, PlanPart
 from tidytape.errors import ServerError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 

@@ -14,8 +14,8 @@ import pytest
 import tidytape
 from simulated.everything import START, everything
 from tidytape.analytics import options
-from tidytape.client.commit import commit
-from tidytape.client.tape import opened, verify
+from tidytape.client._commit import commit
+from tidytape.client._tape import opened, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import TABLES, Lake
 

@@ -18,7 +18,7 @@ import pytest
 
 import tidytape
 from client.driven import Clock, Driven
-from tidytape.client.window import Window
+from tidytape.client._window import Window
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,

@@ -16,10 +16,10 @@ from simulated.everything import everything
 from tidytape import wire
 from tidytape.errors import DecodeError, QueryError, RefusedQueryError, ServerError
 from tidytape.lake import Lake
-from tidytape.lake.tables import TRADES
+from tidytape.lake._tables import TRADES
 from tidytape.schema import HOLDINGS
-from tidytape.service.holdings import described
-from tidytape.service.inventory import holdings
+from tidytape.service.answer._holdings import described
+from tidytape.service.answer._inventory import holdings
 
 BEGIN = datetime(2024, 8, 7, tzinfo=UTC)
 

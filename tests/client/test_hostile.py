@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 import tidytape
-from tidytape.client.local import AppTransport
+from tidytape.client._local import AppTransport
 from tidytape.errors import (
     AuthenticationError,
     DecodeError,
@@ -301,7 +301,7 @@ def test_pages_without_end_end_with_the_deadline(ask: Ask) -> None:
 def test_pages_without_end_end_with_their_number(
     client: Any, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidytape.client.request._MOST_PAGES", 5)
+    monkeypatch.setattr("tidytape.client._request._MOST_PAGES", 5)
 
     def answer(request: httpx.Request) -> httpx.Response:
         at = page_at(str(request.url))

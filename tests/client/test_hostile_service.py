@@ -44,7 +44,7 @@ SECONDS = 10.0
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts are tested elsewhere."""
     for name in ("_FAILING", "_NOT_THERE", "_RESTARTING"):
-        monkeypatch.setattr(f"tidytape.client.request.{name}", lambda state: 0.001)
+        monkeypatch.setattr(f"tidytape.client._request.{name}", lambda state: 0.001)
 
 
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):

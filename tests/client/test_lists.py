@@ -17,7 +17,7 @@ from simulated.asked import LISTS, predicted
 from simulated.everything import everything
 from tidytape.catalogue import LISTS as ENDPOINTS
 from tidytape.catalogue import LISTS_OF_A_TYPE
-from tidytape.client.lists import ListMethods
+from tidytape.client._lists import ListMethods
 from tidytape.errors import DecodeError, IncompleteDataError, QueryError, ServerError
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.schema import BLOCK_SIZES, PREDICTION_MARKETS

@@ -17,9 +17,9 @@ import pytest
 import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
-from tidytape.client.endpoints import Endpoints, Queries
-from tidytape.client.series import FetchQuery, SeriesMethods
-from tidytape.client.settings import Options
+from tidytape.client._endpoints import Endpoints, Queries
+from tidytape.client._series import FetchQuery, SeriesMethods
+from tidytape.client._settings import Options
 from tidytape.errors import QueryError
 from tidytape.schema import (
     BLOCK_SIZES,

@@ -18,8 +18,8 @@ from simulated.everything import ASKED, START, everything
 from tidytape import Client, EmptyAnswerWarning, wire
 from tidytape.catalogue import NoteCode
 from tidytape.cli import main
-from tidytape.client.endpoints import Fetched
-from tidytape.client.local import AppTransport
+from tidytape.client._endpoints import Fetched
+from tidytape.client._local import AppTransport
 from tidytape.errors import QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.query import PointsQuery

@@ -17,7 +17,7 @@ import tidytape
 from simulated.asked import SERIES
 from simulated.everything import everything
 from tidytape.catalogue import DATA_TYPES, DataType, Selection, SortDirection
-from tidytape.client.series import FetchQuery, SeriesMethods
+from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.query import PointsQuery
 from tidytape.schema import TPO_SESSIONS, schema_of

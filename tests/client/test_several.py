@@ -18,8 +18,8 @@ import tidytape
 from client.driven import NS, Clock
 from simulated.everything import START, everything
 from tidytape.budget import TIERS
-from tidytape.client.budget import Quota
-from tidytape.client.local import AppTransport, AsyncAppTransport
+from tidytape.client._budget import Quota
+from tidytape.client._local import AppTransport, AsyncAppTransport
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery

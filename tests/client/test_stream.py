@@ -35,7 +35,7 @@ from client.stream_service import (
     series,
 )
 from tidytape.catalogue import DATA_TYPES, Change
-from tidytape.client.streams import DataTypeName
+from tidytape.client._streams import DataTypeName
 from tidytape.errors import (
     AuthenticationError,
     DecodeError,
@@ -309,7 +309,7 @@ def first_of(stream: Any) -> Any:
 
 @both
 def test_a_connection_that_falls_silent_is_made_anew(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidytape.client.following.SILENCE", 0.05)
+    monkeypatch.setattr("tidytape.client._following.SILENCE", 0.05)
     service = Streaming(answer(LINES[0], FOREVER), lambda request: answer(rest_of(LINES, request)))
     assert received(follow(kind, service, options={"timeout": 0.05})) == EXPECTED
     assert service.tokens == [None, "t0"]

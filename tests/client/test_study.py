@@ -15,13 +15,13 @@ import pytest
 
 import tidytape
 from simulated.everything import ASKED, START, everything
-from tidytape.client.metadata import fingerprint
-from tidytape.client.request import usage
-from tidytape.client.tape import entries, verify
+from tidytape.client._metadata import fingerprint
+from tidytape.client._request import usage
+from tidytape.client._tape import entries, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
-from tidytape.query.values import written_time
+from tidytape.query._values import written_time
 
 S0 = START // 10**9
 HOUR = 3_600

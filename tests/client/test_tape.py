@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 from thorough import often
 from tidytape.cli import app
 from tidytape.client import Usage
-from tidytape.client.endpoints import ParquetFile
-from tidytape.client.metadata import fingerprint
-from tidytape.client.tape import CONTENT, Recorder, Replayer, entries, framed, verify
+from tidytape.client._endpoints import ParquetFile
+from tidytape.client._metadata import fingerprint
+from tidytape.client._tape import CONTENT, Recorder, Replayer, entries, framed, verify
 from tidytape.errors import TapeError
 
 DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)]

@@ -14,7 +14,7 @@ import pytest
 
 import tidytape
 from tidytape import FetchError
-from tidytape.client.settings import Options
+from tidytape.client._settings import Options
 
 DAY = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
 

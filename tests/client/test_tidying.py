@@ -10,9 +10,9 @@ import orjson
 import polars as pl
 import pytest
 
-from tidytape.client.answers import decoded, joined
-from tidytape.client.endpoints import ParquetFile
-from tidytape.client.steps import Answer
+from tidytape.client._answers import decoded, joined
+from tidytape.client._endpoints import ParquetFile
+from tidytape.client._steps import Answer
 from tidytape.errors import DecodeError
 from tidytape.query import PointsQuery
 

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import tidytape
-from tidytape.client.series import SeriesMethods
-from tidytape.client.tape import entries
-from tidytape.client.window import Times
+from tidytape.client._series import SeriesMethods
+from tidytape.client._tape import entries
+from tidytape.client._window import Times
 from tidytape.errors import QueryError, TapeError
 from tidytape.query import PointsQuery
 
@@ -30,7 +30,7 @@ def client() -> Iterator[tidytape.Client[pl.DataFrame]]:
 
 
 def at(monkeypatch: pytest.MonkeyPatch, second: float) -> None:
-    monkeypatch.setattr("tidytape.client.window.time", SimpleNamespace(time=lambda: second))
+    monkeypatch.setattr("tidytape.client._window.time", SimpleNamespace(time=lambda: second))
 
 
 def probe(**fields: Any) -> PointsQuery:

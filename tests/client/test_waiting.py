@@ -11,9 +11,9 @@ import pytest
 
 import tidytape
 from client.driven import NS, Clock, Driven
-from tidytape.client.budget import Quota
-from tidytape.client.fetching import planned
-from tidytape.client.window import Window
+from tidytape.client._budget import Quota
+from tidytape.client._fetching import planned
+from tidytape.client._window import Window
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
 

@@ -19,10 +19,10 @@ from simulated.everything import ASKED, START, everything
 from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.answers import most_weight
-from tidytape.client.fetching import planned
-from tidytape.client.local import AppTransport
-from tidytape.client.window import Window
+from tidytape.client._answers import most_weight
+from tidytape.client._fetching import planned
+from tidytape.client._local import AppTransport
+from tidytape.client._window import Window
 from tidytape.errors import IncompleteDataError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
@@ -332,7 +332,7 @@ def service(lake: Lake) -> Counted:
 def test_nothing_is_asked_twice_of_our_own_service(
     service: Counted, name: str, hours: tuple[int, int], form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidytape.client.fetching._ACCEPT", form)
+    monkeypatch.setattr("tidytape.client._fetching._ACCEPT", form)
     interval = "1d" if name in {"TOKEN_SUPPLY_AGG", "TPO_AGG"} else "1m"
     first, last = (S0 + hour * 3_600 for hour in hours)
     asked = Window.of(PointsQuery.split(type=name, interval=interval, start=first, end=last, **ASKED[name]))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.window import Window, covering
+from tidytape.client._window import Window, covering
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
 from tidytape.times import union, without

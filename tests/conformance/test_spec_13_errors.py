@@ -8,8 +8,8 @@ import pytest
 
 from conformance.asked import GROUP, SKEW, SUM, TOKEN, USD
 from conformance.lake import DAY, NOW
-from tidytape.service.computing import OverloadedError, StoppedError
-from tidytape.service.scan import UNHURRIED
+from tidytape.service.answer._scan import UNHURRIED
+from tidytape.service.work._computing import OverloadedError, StoppedError
 
 # The code, its status, and a request that meets it.
 CODES: dict[str, tuple[int, dict[str, Any]]] = {
@@ -98,7 +98,7 @@ def test_silences_code_internal_error_says_no_more_than_a_request_id(
     def broken(*args: object, **more: object) -> None:
         raise RuntimeError("a secret of the lake")
 
-    monkeypatch.setattr("tidytape.service.computing.computed", broken)
+    monkeypatch.setattr("tidytape.service.work._computing.computed", broken)
     response = service.points()
     assert (response.status_code, response.json()["error"]) == (500, "INTERNAL_ERROR")
     assert set(response.json()) == {"error", "message"}

@@ -109,7 +109,7 @@ def test_silences_a_5xx_gives_the_weight_back(service: Any, monkeypatch: pytest.
     def broken(*args: object, **more: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("tidytape.service.computing.computed", broken)
+    monkeypatch.setattr("tidytape.service.work._computing.computed", broken)
     response = service.points(period=10_000 * 60)
     assert response.status_code == 500
     assert (response.headers["X-RateLimit-Remaining"], response.headers["X-RateLimit-Used"]) == ("1500", "0")

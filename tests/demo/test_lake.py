@@ -14,11 +14,11 @@ import pytest
 import tidytape
 from simulated.fingerprint import fingerprint
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.series import FetchQuery, SeriesMethods
+from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.demo import fill
-from tidytape.demo.lake import tables
-from tidytape.demo.market import COINS, MARKETS, START_NS, Market
-from tidytape.demo.options import expiries
+from tidytape.demo._lake import tables
+from tidytape.demo._market import COINS, MARKETS, START_NS, Market
+from tidytape.demo._options import expiries
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.hygiene import check
 from tidytape.lake.rollup import rollup

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tidytape.demo.hidden import TAIL, Hidden, hidden_days
-from tidytape.demo.hours import MINUTES, SECONDS, activity, silent
-from tidytape.demo.lake import tables
-from tidytape.demo.market import COINS, MARKETS, OUTAGES, START_NS, Market, markets
-from tidytape.demo.noise import Reverting, generator
-from tidytape.demo.quotes import Quotes
+from tidytape.demo._hidden import TAIL, Hidden, hidden_days
+from tidytape.demo._hours import MINUTES, SECONDS, activity, silent
+from tidytape.demo._lake import tables
+from tidytape.demo._market import COINS, MARKETS, OUTAGES, START_NS, Market, markets
+from tidytape.demo._noise import Reverting, generator
+from tidytape.demo._quotes import Quotes
 from tidytape.errors import QueryError
 from tidytape.times import DAY, MINUTE
 

@@ -8,9 +8,9 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from engines import Engine
-from tidytape.frames.rows import crossed
-from tidytape.frames.table import Table
-from tidytape.frames.times import midnights
+from tidytape.frames._rows import crossed
+from tidytape.frames._table import Table
+from tidytape.frames._times import midnights
 
 
 def lazy(engine: Engine, frame: pl.DataFrame) -> nw.LazyFrame:

@@ -18,8 +18,8 @@ import pytest
 
 from tidytape.analytics import options, pit
 from tidytape.errors import QueryError
-from tidytape.frames.door import Door
-from tidytape.frames.table import Table
+from tidytape.frames._door import Door
+from tidytape.frames._table import Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "pandas.md"
 INSTANTS = pd.to_datetime([3, None, 1], unit="s", utc=True)

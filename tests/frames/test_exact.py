@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engines import Engine
 from tidytape.aggregate import candles
-from tidytape.frames.exact import in_parts, summed, total, where
+from tidytape.frames._exact import in_parts, summed, total, where
 
 eight_decimals = st.integers(min_value=0, max_value=10**13).map(lambda count: count / 10**8)
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tidytape.errors import QueryError
-from tidytape.frames.grid import Grid, exact, largest_125, recommended_block_size
+from tidytape.frames._grid import Grid, exact, largest_125, recommended_block_size
 
 
 def rows(engine, prices, block_size):

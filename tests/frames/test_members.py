@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from engines import Engine
-from tidytape.frames.joined import STANDING, as_of, joined, standing_sums, weighted
-from tidytape.frames.table import Table
+from tidytape.frames._joined import STANDING, as_of, joined, standing_sums, weighted
+from tidytape.frames._table import Table
 
 
 def reports(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -10,9 +10,9 @@ import pytest
 from tidytape import Client, aggregate, analytics, plot
 from tidytape.analytics import depth, flow, options, profile
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.endpoints import Queries
+from tidytape.client._endpoints import Queries
 from tidytape.errors import MissingColumnError
-from tidytape.frames.sources import CLIENT_CALLS, sources, suggestion
+from tidytape.frames._sources import CLIENT_CALLS, sources, suggestion
 
 DAY = {"interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
 SPOT = {"exchange": "DEMO_SPOT", "raw_symbol": "BTCUSDT"}

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from engines import Engine
-from tidytape.frames.rows import MOST_NUMBERS, spread
-from tidytape.frames.table import Table
+from tidytape.frames._rows import MOST_NUMBERS, spread
+from tidytape.frames._table import Table
 
 RANGES = pl.DataFrame(
     {"low": [3, -2, 7, 5, 0], "high": [5, 1, 7, 4, 1_100], "of": ["a", "b", None, "none", "long"]}

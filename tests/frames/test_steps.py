@@ -8,8 +8,8 @@ import pytest
 
 from engines import Engine
 from tidytape.catalogue import Interval
-from tidytape.frames.table import Table
-from tidytape.frames.times import bucket_by, bucket_start, length_of
+from tidytape.frames._table import Table
+from tidytape.frames._times import bucket_by, bucket_start, length_of
 from tidytape.times import MONDAY, SECOND
 
 TIMES = [

@@ -17,8 +17,8 @@ import pytest
 
 from engines import Engine
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.door import wrapped
-from tidytape.frames.table import Table
+from tidytape.frames._door import wrapped
+from tidytape.frames._table import Table
 
 INSTANTS = [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), None, datetime(2026, 3, 5, 8, 0, 0, 1, UTC)]
 FRAME = pl.DataFrame(

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from engines import Engine
-from tidytape.frames.joined import weighted
+from tidytape.frames._joined import weighted
 
 Rows = list[tuple[float, float | None, float]]
 

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tidytape.frames.table import Table
+from tidytape.frames._table import Table
 
 
 def test_words_are_text_inside_and_sorted_as_text() -> None:

@@ -64,7 +64,7 @@ STUDY: dict[str, tuple[str, dict[str, Any]]] = {
 def main(folder: Path) -> None:
     """Write the folder of a release anew."""
     import tidytape
-    from tidytape.client.local import connection
+    from tidytape.client._local import connection
 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -84,7 +84,7 @@ def main(folder: Path) -> None:
     with tidytape.Client(**arguments) as client, client.record(folder / "study.tape"):
         for method, asked in STUDY.values():
             getattr(client, method)(**asked)
-    from tidytape.client.tape import entries
+    from tidytape.client._tape import entries
 
     for name, entry in zip(STUDY, entries(folder / "study.tape"), strict=True):
         hashes[name] = entry.hash
@@ -98,11 +98,11 @@ def main(folder: Path) -> None:
 
 def _fill(path: Path) -> None:
     """Fill a lake with the first hours of the demo, minutes of the first half in its rollup."""
-    from tidytape.demo.lake import tables
-    from tidytape.demo.market import markets
-    from tidytape.demo.outcomes import prediction_market
+    from tidytape.demo._lake import tables
+    from tidytape.demo._market import markets
+    from tidytape.demo._outcomes import prediction_market
     from tidytape.lake import Lake
-    from tidytape.lake.predictions import outcome_markets
+    from tidytape.lake._predictions import outcome_markets
     from tidytape.lake.rollup import rollup
 
     lake = Lake.create(path)

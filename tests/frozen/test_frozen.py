@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 import tidytape
 from frozen.freeze import ADDRESS, STUDY
 from tidytape.catalogue import Interval
-from tidytape.client.local import connection
-from tidytape.client.tape import entries, verify
+from tidytape.client._local import connection
+from tidytape.client._tape import entries, verify
 
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "hashes.json").is_file())
 ids = [path.name for path in RELEASES]

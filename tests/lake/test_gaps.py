@@ -13,8 +13,8 @@ import pytest
 
 from tidytape.errors import QueryError
 from tidytape.lake import Lake, hygiene
+from tidytape.lake._tables import FUNDING, LIQUIDATIONS, RECORDED_CANDLES, TRADES
 from tidytape.lake.rollup import rollup
-from tidytape.lake.tables import FUNDING, LIQUIDATIONS, RECORDED_CANDLES, TRADES
 
 MINUTE, HOUR = 60 * 10**9, 3_600 * 10**9
 DAY = 24 * HOUR

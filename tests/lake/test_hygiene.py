@@ -13,8 +13,9 @@ from ingested import ingest
 from tidytape.aggregate import book_at, book_runs
 from tidytape.errors import QueryError
 from tidytape.lake import BOOK, TABLES, TRADES, Lake, hygiene
-from tidytape.lake.hygiene import _rebuilt, checks
-from tidytape.lake.hygiene.checks import CHECKS
+from tidytape.lake.hygiene import _checks as checks
+from tidytape.lake.hygiene import _rebuilt
+from tidytape.lake.hygiene._checks import CHECKS
 from tidytape.lake.rollup import ROLLUP_TABLES
 
 EVERY_TABLE = [*TABLES.values(), *ROLLUP_TABLES.values()]

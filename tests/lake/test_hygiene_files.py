@@ -20,7 +20,7 @@ from tidytape.errors import LakeError, QueryError
 from tidytape.lake import TRADES, Lake, _commit, hygiene
 
 # The name in the package is the function.
-compacting = importlib.import_module("tidytape.lake.hygiene.files")
+compacting = importlib.import_module("tidytape.lake.hygiene._files")
 
 OLD = (1_000_000_000, 1_000_000_000)
 
@@ -252,7 +252,7 @@ def test_a_table_without_markets_that_was_appended_to_begins_again(lake, monkeyp
 
 
 def test_rows_are_sorted_in_spans_that_fit_memory(lake, tape, monkeypatch):
-    monkeypatch.setattr("tidytape.lake.hygiene.files._AT_ONCE", 150)
+    monkeypatch.setattr("tidytape.lake.hygiene._files._AT_ONCE", 150)
     for number in (2, 0, 1):
         lake.append("trades", tape(number * 1000, number * 1000 + 1000), source=str(number))
     before = rows(lake)

@@ -15,7 +15,7 @@ from simulated.everything import everything
 from tidytape.lake import TABLES, TRADES, Lake, hygiene
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
 
-check = importlib.import_module("tidytape.lake.hygiene.check")  # the package has a function of this name
+check = importlib.import_module("tidytape.lake.hygiene._check")  # the package has a function of this name
 
 
 @pytest.fixture(scope="module")

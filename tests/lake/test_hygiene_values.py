@@ -131,7 +131,9 @@ def test_a_vacuum_that_loses_a_race_begins_again(lake: Lake, tape, monkeypatch: 
     for number in range(3):
         lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
     hygiene.compact(lake, progress=False)
-    module = importlib.import_module("tidytape.lake.hygiene.files")  # the package has a function of that name
+    module = importlib.import_module(
+        "tidytape.lake.hygiene._files"
+    )  # the package has a function of that name
     lost: list[bool] = []
     once = module._vacuum
 

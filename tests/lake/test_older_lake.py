@@ -15,11 +15,11 @@ from polars.testing import assert_frame_equal
 from simulated.everything import everything
 from tidytape.errors import LakeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta, hygiene
+from tidytape.lake._tables import MINUTES_OF
+from tidytape.lake._tables import RECORDED_CANDLES as CANDLES
 from tidytape.lake.hygiene import require_readable
 from tidytape.lake.rollup import rollup
-from tidytape.lake.rollup.recipes import RECIPES
-from tidytape.lake.tables import MINUTES_OF
-from tidytape.lake.tables import RECORDED_CANDLES as CANDLES
+from tidytape.lake.rollup._recipes import RECIPES
 
 OLD_MARKETS = (
     "exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin", "category", "tick_size", "block_size",

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from tidytape.errors import IngestError, MissingColumnError, QueryError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS
-from tidytape.lake.predictions import latest, merged, of_events, outcome_markets
+from tidytape.lake._predictions import latest, merged, of_events, outcome_markets
 
 NOTHING = PREDICTION_MARKETS.empty()
 REPORT = ["exchange", "condition_id", "reported"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tidytape.lake.recent import Recent
+from tidytape.lake._recent import Recent
 
 
 def test_the_value_that_was_asked_for_longest_ago_goes_first() -> None:

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from tidytape.errors import IngestError
 from tidytape.lake import Batch, Lake
-from tidytape.lake.tables import FUNDING, OPEN_INTEREST, QUOTE_RATES
+from tidytape.lake._tables import FUNDING, OPEN_INTEREST, QUOTE_RATES
 
 
 def ticks(*rows):
@@ -134,7 +134,7 @@ def test_every_table_of_states_says_so():
 
 def test_random_ids_in_many_parts(lake, tape, monkeypatch):
     """Parts that all overlap, and runs of several parts: the same rows as in one piece."""
-    monkeypatch.setattr("tidytape.lake.dedupe._AT_ONCE", 50)
+    monkeypatch.setattr("tidytape.lake._dedupe._AT_ONCE", 50)
     from tidytape.lake import TRADES
 
     shuffled = tape(0, 400).sample(fraction=1.0, shuffle=True, seed=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidytape.lake.symbols import guessed
+from tidytape.lake._symbols import guessed
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from tidytape.errors import IngestError
 from tidytape.lake import Column, Table
-from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS, TABLES
+from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS, TABLES
 from tidytape.schema import MARKETS as MARKET_ENTRY
 from tidytape.schema import PREDICTION_MARKET_ENTRY as PREDICTION_ENTRY
 

@@ -13,10 +13,10 @@ from followed import HEAD, SAID, ids, trades
 from tidytape.lake import Lake
 from tidytape.lake._delta import Facts
 from tidytape.lake.hygiene import check, compact
-from tidytape.lake.hygiene.tidy import Tidier, together
 from tidytape.lake.ingest import Csv
-from tidytape.lake.ingest._tail import Log
-from tidytape.lake.ingest.follow import Follower
+from tidytape.lake.record._follow import Follower
+from tidytape.lake.record._tail import Log
+from tidytape.lake.record._tidy import Tidier, together
 from tidytape.lake.rollup import minutes
 
 

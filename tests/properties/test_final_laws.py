@@ -17,7 +17,7 @@ from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 
 S0, HOURS = START // 10**9, 5
 EVENTS = [name for name, table in TABLES.items() if "timestamp" in [column.name for column in table.columns]]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from thorough import often
 from tidytape.lake import TABLES, Lake
 from tidytape.query import PointsQuery
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 
 QUARTER = 15 * 60
 T0 = 1_723_161_600  # 2024-08-09T00:00:00Z

@@ -18,9 +18,9 @@ from tidytape.analytics import cross
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
-from tidytape.lake.tables import TABLES
+from tidytape.lake._tables import TABLES
 from tidytape.query import PointsQuery
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 from tidytape.wire import decode, encode
 
 MINUTE = 60 * 10**9

@@ -22,7 +22,7 @@ from tidytape.wire import _columnar as columnar
 from tidytape.wire import decode, encode, encode_all, from_arrow, to_arrow
 from tidytape.wire._faults import parsed, placed
 from tidytape.wire._spelling import spelled
-from tidytape.wire.tidy import Parts, identity_columns
+from tidytape.wire._tidy import Parts, identity_columns
 
 SECOND = 1_000_000_000
 

@@ -151,7 +151,7 @@ def test_shares_of_open_interest_are_of_the_coin(tape: Path, page: Page) -> None
 
 
 def test_the_manifest_has_every_answer_and_what_is_known_of_the_study(tape: Path, page: Page) -> None:
-    entries = tidytape.client.tape.entries(tape)
+    entries = tidytape.client._tape.entries(tape)
     assert all(entry.hash in page.text for entry in entries)
     assert "<dt>Seed</dt><dd>7</dd>" in page.text
     assert "Simulated data" in page.text

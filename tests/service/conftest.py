@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from redis_server import RedisServer
-from tidytape.client.local import AppTransport
+from tidytape.client._local import AppTransport
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, create_app, hashed
 

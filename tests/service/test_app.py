@@ -264,7 +264,7 @@ def test_a_failure_says_no_more_than_a_request_id_and_costs_nothing(
     def broken(*args: object, **more: object) -> None:
         raise RuntimeError("a secret of the lake")
 
-    monkeypatch.setattr("tidytape.service.computing.computed", broken)
+    monkeypatch.setattr("tidytape.service.work._computing.computed", broken)
     response = service.get("/v1/points", params=window())
     assert (response.status_code, response.json()["error"]) == (500, "INTERNAL_ERROR")
     assert response.headers["x-request-id"] in response.json()["message"]
@@ -465,7 +465,7 @@ def test_who_hangs_up_pays_for_what_had_begun(
         time.sleep(0.3)
         return [("TRADE_AGG", schema_of("TRADE_AGG").empty())]
 
-    monkeypatch.setattr("tidytape.service.computing.computed", slow)
+    monkeypatch.setattr("tidytape.service.work._computing.computed", slow)
 
     async def asked_and_gone() -> list[Any]:
         sent: list[Any] = []

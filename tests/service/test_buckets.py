@@ -20,7 +20,7 @@ from tidytape.budget import MOST_BURST, TIERS, Admission, Tier
 from tidytape.catalogue import TierName
 from tidytape.errors import BudgetError, QueryError, TidytapeError
 from tidytape.service import MemoryBuckets, RedisBuckets
-from tidytape.service.buckets import UnreachableError
+from tidytape.service._buckets import UnreachableError
 
 NS = 1_000_000_000
 BASIC = TIERS["basic"]

@@ -10,14 +10,14 @@ import pytest
 
 from tidytape.catalogue import NoteCode
 from tidytape.client import Client
-from tidytape.client.metadata import Reason
+from tidytape.client._metadata import Reason
 from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
-from tidytape.service.engine import Engine
-from tidytape.service.estimate import Statistics, estimated
-from tidytape.service.markets import MarketStatistics
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._estimate import Statistics, estimated
+from tidytape.service.answer._markets import MarketStatistics
 from tidytape.wire import Note
 
 NS = 10**9

@@ -17,8 +17,9 @@ import uvicorn
 
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.lake import Lake
-from tidytape.service import Key, Keys, connection, create_app, hashed
-from tidytape.service.connection import LISTENING
+from tidytape.service import Key, Keys, create_app, hashed
+from tidytape.service.http import _connection as connection
+from tidytape.service.http._connection import LISTENING
 
 SECONDS = 20  # after which a test has hung
 KEY = b"X-Service-Key: enterprise-key\r\n"

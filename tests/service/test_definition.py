@@ -168,4 +168,4 @@ def test_times_are_those_of_the_specification() -> None:
 
 @pytest.mark.slow
 def test_the_classes_are_fresh() -> None:
-    subprocess.run([sys.executable, "-m", "tidytape.service.proto.build", "--check"], check=True)
+    subprocess.run([sys.executable, "-m", "tidytape.service.proto", "--check"], check=True)

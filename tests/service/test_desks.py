@@ -16,10 +16,10 @@ import pytest
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, Processes, create_app, hashed
-from tidytape.service.computing import Answer, OverloadedError, StoppedError, Task
-from tidytape.service.desks import SmallDesks, SmallFirst
-from tidytape.service.engine import Engine
-from tidytape.service.scan import UNHURRIED
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._scan import UNHURRIED
+from tidytape.service.work._computing import Answer, OverloadedError, StoppedError, Task
+from tidytape.service.work._desks import SmallDesks, SmallFirst
 
 T0 = 1_723_161_600
 QUERY = PointsQuery(type="TRADE", exchange="ALPHA", raw_symbol="BTCUSDT", start=T0, end=T0 + 60)
@@ -45,7 +45,7 @@ class Held:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     one = Held()
-    monkeypatch.setattr("tidytape.service.desks.computed", one)
+    monkeypatch.setattr("tidytape.service.work._desks.computed", one)
     yield one
     one.gate.set()
 
@@ -180,7 +180,7 @@ def test_a_panic_of_a_library_ends_one_answer_alone(
             raise PanicException("of the test")
         return Answer(b"", {}, 0)
 
-    monkeypatch.setattr("tidytape.service.desks.computed", panics)
+    monkeypatch.setattr("tidytape.service.work._desks.computed", panics)
     desks = desks_of()
     first, second = outcomes(desks.answer(task("a")), desks.answer(task("b")))
     assert isinstance(first, RuntimeError)

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from deltalake import write_deltalake
 
-from tidytape.client.local import AppTransport
+from tidytape.client._local import AppTransport
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 
 NS = 1_000_000_000
 T0 = 1_723_161_600  # 2024-08-09T00:00:00Z

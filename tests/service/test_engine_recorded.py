@@ -11,9 +11,9 @@ import pytest
 from tidytape.client import Client
 from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.lake import BOOK, Lake
-from tidytape.lake.tables import RECORDED_CANDLES, TOKEN_SUPPLY
+from tidytape.lake._tables import RECORDED_CANDLES, TOKEN_SUPPLY
 from tidytape.query import PointsQuery
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 from tidytape.wire import decode, encode
 
 HOUR = 3_600 * 10**9

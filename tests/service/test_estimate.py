@@ -14,16 +14,16 @@ import polars as pl
 import pytest
 
 from tidytape import Client
-from tidytape.client.local import AppTransport
+from tidytape.client._local import AppTransport
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
+from tidytape.lake._store import Facts
 from tidytape.lake.rollup import rollup
-from tidytape.lake.store import Facts
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service.engine import Engine
-from tidytape.service.estimate import Estimate, Statistics, estimated, require_trades, rows_within
-from tidytape.service.scan import Limits, Market
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades, rows_within
+from tidytape.service.answer._scan import Limits, Market
 
 NS = 10**9
 DAY = 86_400

@@ -19,7 +19,7 @@ from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 from tidytape.wire import encode_all
 
 START, MINUTE = events.START, events.MINUTE

@@ -136,7 +136,7 @@ def test_sorted_by_every_field_in_both_directions(markets: Any) -> None:
 
 def test_the_true_range_is_of_fourteen_whole_days(lake: Lake, tape: pl.DataFrame) -> None:
     from tidytape.catalogue import MarketSortField
-    from tidytape.service.markets import MarketStatistics
+    from tidytape.service.answer._markets import MarketStatistics
 
     frame = pd.DataFrame(tape.select("timestamp", "price").to_dict(as_series=False))
     days = frame.groupby(frame["timestamp"] // (DAY * NS))["price"].agg(["max", "min", "last"])
@@ -261,7 +261,7 @@ def many(path: Path, count: int) -> Lake:
 
 @pytest.mark.long
 def test_figures_of_many_markets_are_those_of_each(tmp_path: Path) -> None:
-    from tidytape.service.markets import MarketStatistics
+    from tidytape.service.answer._markets import MarketStatistics
 
     lake = many(tmp_path / "lake", 24)
     markets = lake.markets()
@@ -279,7 +279,7 @@ def test_looks_into_the_lake_do_not_grow_with_the_markets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tidytape.lake import _delta
-    from tidytape.service.markets import MarketStatistics
+    from tidytape.service.answer._markets import MarketStatistics
 
     looks: list[str] = []
     scanned = _delta.scanned

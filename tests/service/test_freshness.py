@@ -16,7 +16,7 @@ import object_store
 from tidytape import Client
 from tidytape.lake import Lake, _delta
 from tidytape.lake.rollup import rollup
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 from tidytape.times import MINUTE, SECOND
 
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z

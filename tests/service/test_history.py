@@ -10,7 +10,7 @@ from ingested import ingest
 from tidytape.budget import TIERS
 from tidytape.lake import Lake
 from tidytape.service import Key, hashed
-from tidytape.service.inventory import out_of_history
+from tidytape.service.answer._inventory import out_of_history
 
 DAY = 86_400
 NEWEST = 1_700_000_000  # 2023-11-14T22:13:20Z

@@ -17,7 +17,7 @@ import pytest
 from service.hostile import MODELS, Asked, hostile
 from tidytape.catalogue import ERROR_STATUS, LISTS_OF_A_TYPE, RATE_LIMIT_HEADERS
 from tidytape.service import hashed
-from tidytape.service.gate import LONGEST_TARGET
+from tidytape.service.http._gate import LONGEST_TARGET
 
 COUNT = 10_000
 KEYS = [b"enterprise-key", b"basic-key", b"advanced-key", b"expired-key"]

@@ -18,12 +18,12 @@ from tidytape import wire
 from tidytape.catalogue import Interval
 from tidytape.errors import LakeError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.recent import Recent
+from tidytape.lake._recent import Recent
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
-from tidytape.service import hot
-from tidytape.service.engine import Engine
-from tidytape.service.scan import Limits
+from tidytape.service.answer import _hot as hot
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._scan import Limits
 from tidytape.times import DAY, MINUTE, SECOND
 
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
@@ -277,10 +277,10 @@ def test_a_long_window_and_many_rows_are_computed(lake: Lake, monkeypatch: pytes
     monkeypatch.setattr(hot, "_MOST_POINTS", 100)
     assert warm(lake, query())[1] is None
     monkeypatch.setattr(hot, "_MOST_POINTS", 10_000)
-    monkeypatch.setattr("tidytape.service.estimate._SMALL", 100)
+    monkeypatch.setattr("tidytape.service.answer._estimate._SMALL", 100)
     assert warm(lake, query())[1] is None
     assert hot.FRAMES.size == 0
-    monkeypatch.setattr("tidytape.service.estimate._SMALL", 250_000)
+    monkeypatch.setattr("tidytape.service.answer._estimate._SMALL", 250_000)
     assert warm(lake, query("VOLUME_PROFILE_AGG", last=180, interval="1h"))[1] is not None
     for most in ("_MOST_SPANS", "_MOST_FILES"):
         with monkeypatch.context() as patch:
@@ -295,7 +295,7 @@ def test_points_are_kept_also_where_no_statistics_bound_their_rows(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """A rollup puts all levels of a market into one file, whose rows bound those of a window badly."""
-    monkeypatch.setattr("tidytape.service.estimate._most", lambda *_: math.inf)
+    monkeypatch.setattr("tidytape.service.answer._estimate._most", lambda *_: math.inf)
     require_same(lake, query(name, interval="1d"))
 
 

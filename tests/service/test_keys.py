@@ -160,7 +160,7 @@ def test_keys_that_anybody_could_have_added_are_not_read(
 
 _MAKE_KEYS = """
 import sys
-from tidytape.service.accounts import KeyFile
+from tidytape.service._accounts import KeyFile
 for _ in range(10):
     print(KeyFile(sys.argv[1]).new("basic")[1])
 """

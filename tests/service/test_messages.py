@@ -20,10 +20,10 @@ from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
-from tidytape.service.computing import PROTO_MIME, Task, computed
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 from tidytape.service.proto import market_data_pb2 as pb
-from tidytape.service.proto.encode import encode_all
+from tidytape.service.proto._encode import encode_all
+from tidytape.service.work._computing import PROTO_MIME, Task, computed
 
 S0, DAY = events.START // 10**9, 86_400
 MORE = [

@@ -25,7 +25,7 @@ from tidytape.catalogue import (
 )
 from tidytape.cli import app as commands
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
-from tidytape.service.openapi import camel, document
+from tidytape.service.http._openapi import camel, document
 
 MODELS = {"/v1/points": PointsQuery, "/v1/stream": StreamQuery, "/v1/markets": MarketsQuery} | {
     f"/v1/{name}": MetaQuery for name in LISTS

@@ -22,7 +22,7 @@ import pytest
 from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.service import Key, KeyFile, Keys, create_app, hashed
-from tidytape.service.computing import compressed
+from tidytape.service.work._computing import compressed
 
 T0 = 1_723_161_600
 
@@ -129,7 +129,7 @@ def test_a_window_that_is_not_over_has_no_tag(ask: Any, service: Any) -> None:
 
 def test_a_lake_with_late_events_has_other_answers(ask: Any, lake: Path, tmp_path: Path) -> None:
     from tidytape.query import PointsQuery
-    from tidytape.service.responses import etag
+    from tidytape.service.http._responses import etag
 
     made = Lake.create(tmp_path / "lake")
     query = PointsQuery(type="TRADE", exchange="X", raw_symbol="Y", interval="1m", start=T0, end=T0 + 60)
@@ -301,7 +301,7 @@ def test_threads_compress_at_once() -> None:
     code = """
 import gzip, os
 from concurrent.futures import ThreadPoolExecutor
-from tidytape.service.computing import compressed
+from tidytape.service.work._computing import compressed
 bodies = [os.urandom(3_000) * 100 for _ in range(8)]
 with ThreadPoolExecutor(8) as pool:
     for body, (packed, _) in zip(bodies * 40, pool.map(lambda body: compressed(body, "gzip"), bodies * 40)):

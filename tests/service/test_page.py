@@ -25,7 +25,7 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Keys, create_app
 from tidytape.service.page import SCRIPTS, document
-from tidytape.service.page.facts import facts
+from tidytape.service.page._facts import facts
 
 HERE = files("tidytape.service.page")
 SVG = "http://www.w3.org/2000/svg"  # a name, which nothing is loaded from

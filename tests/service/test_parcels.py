@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from tidytape.service import computing as task
-from tidytape.service.computing import Answer, SharedBody, left_in_memory
-from tidytape.service.points import response_of
+from tidytape.service.http._points import response_of
+from tidytape.service.work import _computing as task
+from tidytape.service.work._computing import Answer, SharedBody, left_in_memory
 
 BODY = os.urandom(3 * task._PART + 7)
 
@@ -51,7 +51,7 @@ def test_a_large_body_arrives_in_parts() -> None:
 def test_another_process_can_lay_a_body_down() -> None:
     parcel = SharedBody()
     leave = f"left_in_memory(b'x' * 500_000, {parcel.path!r})"
-    code = f"from tidytape.service.computing import left_in_memory; assert {leave} is None"
+    code = f"from tidytape.service.work._computing import left_in_memory; assert {leave} is None"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert b"".join(parcel.parts()) == b"x" * 500_000
 

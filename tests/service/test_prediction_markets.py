@@ -14,8 +14,8 @@ import pytest
 from ingested import ingest
 from tidytape import Client
 from tidytape.lake import Lake
-from tidytape.lake.ingest.prediction import ingest_prediction_markets
-from tidytape.lake.predictions import outcome_markets
+from tidytape.lake._predictions import outcome_markets
+from tidytape.lake.ingest._prediction import ingest_prediction_markets
 from tidytape.schema import PREDICTION_MARKET_ENTRY
 from tidytape.wire import decode_markets, encode_markets
 

@@ -18,7 +18,7 @@ import pytest
 
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, Processes, create_app, hashed
-from tidytape.service.estimate import Estimate
+from tidytape.service.answer._estimate import Estimate
 
 pytestmark = pytest.mark.slow
 
@@ -182,11 +182,17 @@ def test_what_a_library_prints_does_not_get_between_the_answers(app_of: Any, win
 
 
 def test_a_worker_loads_no_command_line_no_client_and_no_web_framework() -> None:
-    code = "import json, sys, tidytape.service.worker; print(json.dumps(list(sys.modules)))"
+    code = "import json, sys, tidytape.service.work._worker; print(json.dumps(list(sys.modules)))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = set(json.loads(said))
     heavy = {"typer", "starlette", "httpx", "matplotlib", "pandas", "scipy", "prometheus_client"}
-    assert not loaded & {*heavy, "tidytape.cli", "tidytape.client", "tidytape.plot", "tidytape.service.app"}
+    assert not loaded & {
+        *heavy,
+        "tidytape.cli",
+        "tidytape.client",
+        "tidytape.plot",
+        "tidytape.service.http._app",
+    }
 
 
 def test_a_queue_that_is_full_takes_no_more(app_of: Any, window: Any) -> None:
@@ -278,7 +284,7 @@ def test_closing_finishes_what_was_begun_and_refuses_what_waits(
 def all_of_a_coin_are_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that name a coin are heavy, all others light."""
     monkeypatch.setattr(
-        "tidytape.service.answering.estimated",
+        "tidytape.service._answering.estimated",
         lambda query, subjects, statistics: Estimate(10**7 if query.coin else 1, 1),
     )
 

@@ -160,7 +160,7 @@ def test_a_failure_gives_back_and_shows_it(
         raise RuntimeError
 
     one_service.get("/v1/usage")
-    monkeypatch.setattr("tidytape.service.computing.computed", broken)
+    monkeypatch.setattr("tidytape.service.work._computing.computed", broken)
     answer, calls = asked_of(redis_server, lambda: one_service.get("/v1/points", **window()))
     assert (answer.status_code, calls) == (500, 2)
     assert (answer.headers["X-RateLimit-Remaining"], answer.headers["X-RateLimit-Used"]) == ("100", "0")
@@ -238,7 +238,7 @@ def test_a_refund_that_cannot_be_given_is_logged(
         raise RuntimeError
 
     replicas.open(fragile_redis)
-    monkeypatch.setattr("tidytape.service.computing.computed", gone)
+    monkeypatch.setattr("tidytape.service.work._computing.computed", gone)
     with caplog.at_level(logging.INFO, logger="tidytape.access"):
         answer = replicas.get("/v1/points", **window())
     assert (answer.status_code, answer.json()["error"]) == (500, "INTERNAL_ERROR")

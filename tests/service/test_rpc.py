@@ -18,10 +18,11 @@ from messages import comparable, json_of
 from rpc_server import SERVICE, Served, running
 from tidytape.catalogue import ERROR_STATUS, LISTS
 from tidytape.lake import Lake
-from tidytape.service import Key, Keys, create_app, hashed, rpc
-from tidytape.service.computing import Task
+from tidytape.service import Key, Keys, create_app, hashed
+from tidytape.service import _rpc as rpc
+from tidytape.service.answer._scan import UNHURRIED
 from tidytape.service.proto import market_data_pb2 as pb
-from tidytape.service.scan import UNHURRIED
+from tidytape.service.work._computing import Task
 
 T0 = 1_723_161_600  # 2024-08-09T00:00:00Z
 pytestmark = pytest.mark.slow
@@ -249,7 +250,7 @@ def test_an_answer_of_a_hundred_thousand_points_goes_through(served: Served) -> 
 def test_a_failure_says_no_more_than_an_id(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tidytape.service.answering.estimated", lambda *_: 1 / 0)
+    monkeypatch.setattr("tidytape.service._answering.estimated", lambda *_: 1 / 0)
     request = pb.PointRequest(**asked()).SerializeToString()
     status, code, details = error_of(served, "GetPoints", request)
     assert (status, code) == (grpc.StatusCode.INTERNAL, "INTERNAL_ERROR")

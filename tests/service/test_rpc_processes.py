@@ -186,7 +186,7 @@ def test_nothing_of_grpc_is_loaded_before_it_is_served() -> None:
 import sys
 import tidytape
 from tidytape.service import Processes, create_app
-import tidytape.client, tidytape.cli, tidytape.service.worker, tidytape.service.app
+import tidytape.client, tidytape.cli, tidytape.service.work._worker, tidytape.service.http._app
 assert not {"grpc", "google.protobuf"} & set(sys.modules), sorted(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -34,9 +34,9 @@ from tidytape.catalogue import DATA_TYPES, LISTS, LISTS_OF_A_TYPE, DataType, Int
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.query._base import READERS
-from tidytape.query.values import MOST_DIGITS
+from tidytape.query._values import MOST_DIGITS
 from tidytape.service import KEY_HEADER, Key, Keys, create_app, hashed
-from tidytape.service.openapi import document
+from tidytape.service.http._openapi import document
 
 pytestmark = pytest.mark.slow
 

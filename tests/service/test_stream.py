@@ -20,11 +20,11 @@ from tidytape.budget import TIERS
 from tidytape.errors import QueryError
 from tidytape.lake import Lake, hygiene
 from tidytape.query import StreamQuery
-from tidytape.service.answering import RefusedError
+from tidytape.service._answering import RefusedError
 from tidytape.service.stream import Tokens
-from tidytape.service.stream import reader as reading
+from tidytape.service.stream import _reader as reading
 from tidytape.times import MINUTE, SECOND
-from tidytape.wire.stream_arrow import ArrowStream
+from tidytape.wire._stream_arrow import ArrowStream
 
 CANDLES = {
     "type": "TRADE_SIDE_AGNOSTIC_AGG",

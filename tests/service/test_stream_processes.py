@@ -19,7 +19,8 @@ from stream_readers import Held
 from thorough import often
 from tidytape import wire
 from tidytape.lake import Lake
-from tidytape.lake.ingest import Market, replay
+from tidytape.lake.ingest import Market
+from tidytape.lake.record import replay
 from tidytape.query import StreamQuery
 from tidytape.service import KeyFile, tiers_of
 from tidytape.times import SECOND

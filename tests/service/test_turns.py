@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tidytape.service.fair_queue import FairQueue
+from tidytape.service.work._fair_queue import FairQueue
 
 
 def filled(tasks: str, *, most: int = 100, most_of_key: int = 100) -> FairQueue[str]:

@@ -16,7 +16,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.metadata import fingerprint
+from tidytape.client._metadata import fingerprint
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import data_type, schema_of
 from tidytape.wire import _columnar as columnar

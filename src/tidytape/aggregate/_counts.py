@@ -15,9 +15,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from tidytape.analytics.profile._growth import AREA, Rules, areas
-from tidytape.frames.grid import Grid
-from tidytape.frames.rows import MOST_NUMBERS, spread
-from tidytape.frames.table import Rows
+from tidytape.frames._grid import Grid
+from tidytape.frames._rows import MOST_NUMBERS, spread
+from tidytape.frames._table import Rows
 
 _RULES: Final = Rules(0.70, "two_row", "up", "reach", "center")  # the defaults of `value_area`
 _LEVEL: Final = ("session", "row", "tpo_count", "first_touch_block", "last_touch_block")

@@ -12,8 +12,8 @@ from typing import TypeGuard
 import numpy as np
 
 from tidytape.errors import QueryError, nearest
-from tidytape.frames.door import listed
-from tidytape.query import values
+from tidytape.frames._door import listed
+from tidytape.query import _values as values
 from tidytape.times import INTERVALS, SECOND
 
 

@@ -12,11 +12,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import NoMatchWarning, QueryError, shown
-from tidytape.frames.door import MARKET
-from tidytape.frames.joined import joined
-from tidytape.frames.table import IDENTITY, Table
-from tidytape.frames.times import length_of
-from tidytape.frames.units import AMOUNT_UNIT, is_of_one
+from tidytape.frames._door import MARKET
+from tidytape.frames._joined import joined
+from tidytape.frames._table import IDENTITY, Table
+from tidytape.frames._times import length_of
+from tidytape.frames._units import AMOUNT_UNIT, is_of_one
 from tidytape.times import HOUR
 
 

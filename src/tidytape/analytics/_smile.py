@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.frames.rows import interpolated, with_next
+from tidytape.frames._rows import interpolated, with_next
 
 Frame = nw.LazyFrame[Any]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tidytape.cli.main import app, main
+from tidytape.cli._main import app, main
 
 __all__ = ["app", "main"]

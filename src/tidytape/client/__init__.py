@@ -9,30 +9,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.client.aio import AsyncClient
-    from tidytape.client.aio_stream import AsyncStream
-    from tidytape.client.batches import Changes, StreamBatch
-    from tidytape.client.budget import Usage
-    from tidytape.client.endpoints import Fetched
-    from tidytape.client.live import Live
-    from tidytape.client.metadata import Metadata, Plan
-    from tidytape.client.series import FetchQuery
-    from tidytape.client.sync import Client
-    from tidytape.client.sync_stream import Stream
+    from tidytape.client._aio import AsyncClient
+    from tidytape.client._aio_stream import AsyncStream
+    from tidytape.client._batches import Changes, StreamBatch
+    from tidytape.client._budget import Usage
+    from tidytape.client._endpoints import Fetched
+    from tidytape.client._live import Live
+    from tidytape.client._metadata import Metadata, Plan
+    from tidytape.client._series import FetchQuery
+    from tidytape.client._sync import Client
+    from tidytape.client._sync_stream import Stream
 else:
     _HOMES = {
-        "AsyncClient": "aio",
-        "AsyncStream": "aio_stream",
-        "Changes": "batches",
-        "Client": "sync",
-        "Fetched": "endpoints",
-        "Live": "live",
-        "Metadata": "metadata",
-        "Plan": "metadata",
-        "Stream": "sync_stream",
-        "StreamBatch": "batches",
-        "Usage": "budget",
-        "FetchQuery": "series",
+        "AsyncClient": "_aio",
+        "AsyncStream": "_aio_stream",
+        "Changes": "_batches",
+        "Client": "_sync",
+        "Fetched": "_endpoints",
+        "Live": "_live",
+        "Metadata": "_metadata",
+        "Plan": "_metadata",
+        "Stream": "_sync_stream",
+        "StreamBatch": "_batches",
+        "Usage": "_budget",
+        "FetchQuery": "_series",
     }
 
     def __getattr__(name):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tidytape.demo.lake import fill
+from tidytape.demo._lake import fill
 
 __all__ = ["fill"]

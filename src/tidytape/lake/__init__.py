@@ -25,18 +25,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tidytape.lake.batch import Batch, Spool
-from tidytape.lake.store import Appended, Lake
-from tidytape.lake.tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Table
+from tidytape.lake._batch import Batch, Spool
+from tidytape.lake._store import Appended, Lake
+from tidytape.lake._tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Table
 from tidytape.schema import Column
 
 if TYPE_CHECKING:
-    from tidytape.lake import hygiene, ingest, rollup
+    from tidytape.lake import hygiene, ingest, record, rollup
 else:
 
     def __getattr__(name):
         # Loaded on first use, because reading a lake needs none of them.
-        if name in {"hygiene", "ingest", "rollup"}:
+        if name in {"hygiene", "ingest", "record", "rollup"}:
             return import_module(f"tidytape.lake.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -55,5 +55,6 @@ __all__ = [
     "Table",
     "hygiene",
     "ingest",
+    "record",
     "rollup",
 ]

@@ -25,6 +25,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from tidytape.lake._batch import Batch, Part
 from tidytape.lake._delta import (
     SPANS,
     Facts,
@@ -40,11 +41,8 @@ from tidytape.lake._delta import (
     require_writable,
 )
 from tidytape.lake._parquet import filesystem, remove, write_parts, write_sorted
-from tidytape.lake.batch import Batch, Part
-from tidytape.lake.tables import Table
+from tidytape.lake._tables import Table
 from tidytape.times import MILLISECOND
-
-__all__ = ["add_minutes", "commit", "merge", "note", "replace", "replace_minutes", "retrying", "rewrite"]
 
 _ROOM = 2**18
 """Room that a commit and its log take beside the rows. [bytes]"""

@@ -32,7 +32,7 @@ from deltalake.schema import ArrayType, PrimitiveType
 from tidytape.errors import LakeError
 from tidytape.lake import _object_store
 from tidytape.lake._parquet import filesystem
-from tidytape.lake.tables import Table
+from tidytape.lake._tables import Table
 from tidytape.schema import Column, Dtype
 
 # What Delta Lake calls the commits that leave a table's rows as they are.

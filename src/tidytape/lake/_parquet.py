@@ -24,8 +24,8 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
-from tidytape.lake.batch import Part
-from tidytape.lake.tables import ROW_GROUP, Table
+from tidytape.lake._batch import Part
+from tidytape.lake._tables import ROW_GROUP, Table
 from tidytape.times import MILLISECOND
 
 _FILE = 32 * ROW_GROUP

@@ -31,7 +31,7 @@ from tidytape.plot._series import (
     numbers,
     smallest_step,
 )
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
 _FURTHEST = 100.0  # from the mid, unless asked otherwise [bps]

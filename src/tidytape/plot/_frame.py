@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
-from tidytape.frames.door import require
+from tidytape.frames._door import require
 
 
 def opened(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:

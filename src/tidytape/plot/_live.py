@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tidytape.client import Live
 
-__all__ = ["live"]
 
 _DRAWINGS: dict[str, Callable[..., object]] = {
     "TRADE_SIDE_AGNOSTIC_AGG": candles,

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Picture"]
-
 
 class Picture:
     """What a function drew: its artists, the axes that they stand on (``ax`` or ``axes``), and their figure."""

@@ -15,7 +15,6 @@ from tidytape.errors import QueryError
 if TYPE_CHECKING:
     from tidytape.client import Live
 
-__all__ = ["live_widget"]
 
 Update = Callable[[Any, Any], object]
 

@@ -19,10 +19,10 @@ True
 from __future__ import annotations
 
 from tidytape.query._base import respelled
-from tidytape.query.lists import MarketsQuery, MetaQuery
-from tidytape.query.points import PointsQuery
-from tidytape.query.stream import StreamQuery
-from tidytape.query.values import hinted_window, window_hint
+from tidytape.query._lists import MarketsQuery, MetaQuery
+from tidytape.query._points import PointsQuery
+from tidytape.query._stream import StreamQuery
+from tidytape.query._values import hinted_window, window_hint
 
 __all__ = [
     "MarketsQuery",

@@ -29,7 +29,7 @@ from tidytape.catalogue import (
     TPOSession,
 )
 from tidytape.errors import QueryError, did_you_mean
-from tidytape.query import values
+from tidytape.query import _values as values
 
 CODES = {
     "type": "INVALID_TYPE",

@@ -14,13 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.client.steps import printable
-from tidytape.client.tape import MANIFEST, TapeContents, TapeEntry, described_ask, opened
+from tidytape.client._steps import printable
+from tidytape.client._tape import MANIFEST, TapeContents, TapeEntry, described_ask, opened
 from tidytape.errors import DecodeError, QueryError, TapeError
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
-
-__all__ = ["MARKET", "Answers", "Points", "frame_of", "held_days", "numbers"]
 
 MARKET = ["exchange", "raw_symbol"]
 

@@ -9,14 +9,12 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.analytics import profile
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES
-from tidytape.frames.grid import largest_125
+from tidytape.frames._grid import largest_125
 from tidytape.report._answers import Answers
 from tidytape.report._overview import name_of
 from tidytape.report._section import Section
 from tidytape.report._sessions import READING_OF_TIME, begun, market_profiles, unfinished, value_areas
 from tidytape.times import DAY, SECOND
-
-__all__ = ["candle_profiles"]
 
 _LEVELS = 40  # of a usual session: a picture shows no more without blurring them
 

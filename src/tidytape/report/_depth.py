@@ -13,8 +13,6 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-__all__ = ["depths"]
-
 _NEAR = 25.0  # [bps]
 _SHARES = (0.1, 0.5, 1.0)  # of the depth near the mid, as sizes of trades
 _LARGE = 0.98  # quantile of sizes that a wall has at least

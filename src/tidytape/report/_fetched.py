@@ -11,8 +11,6 @@ import polars as pl
 from tidytape.report._answers import MARKET, Answers, frame_of
 from tidytape.schema import schema_of
 
-__all__ = ["fetched"]
-
 
 def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
     """Return what a tape has of each data type.

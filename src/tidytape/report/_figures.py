@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from tidytape.report._picture import Picture
 
-__all__ = ["MOST_BYTES", "Figures", "fitted", "plotly_script"]
-
 MOST_BYTES = 8_000_000
 """What an interactive page has at most."""
 

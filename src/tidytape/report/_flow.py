@@ -11,8 +11,6 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
 
-__all__ = ["flows"]
-
 
 def flows(answers: Answers, timezone: str) -> Section | None:
     """Return delta and liquidations of every market."""

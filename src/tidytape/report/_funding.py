@@ -10,8 +10,6 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-__all__ = ["fundings"]
-
 _EIGHT_HOURS = "8h"  # what the service brings rates to unless a query asks for something else
 
 

@@ -14,8 +14,6 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
 
-__all__ = ["USUAL_DELTA", "chains"]
-
 USUAL_DELTA = "25"
 """How the symbols end whose skew the report shows, if there are any: 25 delta. [%]"""
 

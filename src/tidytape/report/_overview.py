@@ -12,8 +12,6 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-__all__ = ["name_of", "overview"]
-
 _TRADED = ["SPOT", "PERPETUAL"]  # whose prices are those of the coin
 _FEWEST_RETURNS = 20  # of fewer, a deviation says little
 

@@ -13,14 +13,12 @@ import jinja2
 from markupsafe import Markup, escape
 
 from tidytape._version import __version__
-from tidytape.client.settings import LOCAL
+from tidytape.client._settings import LOCAL
 from tidytape.errors import counted
 from tidytape.report._answers import Answers, numbers
 from tidytape.report._figures import Figures
 from tidytape.report._picture import Picture
 from tidytape.report._section import Section
-
-__all__ = ["page"]
 
 _DRAWN_BY = ("polars", "numpy", "matplotlib", "great-tables")
 

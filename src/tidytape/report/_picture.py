@@ -15,8 +15,6 @@ from matplotlib.figure import Figure
 
 from tidytape import plot
 
-__all__ = ["Picture", "Plot"]
-
 _DPI = 120
 _WIDTH = 9.0  # of a page [in]
 

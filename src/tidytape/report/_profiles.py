@@ -12,8 +12,6 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._sessions import READING_OF_TIME, market_profiles, value_areas
 
-__all__ = ["profiles"]
-
 
 def profiles(answers: Answers, timezone: str) -> Section | None:
     """Return the last session's profile beside its candles, and the value area of every session.

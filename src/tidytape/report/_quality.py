@@ -11,8 +11,6 @@ from tidytape.report._section import Section, Table
 from tidytape.report._table import Shown, table
 from tidytape.times import interval_of
 
-__all__ = ["qualities"]
-
 _CHECKED = ("TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")
 
 _MOST_MARKETS = 60

@@ -14,11 +14,9 @@ import polars as pl
 from tidytape.catalogue import Interval
 from tidytape.client import Client
 from tidytape.errors import EmptyAnswerWarning, QueryError
-from tidytape.query.values import TimeLike, epoch_seconds, written_time
+from tidytape.query._values import TimeLike, epoch_seconds, written_time
 from tidytape.report._options import USUAL_DELTA
 from tidytape.times import interval_of
-
-__all__ = ["DAYS", "record"]
 
 _CANDLES = 600  # the most per market: a picture shows no more [rows]
 _COLUMNS = 300  # of a heatmap, the most

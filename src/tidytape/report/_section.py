@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from tidytape.report._picture import Picture
 
-__all__ = ["Section", "Table"]
-
 
 @dataclass(frozen=True)
 class Table:

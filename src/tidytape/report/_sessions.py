@@ -12,8 +12,6 @@ from tidytape.report._section import Table
 from tidytape.report._table import Shown, table
 from tidytape.times import DAY, SECOND
 
-__all__ = ["READING_OF_TIME", "begun", "market_profiles", "unfinished", "value_areas"]
-
 READING_OF_TIME = (
     "Most of a session's time is spent in its value area. When a price leaves the value area of the session before, it "
     "either returns, or trading moves to the new price."

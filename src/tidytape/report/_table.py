@@ -12,8 +12,6 @@ import polars as pl
 
 from tidytape.report._section import Table
 
-__all__ = ["Shown", "table"]
-
 _MOST_ROWS = 24
 _DIGITS = 6
 _LETTERS = {1e12: "tn", 1e9: "bn", 1e6: "M", 1e3: "k"}

@@ -12,7 +12,7 @@ import matplotlib as mpl
 import polars as pl
 
 from tidytape.catalogue import TPO_BLOCK_MINUTES
-from tidytape.client.steps import printable
+from tidytape.client._steps import printable
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import Answers
 from tidytape.report._depth import depths
@@ -26,8 +26,6 @@ from tidytape.report._picture import Picture
 from tidytape.report._profiles import profiles
 from tidytape.report._quality import qualities
 from tidytape.report._section import Section
-
-__all__ = ["write"]
 
 _SECTIONS: dict[str, Callable[[Answers, str], Section | None]] = {
     "Markets": overview,

@@ -6,24 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.service.accounts import Key, KeyFile, Keys, hashed, tiers_of
-    from tidytape.service.app import KEY_HEADER, create_app
-    from tidytape.service.buckets import Buckets, MemoryBuckets, RedisBuckets
-    from tidytape.service.processes import Processes
+    from tidytape.service._accounts import Key, KeyFile, Keys, hashed, tiers_of
+    from tidytape.service._buckets import Buckets, MemoryBuckets, RedisBuckets
+    from tidytape.service.http._app import KEY_HEADER, create_app
+    from tidytape.service.work._processes import Processes
 else:
     # Each name is imported when it is first used: a worker process loads the engine, and no web framework.
     _HOMES = {
-        "KEY_HEADER": "app",
-        "Buckets": "buckets",
-        "Key": "accounts",
-        "KeyFile": "accounts",
-        "Keys": "accounts",
-        "MemoryBuckets": "buckets",
-        "Processes": "processes",
-        "RedisBuckets": "buckets",
-        "create_app": "app",
-        "hashed": "accounts",
-        "tiers_of": "accounts",
+        "KEY_HEADER": "http._app",
+        "Buckets": "_buckets",
+        "Key": "_accounts",
+        "KeyFile": "_accounts",
+        "Keys": "_accounts",
+        "MemoryBuckets": "_buckets",
+        "Processes": "work._processes",
+        "RedisBuckets": "_buckets",
+        "create_app": "http._app",
+        "hashed": "_accounts",
+        "tiers_of": "_accounts",
     }
 
     def __getattr__(name):

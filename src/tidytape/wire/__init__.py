@@ -35,14 +35,14 @@ True
 
 from __future__ import annotations
 
-from tidytape.wire.arrow import ARROW_BEGIN, ARROW_END, ARROW_MIME, from_arrow, to_arrow
-from tidytape.wire.decode import JSON_MIME, decode
-from tidytape.wire.encode import PointTexts, encode, encode_all, encode_series, point_texts
-from tidytape.wire.holdings import decode_holdings, encode_holdings
-from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
-from tidytape.wire.notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
-from tidytape.wire.stream import LINES_MIME, Batch, decode_batch, encode_batch, over_of_refusal
-from tidytape.wire.tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality, fitted
+from tidytape.wire._arrow import ARROW_BEGIN, ARROW_END, ARROW_MIME, from_arrow, to_arrow
+from tidytape.wire._decode import JSON_MIME, decode
+from tidytape.wire._encode import PointTexts, encode, encode_all, encode_series, point_texts
+from tidytape.wire._holdings import decode_holdings, encode_holdings
+from tidytape.wire._lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
+from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
+from tidytape.wire._stream import LINES_MIME, Batch, decode_batch, encode_batch, over_of_refusal
+from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality, fitted
 
 __all__ = [
     "ARROW_BEGIN",

@@ -31,7 +31,7 @@ from tidytape.times import SECOND
 from tidytape.wire import _flat
 from tidytape.wire._faults import Fault
 from tidytape.wire._spelling import Types, payload_fields, unknown_column, unknown_types
-from tidytape.wire.tidy import SERIES_FIELDS, Counts, Levelled, Parts
+from tidytape.wire._tidy import SERIES_FIELDS, Counts, Levelled, Parts
 
 _TIMESTAMP = pa.struct([("s", pa.int64()), ("ns", pa.int64())])
 _TYPES: dict[Kind, Any] = {

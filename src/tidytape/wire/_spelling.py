@@ -25,8 +25,8 @@ from tidytape.catalogue import COVERAGE, IDENTITY_FIELDS, DataType, Field, Level
 from tidytape.errors import shown
 from tidytape.schema import column_name, schema_of
 from tidytape.wire._faults import Fault, Place, check_cells, check_holds, check_unknown, series_name
+from tidytape.wire._tidy import SERIES_FIELDS, identity_columns
 from tidytape.wire._values import EXACT, array, each, read_value, written_time
-from tidytape.wire.tidy import SERIES_FIELDS, identity_columns
 
 Types = dict[str, Any]
 """Fields by name, with their types of Arrow."""

@@ -12,12 +12,12 @@ from ingested import ingest
 from tidytape import Client
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.amount_units import AmountUnit, documented, of_mapped, of_symbol
+from tidytape.lake._amount_units import AmountUnit, documented, of_mapped, of_symbol
+from tidytape.lake._tables import OPTION_QUOTES
 from tidytape.lake.ingest import LAYOUTS, Csv, Market
 from tidytape.lake.ingest import ingest as ingest_as
+from tidytape.lake.ingest._contracts import COUNTED
 from tidytape.lake.ingest._markets import units_of
-from tidytape.lake.ingest.contracts import COUNTED
-from tidytape.lake.tables import OPTION_QUOTES
 
 MAPPED = ("csv", "jsonl", "parquet")
 

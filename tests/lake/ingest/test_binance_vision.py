@@ -8,9 +8,9 @@ import pytest
 
 from ingested import ingest
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake.batch import Spool
+from tidytape.lake._batch import Spool
 from tidytape.lake.ingest import BinanceVision, Market
-from tidytape.lake.ingest.layout import Job
+from tidytape.lake.ingest._layout import Job
 
 MS = 10**6
 T = 1_723_075_200_000  # 2024-08-08 00:00 UTC [ms]

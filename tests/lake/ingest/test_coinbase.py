@@ -8,7 +8,7 @@ import pytest
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.ingest import Coinbase, Market, ingest
-from tidytape.lake.ingest.layouts import recognised
+from tidytape.lake.ingest._layouts import recognised
 
 T = 1_584_664_560  # 2020-03-20 00:36 UTC
 TRADE = {

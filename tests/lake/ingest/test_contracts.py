@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ingested import ingest
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import TRADES, Batch, Lake
-from tidytape.lake.ingest.contracts import Contract, ContractKind, in_coin
-from tidytape.lake.tables import BOOK, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES
+from tidytape.lake._tables import BOOK, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES
+from tidytape.lake.ingest._contracts import Contract, ContractKind, in_coin
 
 HEAD = "id,timestamp,side,price,amount"
 DAY = 1_693_929_600

@@ -547,7 +547,7 @@ def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_pat
     """What went in stays, and no reader leaves its rows behind on the disk."""
     (tmp_path / "temp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
-    monkeypatch.setattr("tidytape.lake.ingest.run.IN_MEMORY", 0)
+    monkeypatch.setattr("tidytape.lake.ingest._run.IN_MEMORY", 0)
     append, calls = type(lake).append, []
 
     def once(self, *args, **options):

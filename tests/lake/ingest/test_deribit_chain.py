@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from ingested import ingest
 from tidytape.aggregate import implied_volatility, skew
-from tidytape.cli.ingest import app
+from tidytape.cli._ingest import app
 from tidytape.errors import IngestError
 from tidytape.lake import Lake
 

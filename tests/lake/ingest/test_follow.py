@@ -30,9 +30,9 @@ from tidytape.lake.ingest import (
     Market,
     Tardis,
     TardisNode,
-    follow,
     ingest,
 )
+from tidytape.lake.record import follow
 
 
 class Steps(threading.Event):

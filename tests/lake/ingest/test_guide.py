@@ -11,12 +11,12 @@ import pytest
 
 from tidytape.errors import QueryError
 from tidytape.lake import TABLES
-from tidytape.lake.batch import Spool
+from tidytape.lake._batch import Spool
 from tidytape.lake.ingest import LAYOUTS
+from tidytape.lake.ingest._layout import Job, Parsed
+from tidytape.lake.ingest._mapped import EVENTS, SAID, Csv, Rows, known_columns, needed_columns
+from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._time import DATE, DIRECTIVES, ISO, UNITS
-from tidytape.lake.ingest.layout import Job, Parsed
-from tidytape.lake.ingest.mapped import EVENTS, SAID, Csv, Rows, known_columns, needed_columns
-from tidytape.lake.ingest.market import Market
 
 DOCS = Path(__file__).parents[3] / "docs"
 GUIDE = (DOCS / "guides" / "recorded_files.md").read_text("utf-8")

@@ -12,8 +12,8 @@ from tidytape import Client, aggregate
 from tidytape.catalogue import Interval
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
+from tidytape.lake._tables import RECORDED_CANDLES
 from tidytape.lake.ingest._fields import LENGTHS, impossible, length
-from tidytape.lake.tables import RECORDED_CANDLES
 
 MS = 10**6
 T = 1_723_075_200_000  # 2024-08-08 00:00 UTC, a Thursday [ms]

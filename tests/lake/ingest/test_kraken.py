@@ -8,7 +8,7 @@ import pytest
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.ingest import Kraken, ingest
-from tidytape.lake.ingest.layouts import recognised
+from tidytape.lake.ingest._layouts import recognised
 
 T = 1_688_671_200  # 2023-07-06 19:20 UTC
 TRADES = [

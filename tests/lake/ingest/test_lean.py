@@ -8,7 +8,7 @@ import pytest
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.ingest import Lean, Market, ingest
-from tidytape.lake.ingest.layouts import recognised
+from tidytape.lake.ingest._layouts import recognised
 
 NAME = "20221213_btcusdt_minute_trade.csv"
 DAY = 1_670_889_600 * 10**9  # 2022-12-13 00:00 UTC

@@ -12,7 +12,8 @@ import pytest
 
 from ingested import ingest
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake.ingest import _lines, mapped
+from tidytape.lake.ingest import _lines
+from tidytape.lake.ingest import _mapped as mapped
 
 T = 1_700_000_000  # [s]
 NS = 10**9

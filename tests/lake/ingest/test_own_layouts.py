@@ -12,7 +12,7 @@ import pytest
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import TRADES, Lake
 from tidytape.lake.ingest import Csv, Layout, Market, ingest
-from tidytape.lake.ingest.answers import Answers
+from tidytape.lake.ingest._answers import Answers
 
 TRADE = {"ts": 1_723_161_255_000, "px": "10.5", "qty": "2", "side": "buy"}
 AT = Market(exchange="X", raw_symbol="BTC-USD")

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest.prediction import ingest_prediction_markets
+from tidytape.lake.ingest._prediction import ingest_prediction_markets
 
 RECORDED = "nautilus_polymarket_gamma_market.json"
 UP = "104239898038807136052399800151408521467737075933964991162589336683346093173875"

@@ -8,10 +8,11 @@ import pytest
 
 from ingested import ingest
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake.ingest import LAYOUTS, layouts
-from tidytape.lake.ingest.layout import Layout
-from tidytape.lake.ingest.layouts import recognised as layout_of
-from tidytape.lake.ingest.mapped import Mapped
+from tidytape.lake.ingest import LAYOUTS
+from tidytape.lake.ingest import _layouts as layouts
+from tidytape.lake.ingest._layout import Layout
+from tidytape.lake.ingest._layouts import recognised as layout_of
+from tidytape.lake.ingest._mapped import Mapped
 
 RECORDED = {
     "lean_bybit_btcusdt_1m_20221213_trade.zip": "lean",

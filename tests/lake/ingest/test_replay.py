@@ -14,7 +14,8 @@ import pytest
 from followed import HEAD, SAID, ids, require_same, trades
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import BinanceWs, Csv, IngestReport, Market, Parquet, ingest, replay
+from tidytape.lake.ingest import BinanceWs, Csv, IngestReport, Market, Parquet, ingest
+from tidytape.lake.record import replay
 
 
 def test_all_events_go_in_and_a_second_replay_finds_them(lake: Lake, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidytape.lake import TABLES
+from tidytape.lake._tables import FUNDING, OPEN_INTEREST, TRADES
 from tidytape.lake.ingest import (
     Csv,
     FileReport,
@@ -14,7 +15,6 @@ from tidytape.lake.ingest import (
     ingest,
     summary,
 )
-from tidytape.lake.tables import FUNDING, OPEN_INTEREST, TRADES
 
 
 def test_counts_of_any_table_are_told_in_words():

@@ -9,8 +9,8 @@ import pytest
 from ingested import ingest
 from tidytape.aggregate import book_at, book_runs
 from tidytape.errors import IngestError
+from tidytape.lake._tables import FUNDING, OPEN_INTEREST
 from tidytape.lake.ingest import TableCount, _lines
-from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
 US = 1000
 T = 1_583_020_803_145_000  # 2020-03-01 00:00:03.145 UTC [us]

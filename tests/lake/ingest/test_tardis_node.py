@@ -9,11 +9,11 @@ import pytest
 
 from ingested import ingest
 from tidytape.errors import IngestError
-from tidytape.lake.batch import Spool
+from tidytape.lake._batch import Spool
+from tidytape.lake._tables import FUNDING, OPEN_INTEREST
 from tidytape.lake.ingest import TardisNode
+from tidytape.lake.ingest._layout import Job
 from tidytape.lake.ingest._lines import BadLines, numbered
-from tidytape.lake.ingest.layout import Job
-from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
 HEAD = {"symbol": "BTCUSDT", "exchange": "binance-futures"}
 TIMES = {"timestamp": "2024-02-29T23:59:59.998Z", "localTimestamp": "2024-03-01T00:00:00.001Z"}

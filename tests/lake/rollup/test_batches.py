@@ -12,7 +12,8 @@ from polars.testing import assert_frame_equal
 from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import TRADES, Lake
-from tidytape.lake.rollup import build, rollup
+from tidytape.lake.rollup import _build as build
+from tidytape.lake.rollup import rollup
 
 MARKETS = 20
 TABLES = ("candles_1m", "candles_of_both_1m", "profile_1m")

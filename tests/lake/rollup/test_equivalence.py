@@ -12,9 +12,9 @@ from simulated import rollup_events as events
 from thorough import often
 from tidytape.lake import Lake
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
-from tidytape.lake.rollup.recipes import RECIPES, Ask
+from tidytape.lake.rollup._recipes import RECIPES, Ask
 from tidytape.query import PointsQuery
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 
 START, MINUTE = events.START, events.MINUTE
 

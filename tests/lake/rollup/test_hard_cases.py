@@ -13,9 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import BOOK, TRADES, Lake
-from tidytape.lake.rollup import build, minutes, rollup
+from tidytape.lake.rollup import _build as build
+from tidytape.lake.rollup import minutes, rollup
 from tidytape.query import PointsQuery
-from tidytape.service.engine import Engine
+from tidytape.service.answer._engine import Engine
 
 
 @pytest.fixture

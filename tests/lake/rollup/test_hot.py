@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidytape.lake import Lake
-from tidytape.lake.recent import Recent
-from tidytape.lake.rollup import hot, minutes, rollup
+from tidytape.lake._recent import Recent
+from tidytape.lake.rollup import _hot as hot
+from tidytape.lake.rollup import minutes, rollup
 from tidytape.times import DAY, MINUTE
 
 START = 1_722_988_800 * 10**9 // DAY * DAY

@@ -24,13 +24,13 @@ from tidytape.analytics._series import (
 )
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import NoMatchWarning, QueryError, nearest, shown
-from tidytape.frames import exact
-from tidytape.frames.door import MARKET, require
-from tidytape.frames.joined import COVERAGE, as_of, joined, standing_sums, weighted
-from tidytape.frames.rows import first
-from tidytape.frames.table import IDENTITY, Table
-from tidytape.frames.times import length_of
-from tidytape.frames.units import AMOUNT_UNIT, counting
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import MARKET, require
+from tidytape.frames._joined import COVERAGE, as_of, joined, standing_sums, weighted
+from tidytape.frames._rows import first
+from tidytape.frames._table import IDENTITY, Table
+from tidytape.frames._times import length_of
+from tidytape.frames._units import AMOUNT_UNIT, counting
 
 
 def oi_weighted(

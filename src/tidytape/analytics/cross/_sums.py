@@ -20,9 +20,9 @@ from tidytape.analytics._series import (
     twice,
 )
 from tidytape.errors import QueryError
-from tidytape.frames import exact
-from tidytape.frames.door import MARKET, listed
-from tidytape.frames.joined import (
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import MARKET, listed
+from tidytape.frames._joined import (
     COVERAGE,
     IDLE,
     STANDING,
@@ -33,8 +33,8 @@ from tidytape.frames.joined import (
     traded,
     with_coverage,
 )
-from tidytape.frames.joined import consolidated as one_candle
-from tidytape.frames.table import Table
+from tidytape.frames._joined import consolidated as one_candle
+from tidytape.frames._table import Table
 
 
 def total(

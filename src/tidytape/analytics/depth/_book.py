@@ -13,11 +13,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import one_of, positive
 from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
-from tidytape.frames import exact
-from tidytape.frames.door import listed
-from tidytape.frames.grid import Grid
-from tidytape.frames.table import Table
-from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import listed
+from tidytape.frames._grid import Grid
+from tidytape.frames._table import Table
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
 
 _BPS = 10_000.0
 _NOISE = 1e-12  # of a price or a size: what decimals as floats, their products and sums may be off

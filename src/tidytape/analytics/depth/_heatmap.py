@@ -14,13 +14,13 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
 from tidytape.analytics.depth._book import IS_ASK, IS_BID
 from tidytape.catalogue import Interval
-from tidytape.frames import exact
-from tidytape.frames.grid import Grid
-from tidytape.frames.joined import joined
-from tidytape.frames.rows import within
-from tidytape.frames.table import Table
-from tidytape.frames.times import bucket_start
-from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
+from tidytape.frames import _exact as exact
+from tidytape.frames._grid import Grid
+from tidytape.frames._joined import joined
+from tidytape.frames._rows import within
+from tidytape.frames._table import Table
+from tidytape.frames._times import bucket_start
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 from tidytape.times import INTERVALS, interval_of
 
 _NOISE = 1e-12

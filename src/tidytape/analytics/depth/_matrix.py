@@ -19,10 +19,10 @@ from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import one_series
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.door import in_sql, listed
-from tidytape.frames.grid import Grid
-from tidytape.frames.table import Table
-from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
+from tidytape.frames._door import in_sql, listed
+from tidytape.frames._grid import Grid
+from tidytape.frames._table import Table
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
 from tidytape.times import SECOND, interval_of
 
 if TYPE_CHECKING:

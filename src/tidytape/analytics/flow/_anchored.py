@@ -24,13 +24,13 @@ from tidytape.analytics.flow._sides import (
 )
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
-from tidytape.frames import exact
-from tidytape.frames.joined import EARLIEST
-from tidytape.frames.rows import within
-from tidytape.frames.table import Table
-from tidytape.frames.times import bucket_by, length_of
-from tidytape.frames.units import AMOUNT_UNIT, counting, of_one
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.frames import _exact as exact
+from tidytape.frames._joined import EARLIEST
+from tidytape.frames._rows import within
+from tidytape.frames._table import Table
+from tidytape.frames._times import bucket_by, length_of
+from tidytape.frames._units import AMOUNT_UNIT, counting, of_one
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import MONDAY, SECOND, interval_of
 
 IS_KNOWN: Final = "__is_known"

@@ -13,9 +13,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._sides import LIQUIDATIONS, amount_of, buckets, quotient, usable
 from tidytape.errors import QueryError
-from tidytape.frames import exact
-from tidytape.frames.table import Table
-from tidytape.frames.units import AMOUNT_UNIT, of_one
+from tidytape.frames import _exact as exact
+from tidytape.frames._table import Table
+from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND
 
 _OF_CASCADES = (

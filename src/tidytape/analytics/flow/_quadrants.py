@@ -12,9 +12,9 @@ from tidytape.analytics._arguments import number, one_of
 from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames.table import Table
-from tidytape.frames.times import length_of
-from tidytape.frames.units import counting
+from tidytape.frames._table import Table
+from tidytape.frames._times import length_of
+from tidytape.frames._units import counting
 
 # Only these identity columns are compared: the others may be known for one data type and null for the other.
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")

@@ -12,10 +12,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
-from tidytape.frames import exact
-from tidytape.frames.table import Table
-from tidytape.frames.times import bucket_start, length_of
-from tidytape.frames.units import AMOUNT_UNIT, of_one
+from tidytape.frames import _exact as exact
+from tidytape.frames._table import Table
+from tidytape.frames._times import bucket_start, length_of
+from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND, interval_of
 
 VOLUMES = ("volume", "amount")

@@ -12,10 +12,10 @@ import narwhals.stable.v2 as nw
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.errors import SettlementWarning
-from tidytape.frames.door import MARKET
-from tidytape.frames.joined import joined
-from tidytape.frames.table import Table
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.frames._door import MARKET
+from tidytape.frames._joined import joined
+from tidytape.frames._table import Table
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import HOUR, MINUTE, SECOND
 
 _NOISE: Final = 1e-9

@@ -13,10 +13,10 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import TWICE, Duration, across, finite, once
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import NoMatchWarning, QueryError
-from tidytape.frames.door import MARKET
-from tidytape.frames.joined import joined
-from tidytape.frames.rows import first
-from tidytape.frames.table import Table
+from tidytape.frames._door import MARKET
+from tidytape.frames._joined import joined
+from tidytape.frames._rows import first
+from tidytape.frames._table import Table
 from tidytape.times import DAY
 
 

@@ -12,9 +12,9 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import EXPIRES, Duration, ends, finite, is_day
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.table import Table
-from tidytape.frames.times import counted_beside, midnights
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.frames._table import Table
+from tidytape.frames._times import counted_beside, midnights
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
 from tidytape.times import DAY, SECOND
 

@@ -13,11 +13,11 @@ from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.analytics.funding._changes import warn_if_settled_between
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
-from tidytape.frames.joined import joined
-from tidytape.frames.rows import within
-from tidytape.frames.table import Table
-from tidytape.frames.times import length_of
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.frames._joined import joined
+from tidytape.frames._rows import within
+from tidytape.frames._table import Table
+from tidytape.frames._times import length_of
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
 _EACH_ROW = "row"

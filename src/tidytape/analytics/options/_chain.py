@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._series import EXPIRES
 from tidytape.analytics._smile import CALL, PUT, Frame, above_zero, is_above_zero, measured
-from tidytape.frames.table import Table
-from tidytape.frames.times import counted_beside, midnights
+from tidytape.frames._table import Table
+from tidytape.frames._times import counted_beside, midnights
 from tidytape.times import DAY, YEAR
 
 Floats = NDArray[np.float64]

@@ -17,9 +17,9 @@ from tidytape.analytics.options._chain import Floats, floats, number_column
 from tidytape.analytics.options._maturity import at_maturities, maturities, single
 from tidytape.analytics.options._svi import LEE, PARAMETERS
 from tidytape.errors import QueryError
-from tidytape.frames.door import listed
-from tidytape.frames.rows import crossed, next_of, with_next
-from tidytape.frames.table import Table
+from tidytape.frames._door import listed
+from tidytape.frames._rows import crossed, next_of, with_next
+from tidytape.frames._table import Table
 
 _RANGE = ("lowest", "highest")
 _RESERVED = (

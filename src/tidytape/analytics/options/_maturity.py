@@ -14,10 +14,10 @@ from tidytape.analytics._series import TWICE, of_rows, repeated
 from tidytape.analytics._smile import Frame, is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
-from tidytape.frames.door import listed, require
-from tidytape.frames.rows import crossed, interpolated, next_of, with_next
-from tidytape.frames.table import Table
-from tidytape.query.values import TimeLike, choice, epoch_seconds
+from tidytape.frames._door import listed, require
+from tidytape.frames._rows import crossed, interpolated, next_of, with_next
+from tidytape.frames._table import Table
+from tidytape.query._values import TimeLike, choice, epoch_seconds
 from tidytape.times import SECOND
 
 VALUES = ("implied_volatility", "skew")

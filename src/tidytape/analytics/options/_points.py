@@ -11,8 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import one_of, whole
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, act_365
-from tidytape.frames.door import listed
-from tidytape.frames.table import Table
+from tidytape.frames._door import listed
+from tidytape.frames._table import Table
 from tidytape.times import DAY
 
 Atm = Literal["forward", "delta_neutral"]

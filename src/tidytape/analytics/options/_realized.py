@@ -15,10 +15,10 @@ from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.analytics._smile import Frame, above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
-from tidytape.frames.door import MARKET
-from tidytape.frames.joined import LATEST, joined
-from tidytape.frames.table import Table
-from tidytape.frames.times import length_of
+from tidytape.frames._door import MARKET
+from tidytape.frames._joined import LATEST, joined
+from tidytape.frames._table import Table
+from tidytape.frames._times import length_of
 from tidytape.times import DAY, SECOND, interval_of
 
 _PRICES = ("open", "high", "low", "close")

@@ -17,8 +17,8 @@ from tidytape.analytics._series import finite, of_rows
 from tidytape.analytics.options._chain import number_column
 from tidytape.analytics.options._maturity import single
 from tidytape.errors import QueryError
-from tidytape.frames.rows import starts_run
-from tidytape.frames.table import Table
+from tidytape.frames._rows import starts_run
+from tidytape.frames._table import Table
 
 Ints = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 from tidytape.analytics._arguments import one_of, positive
 from tidytape.analytics._smile import CALL
 from tidytape.analytics.options._chain import QUOTED, Chain, Floats, act_365, floats, number_column
-from tidytape.frames.rows import starts_run
+from tidytape.frames._rows import starts_run
 from tidytape.times import DAY, YEAR
 
 PARAMETERS: Final = ("a", "b", "rho", "m", "sigma")

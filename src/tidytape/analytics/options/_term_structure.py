@@ -22,9 +22,9 @@ from tidytape.analytics.options._maturity import (
 from tidytape.analytics.options._points import wing_points
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
-from tidytape.frames.rows import next_of, with_next
-from tidytape.frames.table import Table
-from tidytape.query.values import TimeLike, choice
+from tidytape.frames._rows import next_of, with_next
+from tidytape.frames._table import Table
+from tidytape.query._values import TimeLike, choice
 
 _SLOPE = ("short", "long", "slope", "structure", "flat_within")
 _FORWARD = ("next_days", "forward_volatility", "calendar_arbitrage")

@@ -12,8 +12,8 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import one_series
 from tidytape.analytics.pit._known import WHEN, known
 from tidytape.errors import QueryError
-from tidytape.frames.door import listed
-from tidytape.frames.table import IDENTITY, Table
+from tidytape.frames._door import listed
+from tidytape.frames._table import IDENTITY, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,12 +23,12 @@ from tidytape.analytics._series import (
     warn_unless_met,
 )
 from tidytape.errors import NoMatchWarning, QueryError
-from tidytape.frames.door import require
-from tidytape.frames.joined import as_of as with_last
-from tidytape.frames.joined import joined, matched
-from tidytape.frames.table import IDENTITY, Rows, Table
-from tidytape.frames.times import dated, length_of
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.frames._door import require
+from tidytape.frames._joined import as_of as with_last
+from tidytape.frames._joined import joined, matched
+from tidytape.frames._table import IDENTITY, Rows, Table
+from tidytape.frames._times import dated, length_of
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND, interval_of
 
 EVER = 2**61

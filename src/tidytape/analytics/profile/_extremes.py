@@ -17,7 +17,7 @@ from tidytape.analytics.profile._levels import (
     touched_rows,
 )
 from tidytape.analytics.profile._opening import SESSION, Profiles, opened
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import MINUTE, SECOND
 
 _RUN: Final = ("low", "high", "rows", "first_block", "last_block", "is_in_progress")

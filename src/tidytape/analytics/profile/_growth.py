@@ -30,8 +30,8 @@ from tidytape.analytics.profile._levels import (
     in_units,
     row_price,
 )
-from tidytape.frames.grid import quotient
-from tidytape.frames.rows import starts_run
+from tidytape.frames._grid import quotient
+from tidytape.frames._rows import starts_run
 
 POC_TIES: Final = ("center", "lower", "upper")
 WIDTHS: Final = {"two_row": 2, "one_row": 1}

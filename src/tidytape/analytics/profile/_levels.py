@@ -25,8 +25,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.profile._opening import BLOCKS, COUNTED, LIST, SESSION, TOUCH, Profiles
 from tidytape.errors import QueryError
-from tidytape.frames import exact
-from tidytape.frames.grid import quotient
+from tidytape.frames import _exact as exact
+from tidytape.frames._grid import quotient
 
 DIGITS: Final = 12
 """Numbers are compared to twelve of the sixteen digits a float carries.
@@ -64,7 +64,7 @@ def with_place(
     """Add ``known``, and the ``place`` of each level: its price as a whole number, of steps or of fine units.
 
     Levels with the same place share a row. A level that is not known gets the price 0. This is not the formula of
-    `tidytape.frames.grid`, which decides on exact decimals: prices of levels may be computed, so here a price that
+    `tidytape.frames._grid`, which decides on exact decimals: prices of levels may be computed, so here a price that
     misses the grid by a float's noise lies on it.
     """
     price = nw.col("price")

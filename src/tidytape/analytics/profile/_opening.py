@@ -13,9 +13,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import SESSION_END, knows_length
 from tidytape.errors import QueryError
-from tidytape.frames.door import are_apart, listed, require
-from tidytape.frames.table import Table
-from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
+from tidytape.frames._door import are_apart, listed, require
+from tidytape.frames._table import Table
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 
 SESSION: Final = "timestamp"
 """Column of the start of a profile's session; with the identity columns it tells one profile from another."""

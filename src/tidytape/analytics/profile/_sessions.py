@@ -25,13 +25,13 @@ from tidytape.analytics.profile._levels import (
 )
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
-from tidytape.frames import exact
-from tidytape.frames.door import in_sql
-from tidytape.frames.joined import joined
-from tidytape.frames.rows import starts_run
-from tidytape.frames.table import Table
-from tidytape.frames.times import length_of
-from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import in_sql
+from tidytape.frames._joined import joined
+from tidytape.frames._rows import starts_run
+from tidytape.frames._table import Table
+from tidytape.frames._times import length_of
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
 _SESSIONS: Final = "sessions"
 _START: Final = "__start"

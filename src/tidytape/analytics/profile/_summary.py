@@ -42,8 +42,8 @@ from tidytape.analytics.profile._shape import (
     shares,
 )
 from tidytape.errors import QueryError
-from tidytape.frames.door import in_sql
-from tidytape.query.values import TimeLike
+from tidytape.frames._door import in_sql
+from tidytape.query._values import TimeLike
 
 _COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "value_area_share")
 _NODES: Final = ("high_nodes", "low_nodes")

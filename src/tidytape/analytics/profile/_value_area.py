@@ -25,8 +25,8 @@ from tidytape.analytics.profile._levels import (
 )
 from tidytape.analytics.profile._opening import LIST, SESSION, TOUCH, is_of_blocks, opened
 from tidytape.errors import QueryError
-from tidytape.frames.rows import spread
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.frames._rows import spread
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import MINUTE, SECOND
 
 

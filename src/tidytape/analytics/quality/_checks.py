@@ -23,10 +23,10 @@ from tidytape.analytics._series import of_rows
 from tidytape.analytics.quality._gaps import Rows, count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
-from tidytape.frames.door import listed
-from tidytape.frames.rows import within
-from tidytape.frames.table import Table
-from tidytape.frames.times import bucket_by
+from tidytape.frames._door import listed
+from tidytape.frames._rows import within
+from tidytape.frames._table import Table
+from tidytape.frames._times import bucket_by
 from tidytape.times import HOUR
 
 CHECKS: Final = {

@@ -11,11 +11,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
-from tidytape.frames.joined import joined
-from tidytape.frames.rows import spread
-from tidytape.frames.table import Table
-from tidytape.frames.times import bucket_by, length_of
-from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.frames._joined import joined
+from tidytape.frames._rows import spread
+from tidytape.frames._table import Table
+from tidytape.frames._times import bucket_by, length_of
+from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
 Rows = nw.LazyFrame[Any]

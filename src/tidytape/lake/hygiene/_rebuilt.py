@@ -9,14 +9,14 @@ import polars as pl
 
 from tidytape.aggregate import book_at, book_runs
 from tidytape.lake import _delta
-from tidytape.lake.hygiene.files import spans
-from tidytape.lake.rollup.recipes import RECIPES, SKEW, Ask, Recipe, within
-from tidytape.lake.rollup.state import is_lost, noted, stale
-from tidytape.lake.tables import Table
+from tidytape.lake._tables import Table
+from tidytape.lake.hygiene._files import spans
+from tidytape.lake.rollup._recipes import RECIPES, SKEW, Ask, Recipe, within
+from tidytape.lake.rollup._state import is_lost, noted, stale
 from tidytape.times import DAY, MINUTE, SECOND, Span, without
 
 if TYPE_CHECKING:
-    from tidytape.lake.hygiene.checks import Faults, Scope
+    from tidytape.lake.hygiene._checks import Faults, Scope
 
 _OVERLAP = 10 * SECOND
 """Updates that arrived this long before the book they change are read with it. [ns]"""

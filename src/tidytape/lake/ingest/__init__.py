@@ -13,38 +13,53 @@ A layout of one's own is a subclass of `Answers` for JSON answers, or of `Layout
 
 from __future__ import annotations
 
-from tidytape.lake.ingest import layouts
+from tidytape.lake.ingest._answers import Answers, Event
+from tidytape.lake.ingest._binance_vision import BinanceVision
+from tidytape.lake.ingest._binance_ws import BinanceWs
+from tidytape.lake.ingest._coinbase import Coinbase
+from tidytape.lake.ingest._cryptofeed import Cryptofeed
+from tidytape.lake.ingest._deribit_chain import DeribitChain
+from tidytape.lake.ingest._kraken import Kraken
+from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest._layouts import LAYOUTS
+from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import BadLines, Piece, numbered
-from tidytape.lake.ingest.answers import Answers, Event
-from tidytape.lake.ingest.follow import follow
-from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
-from tidytape.lake.ingest.layouts import *  # noqa: F403  # every layout, so that a new one is named once
-from tidytape.lake.ingest.mapped import put_texts
-from tidytape.lake.ingest.market import Market
-from tidytape.lake.ingest.replay import replay
-from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
-from tidytape.lake.ingest.run import ingest
+from tidytape.lake.ingest._mapped import Csv, Jsonl, Parquet, put_texts
+from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
+from tidytape.lake.ingest._run import ingest
+from tidytape.lake.ingest._tardis import Tardis, TardisNode
 
 __all__ = [
+    "LAYOUTS",
     "Answers",
     "BadLines",
+    "BinanceVision",
+    "BinanceWs",
+    "Coinbase",
+    "Cryptofeed",
+    "Csv",
+    "DeribitChain",
     "Event",
     "FileReport",
     "IngestReport",
     "Job",
+    "Jsonl",
+    "Kraken",
     "Layout",
+    "Lean",
     "Market",
     "MarketReport",
     "Note",
+    "Parquet",
     "Parsed",
     "Piece",
     "Progress",
     "TableCount",
-    "follow",
+    "Tardis",
+    "TardisNode",
     "ingest",
     "numbered",
     "put_texts",
-    "replay",
     "summary",
 ]
-__all__ += layouts.__all__

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["alike"]
-
 _ALIKE = {
     "timestamp": ("time", "ts", "datetime", "unix", "opentime", "date", "transacttime", "eventtime", "t"),
     "raw_symbol": ("symbol", "instrument", "ticker", "market", "pair"),

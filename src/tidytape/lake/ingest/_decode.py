@@ -18,8 +18,8 @@ import polars as pl
 
 from tidytape.errors import IngestError
 from tidytape.lake.ingest._fields import Field
+from tidytape.lake.ingest._layout import Job, Parsed, Progress
 from tidytape.lake.ingest._lines import BadLines, numbered
-from tidytape.lake.ingest.layout import Job, Parsed, Progress
 
 
 @dataclass(frozen=True, slots=True)

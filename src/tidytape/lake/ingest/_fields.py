@@ -17,9 +17,9 @@ import polars as pl
 
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, did_you_mean
+from tidytape.lake._symbols import unstorable
 from tidytape.lake.ingest._time import described, nanoseconds
-from tidytape.lake.symbols import unstorable
-from tidytape.query import values
+from tidytape.query import _values as values
 from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK
 
 _QUOTED = 80

@@ -70,7 +70,7 @@ class BadLines:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole lines of a log that grows, see `tidytape.lake.ingest.follow`.
+    """Whole lines of a log that grows, see `tidytape.lake.record.follow`.
 
     Attributes
     ----------

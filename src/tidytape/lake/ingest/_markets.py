@@ -15,14 +15,10 @@ import polars as pl
 
 from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError, counted
-from tidytape.frames.grid import Grid, exact, recommended_block_size
-from tidytape.lake.amount_units import AmountUnit
-from tidytape.lake.ingest.contracts import COUNTED, QUOTE, Contract, ContractKind
-from tidytape.lake.ingest.layout import Parsed
-from tidytape.lake.ingest.market import Market
-from tidytape.lake.ingest.report import Note
-from tidytape.lake.symbols import Symbol, guessed, told_class
-from tidytape.lake.tables import (
+from tidytape.frames._grid import Grid, exact, recommended_block_size
+from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._symbols import Symbol, guessed, told_class
+from tidytape.lake._tables import (
     BOOK,
     CME_OPEN_INTEREST,
     FUNDING,
@@ -35,6 +31,10 @@ from tidytape.lake.tables import (
     TRADES,
     Table,
 )
+from tidytape.lake.ingest._contracts import COUNTED, QUOTE, Contract, ContractKind
+from tidytape.lake.ingest._layout import Parsed
+from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._report import Note
 
 MarketName = tuple[str, str]
 """Exchange and symbol."""

@@ -9,14 +9,14 @@ from functools import partial
 import polars as pl
 
 from tidytape.errors import IngestError, counted
-from tidytape.lake.batch import Batch
+from tidytape.lake._batch import Batch
+from tidytape.lake._store import Appended, Lake, merged_markets
+from tidytape.lake._tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
+from tidytape.lake.ingest._contracts import in_coin, require_quotes
+from tidytape.lake.ingest._layout import Job, Parsed
+from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._markets import MarketName, conversions, known_option_interest, registry_rows
-from tidytape.lake.ingest.contracts import in_coin, require_quotes
-from tidytape.lake.ingest.layout import Job, Parsed
-from tidytape.lake.ingest.market import Market
-from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount
-from tidytape.lake.store import Appended, Lake, merged_markets
-from tidytape.lake.tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
+from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount
 from tidytape.times import HOUR
 
 _KEY = ["exchange", "raw_symbol"]
@@ -34,7 +34,7 @@ UNSTATED = (
 class Given:
     """The newest states that a log gave, by table, so that a later line of it can take the place of one.
 
-    In a file that is read at once the state that was received last counts, see `tidytape.lake.dedupe`; so it must be
+    In a file that is read at once the state that was received last counts, see `tidytape.lake._dedupe`; so it must be
     where the lines of one time are read in two pieces.
     """
 

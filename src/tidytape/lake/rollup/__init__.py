@@ -10,8 +10,8 @@ Examples
 
 from __future__ import annotations
 
-from tidytape.lake.rollup.build import RolledUp, rollup
-from tidytape.lake.rollup.recipes import ROLLUP_TABLES
-from tidytape.lake.rollup.state import Sources, minutes, minutes_of_many, sources
+from tidytape.lake.rollup._build import RolledUp, rollup
+from tidytape.lake.rollup._recipes import ROLLUP_TABLES
+from tidytape.lake.rollup._state import Sources, minutes, minutes_of_many, sources
 
 __all__ = ["ROLLUP_TABLES", "RolledUp", "Sources", "minutes", "minutes_of_many", "rollup", "sources"]

@@ -19,8 +19,6 @@ from tidytape.plot.interactive._image import MOST_CELLS, add_grid, add_image, ba
 from tidytape.plot.interactive._thin import MOST_POINTS, kept
 from tidytape.plot.interactive._times import milliseconds
 
-__all__ = ["add_dots", "add_filled", "add_line", "add_segments", "add_steps", "send"]
-
 Floats = NDArray[np.float64]
 
 MOST_BARS = 5_000

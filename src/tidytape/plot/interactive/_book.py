@@ -13,7 +13,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.plot import _depth, _heatmap
 from tidytape.plot.interactive._artists import add_dots, add_steps, send
 from tidytape.plot.interactive._canvas import Canvas
-from tidytape.query.values import TimeLike
+from tidytape.query._values import TimeLike
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

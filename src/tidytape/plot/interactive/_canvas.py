@@ -29,8 +29,6 @@ from tidytape.plot import _style as style
 from tidytape.plot.interactive._plotly import graph_objects
 from tidytape.plot.interactive._times import Clock
 
-__all__ = ["Canvas", "colour"]
-
 Floats = NDArray[np.float64]
 
 _WIDTH, _HEIGHT = (

@@ -14,8 +14,6 @@ from tidytape.plot._frame import opened, timed
 from tidytape.plot._series import interval_named, market_frame
 from tidytape.times import MINUTE, SECOND
 
-__all__ = ["MOST_CANDLES", "coarse_interval", "coarser"]
-
 MOST_CANDLES = 5_000
 
 _PRICES = ("open", "high", "low", "close")

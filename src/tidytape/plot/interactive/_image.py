@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from tidytape.plot.interactive._canvas import Canvas, colour, is_time, named
 
-__all__ = ["MOST_CELLS", "add_grid", "add_image", "bars_of_colours", "largest"]
-
 Floats = NDArray[np.float64]
 
 MOST_CELLS = 20_000  # of the grids of a figure

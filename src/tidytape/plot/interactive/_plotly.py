@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-__all__ = ["graph_objects"]
-
 
 def graph_objects(wanted_by: str) -> ModuleType:
     """Return ``plotly.graph_objects``; raise ModuleNotFoundError that names the extra where it is not installed."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_POINTS", "kept"]
-
 Floats = NDArray[np.float64]
 
 MOST_POINTS = 20_000  # of a figure

@@ -7,9 +7,9 @@ moments of the lake), `tokens` (where a stream stands). The decision is docs/adr
 
 from __future__ import annotations
 
-from tidytape.service.stream.http import stream
-from tidytape.service.stream.reader import HEARTBEAT, Delivery, Reader
-from tidytape.service.stream.streams import Streams
-from tidytape.service.stream.tokens import Position, Tokens, token_secret
+from tidytape.service.stream._http import stream
+from tidytape.service.stream._reader import HEARTBEAT, Delivery, Reader
+from tidytape.service.stream._streams import Streams
+from tidytape.service.stream._tokens import Position, Tokens, token_secret
 
 __all__ = ["HEARTBEAT", "Delivery", "Position", "Reader", "Streams", "Tokens", "stream", "token_secret"]

@@ -1,0 +1,239 @@
+"""Candles to a market profile: their highs and lows say which price rows a time block touched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
+from tidytape.aggregate._counts import touches
+from tidytape.aggregate._tpo import Cut, Parts, parts_of, profiles_of, with_rows
+from tidytape.analytics._arguments import one_of
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
+from tidytape.errors import QueryError
+from tidytape.frames._door import BUCKET, MARKET, in_sql
+from tidytape.frames._table import Rows, Table
+from tidytape.frames._times import bucket_start, length_of
+from tidytape.frames._units import AMOUNT_UNIT, of_one
+from tidytape.schema import schema_of
+from tidytape.times import MINUTE, SECOND, interval_of
+
+_NEEDED: Final = ("open", "high", "low", "close", "volume")
+_NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
+_LISTS: Final = {"poor_highs": "is_poor_high", "poor_lows": "is_poor_low", "single_prints": "is_single_print"}
+_NAMES: Final = ("normalized_symbol", "coin", "category", "amount_unit")
+_SIDES: Final = ("buy_volume", "sell_volume")
+_PROFILE: Final = (*MARKET, "timestamp")
+_LOST: Final = "__is_lost"
+_TELLING: Final = 3
+"""From so many candles on the time between them says how long they are; two may be rare ones."""
+
+
+def candle_tpo(
+    candles: IntoFrameT,
+    /,
+    *,
+    block_size: Decimal | float | str,
+    interval: str = "1d",
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    spreading: Literal["close", "uniform"] = "uniform",
+    now: int | None = None,
+) -> IntoFrameT:
+    r"""Market profile (TPO) of each market, made of candles: where no trades are at hand.
+
+    A time block touches every row between its lowest and its highest price, traded on or not, as in
+    `tidytape.aggregate.tpo`. Candles say both, so the touches, the point of control, the value area and the initial
+    balance are those of the trades that the candles were made of. Only the volume of a row is approximated: a candle
+    does not tell at which of its prices it traded, and ``spreading`` says how its volume is spread.
+
+    Parameters
+    ----------
+    candles : frame, n rows, in any order
+        ``timestamp`` int64 [ns since the epoch] or with a zone, ``open``, ``high``, ``low``, ``close`` [quote per
+        coin] and ``volume``. Candles are no longer than a time block: minutes serve every ``block_minutes``. With
+        ``side``, as of ``client.candles(by_side=True)``, the volumes of both sides are told apart.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+    interval : str
+        Length of a session, unless ``session`` says so.
+    session : str, optional
+        ``"daily"``, ``"weekly"`` (from Monday) or ``"monthly"`` (calendar months), from 00:00 UTC.
+    block_minutes : {30, 5, 60, 240}
+        Length of a time block. The last one of a session ends with it. [min]
+    spreading : {"uniform", "close"}
+        Where a candle's volume lies: spread evenly over its range, or on the row of its close; see
+        `tidytape.aggregate.candle_profile`.
+    now : int, optional
+        As of `tidytape.aggregate.tpo`. [ns]
+
+    Returns
+    -------
+    frame, one row per market, session and price row touched; of the same kind as ``candles``
+        The columns of schema TPO_AGG, as of ``client.tpo``, but for ``is_final`` and for those of identity that the
+        candles lack; ``buy_volume`` and ``sell_volume`` only of candles by side. And ``spreading`` : str, the rule: it
+        marks the profile as one of candles. Sorted by (exchange, raw_symbol, timestamp, price).
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not one of those listed; if candles are longer than a time block, as their column ``interval``
+        says, or without it the time between them; or if ``candles`` is a frame of DuckDB or Spark, which the lists of
+        blocks are not made in. Of a lazy frame of polars the lengths are not looked at: longer candles count as lost.
+
+    See Also
+    --------
+    candle_profile : A volume profile of candles.
+
+    Notes
+    -----
+    A candle without a finite low and high, with a low above its high, or with a close outside of them is lost: it
+    touches nothing, and where it has volume, every volume of its session is null.
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minute = 60 * 10**9
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "timestamp": [0, 29 * minute, 30 * minute], "open": [10.0, 12.0, 12.0], "high": [11.5, 12.5, 12.0],
+    ...         "low": [10.0, 12.0, 12.0], "close": [11.0, 12.5, 12.0], "volume": [3.0, 1.0, 2.0], "interval": "1m",
+    ...     }
+    ... )
+    >>> levels = candle_tpo(candles, block_size=1)
+    >>> levels.select("price", "block_ids", "volume", "spreading").rows()
+    [(10.0, [0], 2.0, 'uniform'), (11.0, [0], 1.0, 'uniform'), (12.0, [0, 1], 3.0, 'uniform')]
+    """
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    one_of("spreading", spreading, PRICES)
+    table = Table.opened(candles, times=["timestamp"], numbers=_NEEDED)
+    if in_sql(table.rows):
+        table.collected("a list of time blocks per level cannot be said in SQL")  # raises
+    _require_short(table, cut)
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
+    rows = rows.with_columns(nw.lit("").alias(name) for name in MARKET if name not in table.names)
+    rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles").rows
+    rows = _with_lost(rows, cut)
+    pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
+    traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
+    parts = parts_of(pieces, pieces, lambda length: _volumes(traded, length, cut, spreading), cut)
+    levels = _with_lists(profiles_of(parts, cut, now), parts, cut)
+    names = [name for name in _NAMES if name in table.names]
+    if names:
+        of_market = rows.group_by(*MARKET).agg(nw.col(name).min() for name in names)
+        levels = levels.join(of_market, on=[*MARKET], how="left")
+    without = {name for name in MARKET if name not in table.names}
+    if "side" not in table.names:
+        without |= {*_SIDES}
+    known = {*levels.collect_schema().names(), "interval", "block_size"} - without
+    levels = levels.with_columns(
+        interval=nw.lit(interval_of(interval).alias), block_size=nw.lit(float(cut.grid.size))
+    )
+    result = levels.sort(*_PROFILE, "price").select(
+        *(name for name in schema_of("TPO_AGG").names if name in known), nw.lit(spreading).alias("spreading")
+    )
+    return table.closed(result, times=_NEW_TIMES)
+
+
+def _require_short(table: Table[Any], cut: Cut) -> None:
+    """Raise QueryError if candles in memory are longer than the pieces that sessions are cut into."""
+    frame = table.rows.collect() if table.is_eager else None
+    if frame is None or not len(frame):
+        return
+    if "interval" in table.names:
+        longest = frame.select(length_of(nw.col("interval")).max()).item()
+        says = "column interval says so"
+    else:
+        market = [name for name in MARKET if name in table.names]
+        times = frame.select(*market, "timestamp").drop_nulls().unique().sort(*market, "timestamp")
+        apart = nw.col("timestamp").diff()
+        apart = apart.over(*market) if market else apart
+        longest = times.select(apart.min()).item() if len(times) >= _TELLING else None
+        says = "they are at least so far apart; a column interval, such as '1m', says how long they are"
+    most = cut.piece.seconds * SECOND
+    if longest is not None and longest > most:
+        raise QueryError(
+            "block_minutes",
+            got=f"{most // MINUTE} with candles of {longest // MINUTE} minutes",
+            expected="candles no longer than a time block",
+            hint=f"{says}; fetch candles of a shorter interval{_or_longer(longest)}",
+        )
+
+
+def _or_longer(length: int) -> str:
+    """Return how to take time blocks that are as long as a candle, if there are any."""
+    fitting = [minutes for minutes in TPO_BLOCK_MINUTES if minutes * MINUTE >= length]
+    return f", or pass block_minutes={fitting[0]}" if fitting else ""
+
+
+def _with_lost(rows: Rows, cut: Cut) -> Rows:
+    """Add whether a session has volume of a candle whose prices cannot be; set the prices of such candles to null."""
+    price = nw.col("close")
+    can_be = (
+        has_prices(cut.grid, "low", "high", "close") & (price >= nw.col("low")) & (price <= nw.col("high"))
+    )
+    if "interval" in rows.collect_schema().names():
+        can_be = can_be & (length_of(nw.col("interval")) <= cut.piece.seconds * SECOND)
+    is_lost = ~can_be & (nw.col("volume") != 0).fill_null(value=True)
+    marked = rows.with_columns(
+        is_lost.cast(nw.Int8).alias(_LOST),
+        *(nw.when(can_be).then(nw.col(name)).alias(name) for name in ("open", "high", "low", "close")),
+    )
+    placed = cut.placed(marked.rename({"timestamp": BUCKET}))
+    placed = placed.with_columns((nw.col(_LOST).max().over(*_PROFILE) > 0).alias(_LOST))
+    return placed.drop("timestamp", "block_id").rename({BUCKET: "timestamp"})
+
+
+def _pieces(rows: Rows, piece: Interval) -> Rows:
+    """Return one candle per market and piece; open or close is null where candles of one time, as sides, disagree."""
+    time, bucket = nw.col("timestamp"), [*MARKET, BUCKET]
+    rows = rows.filter(~nw.col("low").is_null()).with_columns(bucket_start(time, piece).alias(BUCKET))
+    is_first, is_last = time == time.min().over(*bucket), time == time.max().over(*bucket)
+    ends = {"open": is_first, "close": is_last}
+    rows = rows.with_columns(nw.when(is_end).then(nw.col(name)).alias(name) for name, is_end in ends.items())
+    pieces = rows.group_by(*bucket).agg(
+        nw.col("high").max(),
+        nw.col("low").min(),
+        *(nw.col(name).min() for name in ends),
+        *(nw.col(name).max().alias(f"{name}_high") for name in ends),
+    )
+    agreed = (nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name) for name in ends)
+    return pieces.select(*MARKET, nw.col(BUCKET).alias("timestamp"), "high", "low", *agreed)
+
+
+def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
+    """Return the volume per market, bucket and price row, with both sides, which are null where candles have none."""
+    levels = levels_of(rows, [*MARKET], length, cut.grid, spreading).rename({BUCKET: "timestamp"})
+    levels = levels.filter(~nw.col("price").is_null())  # the volume of lost candles, which is null by now
+    has_sides = "side" in rows.collect_schema().names()
+    if has_sides:
+        return levels
+    return levels.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _SIDES)
+
+
+def _with_lists(levels: Rows, parts: Parts, cut: Cut) -> Rows:
+    """Add the blocks that touched each level, and the lists of the session's levels, as ``client.tpo`` has them."""
+    touched = touches(parts.ranges).join(
+        parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
+    )
+    touched = touched.select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"))
+    pl = levels.implementation.to_native_namespace()
+    native = levels.to_native()
+    key = [*_PROFILE, "price"]
+    blocks = touched.to_native().group_by(key).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
+    lists = native.group_by(_PROFILE).agg(
+        pl.col("price").filter(pl.col(flag)).sort().alias(name) for name, flag in _LISTS.items()
+    )
+    joined = native.join(blocks, on=key, how="left").join(lists, on=[*_PROFILE], how="left")
+    with_lists: Rows = nw.from_native(joined)
+    return with_lists

@@ -1,0 +1,358 @@
+"""Points in USD, and points of several exchanges as one series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate._resample import CANDLES, in_one_unit, payload_of
+from tidytape.catalogue import USD_QUOTES, AmountUnit
+from tidytape.errors import QueryError
+from tidytape.frames._door import MARKET
+from tidytape.frames._joined import (
+    COVERAGE,
+    STANDING,
+    UNKNOWN,
+    as_of,
+    consolidated,
+    joined,
+    standing_sums,
+    summed,
+    weighted,
+    with_coverage,
+)
+from tidytape.frames._rows import within
+from tidytape.frames._table import Rows, Table
+from tidytape.schema import schema_of
+from tidytape.times import DAY
+
+_AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "TRADE": ("amount",),
+        "OPEN_INTEREST_AGG": ("open", "high", "low", "close"),
+        "VOLUME_PROFILE_AGG": ("buy_volume", "sell_volume"),
+        "BLOCK_BOOK_SNAPSHOT_AGG": ("size",),
+        "VENUEX_LIQUIDATION_AGG": ("liquidations",),
+    }
+)
+"""Columns of amounts that a price converts, by data type."""
+
+
+def to_usd(
+    frame: IntoFrameT,
+    /,
+    *,
+    quote: str | None,
+    data_type: str = "TRADE",
+    rates: IntoFrameT | None = None,
+    prices: IntoFrameT | None = None,
+) -> IntoFrameT:
+    r"""Amounts in USD instead of coin; prices stay as they are.
+
+    .. math:: a_\mathrm{usd} = a\, p\, r
+
+    with the price p at which it happened, and r, what one of the quote was worth then. Of events, the amount in terms
+    of the quote is taken as recorded where the frame has it. Candles, profiles and sums of liquidations in USD are
+    those of events in USD: convert first, then aggregate.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Events or points with ``timestamp`` int64 [ns since the epoch] or with a zone. Events: ``price`` [quote per
+        coin], ``amount`` [coin] and, if known, ``quote_amount`` [quote]. Points with levels: ``price`` and amounts
+        [coin]. Open interest: ``exchange``, ``raw_symbol`` and amounts [coin].
+    quote : str
+        What the prices are in. A quote of `tidytape.catalogue.USD_QUOTES` counts as one USD.
+    data_type : str
+        ``TRADE`` for events, which are trades or single liquidations; or ``OPEN_INTEREST_AGG``,
+        ``VOLUME_PROFILE_AGG``, ``BLOCK_BOOK_SNAPSHOT_AGG`` or ``VENUEX_LIQUIDATION_AGG``.
+    rates : frame of the same kind, optional
+        ``quote_coin``, ``timestamp`` int64 [ns] or with a zone, ``usd`` [USD per quote]; needed for another quote. The
+        newest rate that is no newer than a row's ``timestamp`` counts.
+    prices : frame of the same kind, optional
+        ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns] or with a zone, start of the bucket, ``close`` [quote per
+        coin]: candles; needed for open interest. A bucket without a trade counts at the close before it.
+
+    Returns
+    -------
+    frame, n rows, same columns, of the same kind as ``frame``
+        Amounts in USD, null where there is no rate or no price yet; ``amount_unit`` is USD where the frame has it.
+        In the same order, unless rates or prices had to be found.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If another quote comes without rates, open interest without prices, or the type has no price to convert by.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame({"timestamp": [5, 9], "price": [10.0, 12.0], "amount": [1.0, 2.0]})
+    >>> to_usd(trades, quote="USDT")["amount"].to_list()
+    [10.0, 24.0]
+    >>> rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [8], "usd": [1.25]})
+    >>> to_usd(trades, quote="EUR", rates=rates).sort("timestamp")["amount"].to_list()
+    [None, 30.0]
+    """
+    schema_of(data_type)
+    if data_type not in _AMOUNTS:
+        raise QueryError(
+            "data_type",
+            got=data_type,
+            expected="one of " + ", ".join(_AMOUNTS),
+            hint="convert the raw events first, then aggregate them",
+            code="UNSUPPORTED",
+        )
+    is_stock = data_type == "OPEN_INTEREST_AGG"
+    if is_stock and prices is None:
+        raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
+    if quote not in USD_QUOTES and rates is None:
+        raise QueryError(
+            "quote",
+            got=quote,
+            expected="a quote that counts as USD: " + ", ".join(sorted(USD_QUOTES)),
+            hint="another one needs rates",
+            code="UNSUPPORTED",
+        )
+    beside = MARKET if is_stock else ("price",)
+    table = Table.opened(frame, [*beside, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
+    closes = worth = None
+    if prices is not None and is_stock:
+        closes = Table.opened(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
+    if rates is not None and quote not in USD_QUOTES:
+        worth = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+    return table.closed(in_usd(table.rows, quote, data_type, worth, closes))
+
+
+def in_usd(
+    rows: Rows,
+    quote: str | None,
+    data_type: str = "TRADE",
+    rates: Rows | None = None,
+    prices: Rows | None = None,
+) -> Rows:
+    """Return what `to_usd` does, of rates if the quote does not count as USD, and of prices for open interest."""
+    names = rows.collect_schema().names()
+    price: nw.Expr = nw.col("price")
+    rate: nw.Expr | float = 1.0
+    if prices is not None:
+        rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=MARKET)
+        price = nw.col("__price")
+    if rates is not None:
+        worth = rates.filter(nw.col("quote_coin") == quote)
+        rows = as_of(rows, worth.rename({"usd": "__usd"}), "__usd", by=())
+        rate = nw.col("__usd")
+        price = price * rate
+    if data_type == "TRADE" and "quote_amount" in names:
+        rows = rows.with_columns(amount=nw.col("quote_amount") * rate)
+    else:
+        rows = rows.with_columns(nw.col(name) * price for name in _AMOUNTS[data_type])
+    if data_type == "VOLUME_PROFILE_AGG" and "volume" in names:
+        rows = rows.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
+    if "amount_unit" in names:
+        rows = rows.with_columns(amount_unit=nw.lit(AmountUnit.USD.value))
+    return rows.select(*names)
+
+
+_ABLE: Final = (
+    *CANDLES,
+    "OPEN_INTEREST_AGG",
+    "FUNDING_RATE_AGG",
+    "LIQUIDATION_AGG",
+    "VOLUME_PROFILE_AGG",
+    "BLOCK_BOOK_SNAPSHOT_AGG",
+)
+_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
+_STOCK: Final = ("open", "high", "low", "close")
+_SERIES: Final = ("coin", "interval")
+_AGREED: Final = ("normalized_symbol", "category")
+_ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
+
+
+def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
+    r"""One series of the points of several members, which are markets of one coin.
+
+    Candles, liquidations, profiles and books are summed: volumes add up, in a way that does not depend on the order of
+    the rows, high and low are the extremes, the open is of the member that traded first and the close of the member
+    that traded last. Members that traded at the same time are ordered by (exchange, raw_symbol), so the open is of the
+    first of them and the close of the last. Where it is not known when one of several members traded first (last), as
+    of recorded candles, the open (close) is null. A candle that only fills a gap counts where no member traded: group
+    first, then fill. A sum of which one amount is unknown (null) is null; a member that is not there counts nothing.
+
+    Open interest is a stock: a member's last close carries into the buckets that others reported and it did not, at
+    most 24 hours from start to start of the buckets, and open, high, low and close are then summed. A member's open,
+    high and low count as its close where they are null. Where its close is null, the sums are null until it reports
+    again, at most 24 hours.
+
+    Funding is weighted by the members' open interest O at the bucket's close:
+
+    .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
+
+    over the members that have both, by sums that do not depend on the order of the rows either; a bucket without such a
+    member has no point. A member without open interest stays out.
+
+    Parameters
+    ----------
+    points : frame, n rows, key (exchange, raw_symbol, timestamp) and the type's own, in any order
+        Schema of ``data_type``, with times as int64 [ns since the epoch] or with a zone. Amounts all in one unit. With
+        a column ``coin``, the members of each coin are a series of their own, for prices of different coins have
+        nothing in common; without it, all are one.
+    data_type : str
+        A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
+        ``BLOCK_BOOK_SNAPSHOT_AGG``.
+    weights : frame of the same kind, key (exchange, raw_symbol, timestamp), optional
+        Needed for funding: ``close``, the open interest at each bucket's close, of members without a rate too; with
+        ``coin`` where the points have it. [USD]
+
+    Returns
+    -------
+    frame, one row per series, bucket and what else the type's key holds; of the same kind as ``points``
+        ``normalized_symbol`` and ``category`` where all members of the series agree, else null; ``coin``, ``interval``
+        and ``side``; ``timestamp`` as in ``points``; the payload of the type in its units. No exchange and no raw
+        symbol, and none of the columns that describe the points; amounts are null where ``amount_unit`` says several
+        units. And ``coverage`` : float64 [1], how much of the point is known:
+
+        - of sums, the share of the members' rows whose amounts are; of levels, all rows of the point count together;
+        - of open interest, the share of the members with a report whose report says an amount;
+        - of funding, the open interest of the members with both over that of all members. It is null where a member's
+          open interest is not known.
+
+        Sorted by that key where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If points of the type cannot be grouped, or weights are missing or have no use.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "exchange": ["A", "B"],
+    ...         "raw_symbol": ["BTCUSDT", "BTC-PERP"],
+    ...         "coin": "BTC",
+    ...         "category": ["SPOT", "PERPETUAL"],
+    ...         "timestamp": 0,
+    ...         "open": [10.0, 10.5],
+    ...         "high": [12.0, 11.0],
+    ...         "low": [9.0, 10.0],
+    ...         "close": [11.0, 10.0],
+    ...         "volume": [0.1, 0.2],
+    ...         "first_timestamp": [5, 4],
+    ...         "last_timestamp": [50, 40],
+    ...     }
+    ... )
+    >>> group(candles, data_type="TRADE_SIDE_AGNOSTIC_AGG").select(
+    ...     "coin", "category", "open", "high", "low", "close", "volume"
+    ... ).rows()
+    [('BTC', None, 10.5, 12.0, 9.0, 11.0, 0.3)]
+    """
+    schema = schema_of(data_type, grouped=True)
+    if data_type not in _ABLE:
+        raise QueryError(
+            "data_type", got=data_type, expected="one of " + ", ".join(_ABLE), code="UNSUPPORTED"
+        )
+    is_of_rates = data_type == "FUNDING_RATE_AGG"
+    if is_of_rates != (weights is not None):
+        expected = "open interest of the members in USD" if is_of_rates else f"nothing; {data_type} is summed"
+        raise QueryError("weights", got=type(weights).__name__, expected=expected)
+    own = [name for name in schema.key if name not in MARKET]
+    columns = payload_of(data_type)
+    table = Table.opened(
+        points, [*MARKET, *own, *columns], times=[name for name in (*own, *columns) if name in _TIMES]
+    )
+    frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
+    series, agreed = ([name for name in names if name in table.names] for names in (_SERIES, _AGREED))
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series, *agreed))
+    least = {name: within(nw.col(name).min(), series) for name in agreed}
+    frame = frame.with_columns(
+        nw.when(least[name] == within(nw.col(name).max(), series)).then(least[name]).alias(name)
+        for name in agreed
+    )
+    series += agreed
+    frame = in_one_unit(frame, data_type, series)
+    keys = [*series, *own]
+    if is_of_rates:
+        grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
+    elif data_type == "OPEN_INTEREST_AGG":
+        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=_STOCK, carry=DAY)
+        known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
+        grouped = grouped.with_columns(known.alias(COVERAGE))
+    elif data_type in CANDLES:
+        frame = with_coverage(frame, columns)
+        grouped = consolidated(frame, keys, [*columns, COVERAGE], members=MARKET)
+    else:
+        frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
+        grouped = summed(frame, keys, [*columns, COVERAGE])
+    order = dict.fromkeys((*schema.identity, *schema.descriptors, "timestamp", *own, *columns, *schema.names))
+    present = grouped.collect_schema().names()
+    return table.closed(grouped.select(name for name in order if name in present), sort=keys)
+
+
+def _weighted(
+    frame: Any,
+    series: Sequence[str],
+    rates: Sequence[str],
+    weights: Any,
+    *,
+    same_nulls: Mapping[str, str],
+) -> Any:
+    """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
+    member = [*MARKET, "timestamp"]
+    of_series = [name for name in ("coin",) if name in series]
+    weights = Table.opened(
+        weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
+    ).rows.select(
+        *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),
+        "timestamp",
+        nw.col("close").alias(_WEIGHT),
+    )
+    # A member may have open interest and no rate, at a time or at any: it counts in what a mean does not cover. One
+    # with neither, at any time, is none.
+    with_rate = frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1))
+    silent = (
+        joined(
+            weights.with_columns(nw.lit(0).alias(_ALL)),
+            frame.select(nw.lit(0).alias(_ALL), *series).unique(),
+            on=[_ALL, *of_series],
+            how="inner",
+        )
+        .drop(_ALL)
+        .join(with_rate, on=[*MARKET], how="left")
+        .filter(~nw.col("__rated").is_null() | ~nw.col(_WEIGHT).is_null())
+        .drop("__rated")
+        .join(frame.select(*member), on=member, how="anti")
+    )
+    weights = weights.drop(*of_series)
+    rows = nw.concat([frame.join(weights, on=member, how="left"), silent], how="diagonal")
+    weight, keys = nw.col(_WEIGHT), [*series, "timestamp"]
+    is_known = weight.is_finite().fill_null(value=False)
+    rows = rows.with_columns(
+        nw.when(is_known).then(0.0).otherwise(1.0).alias(_LACKS),
+        nw.when(is_known & (weight > 0)).then(weight).otherwise(0.0).alias(_WEIGHT),
+        nw.lit(1.0).alias(_WHOLE),
+    ).with_columns(nw.col(_LACKS).max().over(*keys))
+    means = weighted(rows, [*keys, _LACKS], [*rates, _WHOLE], weight=_WEIGHT, same_nulls=same_nulls)
+    has_rate = nw.any_horizontal(*(~nw.col(name).is_null() for name in rates), ignore_nulls=False)
+    used, whole = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
+    # Both sums are rounded, each for itself; no share is above 1.
+    share = nw.min_horizontal(used / whole, nw.lit(1.0))
+    coverage = nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
+    return means.filter(has_rate).select(*keys, *rates, coverage)

@@ -1,0 +1,335 @@
+"""Minutes of trades, from which candles, profiles and market profiles of every coarser interval can be made.
+
+A minute keeps what joining needs beside what it shows: the order of its first and last trade, and amounts in coin and
+in terms of the quote. So trades are read once, and whatever is asked later is made of their minutes::
+
+    trades -> minute_candles -> candles_of -> candles of any interval, of sides or of both
+    trades -> minute_profile -> profile_of -> profiles of any interval and any multiple of the block size
+                             -> tpo_of     -> market profiles, see `tidytape.aggregate.tpo`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import narwhals.stable.v2 as nw
+
+from tidytape.analytics._arguments import one_of
+from tidytape.catalogue import Interval, Side
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import BUCKET, MARKET
+from tidytape.frames._grid import Grid
+from tidytape.frames._rows import first, last, order_keys
+from tidytape.frames._table import Rows, tabular
+from tidytape.frames._times import bucket_start
+from tidytape.times import interval_of
+
+Amount = Literal["coin", "quote"]
+
+_TRADES: Final = (*MARKET, "timestamp", "sequence", "side", "price", "amount", "quote_amount")
+_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
+_FIRST: Final = ("first_timestamp", "first_sequence")
+_LAST: Final = ("last_timestamp", "last_sequence")
+_PRICES: Final = ("open", "high", "low", "close")
+_CANDLES: Final = (*MARKET, "timestamp", *_PRICES, *_FIRST, *_LAST)
+_VOLUME: Final[Mapping[str, str]] = {"coin": "volume", "quote": "quote_volume"}
+_PROFILE: Final[Mapping[str, tuple[str, str]]] = {
+    "coin": ("buy_volume", "sell_volume"),
+    "quote": ("buy_quote_volume", "sell_quote_volume"),
+}
+
+
+@tabular(_TRADES, new_times=dict.fromkeys(_TIMES[1:], "timestamp"))
+def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
+    """Minutes of each market, and side: prices, amounts, and the order of the first and the last trade.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``sequence``
+        int64, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin], ``quote_amount`` [quote].
+    by_side : bool
+        One row per side instead of one over both.
+
+    Returns
+    -------
+    frame, one row per market, minute, and side if ``by_side``, with a trade; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``side`` if ``by_side``,
+        ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``quote_volume`` [quote],
+        ``first_timestamp``, ``last_timestamp`` likewise, ``first_sequence``, ``last_sequence`` int64, ``trades`` int64,
+        how many. Sorted by that key where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+
+    See Also
+    --------
+    candles_of : Candles made of these.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "sequence": [1, 2],
+    ...         "side": ["BUY", "BUY"], "price": [11.0, 10.0], "amount": [1.0, 2.0], "quote_amount": [11.0, 20.0],
+    ...     }
+    ... )
+    >>> minute_candles(trades).select("side", "open", "close", "volume", "quote_volume", "trades").rows()
+    [('BUY', 11.0, 10.0, 3.0, 31.0, 2)]
+    >>> "side" in minute_candles(trades, by_side=False).columns
+    False
+    """
+    time, price = nw.col("timestamp"), nw.col("price")
+    side = ["side"] if by_side else []
+    keys, order = order_keys(trades, "__order")
+    return (
+        exact.in_parts(trades, "amount", "quote_amount")
+        .with_columns(bucket_start(time, Interval.MINUTE).alias(BUCKET), *keys)
+        .group_by(*MARKET, BUCKET, *side)
+        .agg(
+            first(trades, "price", order).alias("open"),
+            price.max().alias("high"),
+            price.min().alias("low"),
+            last(trades, "price", order).alias("close"),
+            exact.summed("amount", "quote_amount"),
+            time.min().alias("first_timestamp"),
+            time.max().alias("last_timestamp"),
+            first(trades, "sequence", order).alias("first_sequence"),
+            last(trades, "sequence", order).alias("last_sequence"),
+            nw.len().alias("trades"),
+        )
+        .select(
+            *MARKET,
+            nw.col(BUCKET).alias("timestamp"),
+            *side,
+            *_PRICES,
+            exact.total("amount").alias("volume"),
+            exact.total("quote_amount").alias("quote_volume"),
+            *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence"),
+            nw.col("trades").cast(nw.Int64),
+        )
+        .sort(*MARKET, "timestamp", *side)
+    )
+
+
+def needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:
+    """Return the columns of minutes of which candles are made."""
+    one_of("amount", amount, _VOLUME)
+    return [*_CANDLES, *(["side"] if by_side else []), _VOLUME[amount]]
+
+
+@tabular(needed_of_candles)
+def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount: Amount = "coin") -> Rows:
+    """Candles of each market, or of each side of it, made of its minutes.
+
+    Parameters
+    ----------
+    minutes : frame, n rows, in any order
+        From `minute_candles`, of sides or of both.
+    interval : str
+        Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``.
+    by_side : bool
+        One candle per side instead of one over both, of minutes of sides.
+    amount : {"coin", "quote"}
+        What ``volume`` counts.
+
+    Returns
+    -------
+    frame, one row per market, side if ``by_side``, and bucket with a trade; of the same kind as ``minutes``
+        As from `tidytape.aggregate.candles`; ``volume`` is the sum of the minutes' volumes. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval or ``amount`` is unknown.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 5], "sequence": [2, 1],
+    ...         "side": ["BUY", "SELL"], "price": [11.0, 10.0], "amount": [1.0, 2.0], "quote_amount": [11.0, 20.0],
+    ...     }
+    ... )
+    >>> candles_of(minute_candles(trades), interval="1h").select("open", "close", "volume").rows()
+    [(10.0, 11.0, 3.0)]
+    """
+    bucket, volume = bucket_start(nw.col("timestamp"), interval_of(interval)), _VOLUME[amount]
+    groups = [*MARKET, "side"] if by_side else [*MARKET]
+    first_keys, by_first = order_keys(minutes, "__first", _FIRST)
+    last_keys, by_last = order_keys(minutes, "__last", _LAST)
+    return (
+        exact.in_parts(minutes, volume)
+        .with_columns(bucket.alias(BUCKET), *first_keys, *last_keys)
+        .group_by(*groups, BUCKET)
+        .agg(
+            first(minutes, "open", by_first).alias("open"),
+            nw.col("high").max(),
+            nw.col("low").min(),
+            last(minutes, "close", by_last).alias("close"),
+            exact.summed(volume),
+            nw.col("first_timestamp").min(),
+            nw.col("last_timestamp").max(),
+        )
+        .select(
+            *groups,
+            nw.col(BUCKET).alias("timestamp"),
+            *_PRICES,
+            exact.total(volume).alias("volume"),
+            *("first_timestamp", "last_timestamp"),
+        )
+        .sort(*groups, "timestamp")
+    )
+
+
+@tabular([name for name in _TRADES if name != "sequence"])
+def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Rows:
+    """Minutes of each market and price row: what was bought and sold on it, in coin and in terms of the quote.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        As of `minute_candles`; ``sequence`` is not needed.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+
+    Returns
+    -------
+    frame, one row per market, minute and price row with a trade; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``price``, low edge of the
+        row [quote per coin], ``buy_volume``, ``sell_volume`` [coin], ``buy_quote_volume``, ``sell_quote_volume``
+        [quote]. Sorted by that key where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the block size is no positive number.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "side": ["BUY", "SELL"],
+    ...         "price": [10.5, 10.0], "amount": [1.0, 2.0], "quote_amount": [10.5, 20.0],
+    ...     }
+    ... )
+    >>> minute_profile(trades, block_size=1).select("price", "buy_volume", "sell_quote_volume").rows()
+    [(10.0, 1.0, 20.0)]
+    """
+    grid = Grid.of(block_size)
+    columns = [name for names in _PROFILE.values() for name in names]
+    split = [
+        nw.when(nw.col("side") == side.value).then(nw.col(amount)).otherwise(0.0).alias(name)
+        for amount, names in zip(("amount", "quote_amount"), _PROFILE.values(), strict=True)
+        for side, name in zip((Side.BUY, Side.SELL), names, strict=True)
+    ]
+    rows = trades.with_columns(grid.row(nw.col("price")).alias("row"), *split)
+    minutes = _rows_summed(rows, Interval.MINUTE, columns).with_columns(
+        grid.price(nw.col("row")).alias("price")
+    )
+    minutes = minutes.select(*MARKET, "timestamp", "price", *columns)
+    return minutes.sort(*MARKET, "timestamp", "price")
+
+
+def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
+    """Return the columns of minutes of which profiles are made."""
+    one_of("amount", amount, _PROFILE)
+    return [*MARKET, "timestamp", "price", *_PROFILE[amount]]
+
+
+@tabular(needed_of_profile)
+def profile_of(
+    minutes: Rows, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
+) -> Rows:
+    """Volume per interval and price row of each market, made of its minutes.
+
+    Parameters
+    ----------
+    minutes : frame, n rows, in any order
+        From `minute_profile`, of a block size that divides this one.
+    interval : str
+        Name or alias of an interval.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row, a whole multiple of that of the minutes, which these do not tell. [quote per coin]
+    amount : {"coin", "quote"}
+        What the volumes count.
+
+    Returns
+    -------
+    frame, one row per market, bucket and price row with a trade; of the same kind as ``minutes``
+        As from `tidytape.aggregate.volume_profile`. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval or ``amount`` is unknown, or the block size is no positive number.
+
+    References
+    ----------
+    .. [1] Chicago Board of Trade, "A Six-Part Study Guide to Market Profile", 1996: volume by price.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [5, 9], "side": ["BUY", "SELL"],
+    ...         "price": [10.5, 11.0], "amount": [1.0, 2.0], "quote_amount": [10.5, 22.0],
+    ...     }
+    ... )
+    >>> minutes = minute_profile(trades, block_size=1)
+    >>> profile_of(minutes, interval="1h", block_size=2).select("price", "buy_volume", "volume").rows()
+    [(10.0, 1.0, 3.0)]
+    """
+    grid = Grid.of(block_size)
+    chosen = dict(zip(("buy_volume", "sell_volume"), _PROFILE[amount], strict=True))
+    rows = minutes.select(
+        *MARKET,
+        "timestamp",
+        grid.row(nw.col("price")).alias("row"),
+        *(nw.col(name).alias(ours) for ours, name in chosen.items()),
+    )
+    levels = _rows_summed(rows, interval_of(interval), list(chosen)).select(
+        *MARKET,
+        "timestamp",
+        grid.price(nw.col("row")).alias("price"),
+        *chosen,
+        (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+    )
+    return levels.sort(*MARKET, "timestamp", "price")
+
+
+def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Rows:
+    """Return one row per market, bucket and ``row``, with the exact sums of the columns."""
+    return (
+        exact.in_parts(frame, *columns)
+        .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
+        .group_by(*MARKET, BUCKET, "row")
+        .agg(exact.summed(*columns))
+        .select(*MARKET, nw.col(BUCKET).alias("timestamp"), "row", *(exact.total(name) for name in columns))
+    )

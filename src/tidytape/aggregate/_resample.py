@@ -1,0 +1,313 @@
+"""Points to points of a coarser interval, and candles without gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
+from tidytape.errors import QueryError
+from tidytape.frames._door import BUCKET
+from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_coverage
+from tidytape.frames._rows import spread
+from tidytape.frames._table import Rows, Table, tabular
+from tidytape.frames._times import bucket_start
+from tidytape.frames._units import AMOUNT_UNIT, is_of_one
+from tidytape.query._values import TimeLike, epoch_seconds
+from tidytape.schema import schema_of
+from tidytape.times import INTERVALS, SECOND, interval_of
+
+CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
+"""The candle types."""
+
+_ABLE = (
+    *CANDLES,
+    "OPEN_INTEREST_AGG",
+    "FUNDING_RATE_AGG",
+    "LIQUIDATION_AGG",
+    "VOLUME_PROFILE_AGG",
+    "CME_OPEN_INTEREST_AGG",
+)
+
+
+def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
+    wanted = interval_of(interval)
+    if data_type not in _ABLE:
+        raise QueryError(
+            "data_type",
+            got=data_type,
+            expected="one of " + ", ".join(_ABLE),
+            hint="aggregate its raw events at the interval wanted" if data_type in DATA_TYPES else None,
+            code="UNSUPPORTED",
+        )
+    if source is not None:
+        _require_multiple(wanted, interval_of(source))
+    beside = [name for name in ("side", "price") if name in schema_of(data_type).key]
+    return [*payload_of(data_type), "timestamp", *beside]
+
+
+def _check_source(points: Table[Any], *, data_type: str, interval: str, source: str | None = None) -> None:
+    """Refuse points whose column ``interval`` says that they do not make up the interval wanted."""
+    if source is None:
+        for own in own_intervals(points):
+            _require_multiple(interval_of(interval), own)
+
+
+def _require_multiple(wanted: Interval, own: Interval) -> None:
+    """Refuse an interval that points of another one do not make up."""
+    if wanted.seconds % own.seconds:
+        raise QueryError(
+            "interval",
+            got=wanted.alias,
+            expected=f"a whole multiple of {own.alias}",
+            code="INVALID_INTERVAL",
+        )
+
+
+def own_intervals(points: Table[Any]) -> list[Interval]:
+    """Return the intervals that points in memory say in their column ``interval``; none where they say nothing."""
+    if not points.is_eager or "interval" not in points.names:
+        return []
+    names = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"].to_list()
+    return [INTERVALS[name] for name in names if name in INTERVALS]
+
+
+@tabular(_needed, check=_check_source)
+def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
+    """Points of a coarser interval: what aggregating their raw events at it would give.
+
+    Opens are those of the first point of the interval that has one, closes of the last; highs and lows the extremes;
+    volumes and liquidations summed, in a way that does not depend on the order of the rows. A sum of which one amount
+    is unknown (null) is unknown; a point that is not there counts nothing. A candle that only fills a gap (no volume,
+    no first trade) counts where its interval has no other.
+
+    Parameters
+    ----------
+    points : frame, n rows, key (series, timestamp) or (series, timestamp, price), in any order
+        Schema of ``data_type``, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
+        columns that name a series it may have any.
+    data_type : str
+        A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
+        ``CME_OPEN_INTEREST_AGG``.
+    interval : str
+        Name or alias of the interval wanted, a whole multiple of that of the points.
+    source : str, optional
+        Interval of the points. Where it is left out, it is that of their column ``interval``; a lazy frame, and one
+        without the column, is taken to be fine enough.
+
+    Returns
+    -------
+    frame, one row per series and interval (and price) with a point; of the same kind as ``points``
+        The columns that name a series, ``interval`` if there was one, ``timestamp``, start of the interval, the payload
+        of the type in its units, and ``coverage`` : float64, the share of the rows of ``points`` that are known [1].
+        Times and categories are of the types that ``points`` has. A row is known where its amounts are finite, of open
+        interest and rates where the close is; of levels the rows of all levels of an interval count together. Amounts
+        are null where ``amount_unit`` of ``points`` says several units. The columns that describe the points are left
+        out: whether an interval is final does not follow from its parts. Sorted by that key where the engine keeps
+        order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown or no whole multiple of that of the points, the points of the type cannot be joined,
+        or a time has no zone.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minutes = pl.DataFrame(
+    ...     {
+    ...         "exchange": "X",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "side": "BUY",
+    ...         "timestamp": [0, 60_000_000_000, 300_000_000_000],
+    ...         "liquidations": [0.1, 0.2, 4.0],
+    ...     }
+    ... )
+    >>> resample(minutes, data_type="LIQUIDATION_AGG", interval="5m").select("timestamp", "liquidations").rows()
+    [(0, 0.3), (300000000000, 4.0)]
+    """
+    wanted, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
+    frame: Any = points
+    series = [name for name in series_of(frame, data_type) if name != "interval"]
+    level = ["price"] if "price" in schema.key else []
+    keys = [*series, BUCKET, *level]
+    frame = frame.with_columns(bucket_start(nw.col("timestamp"), wanted).alias(BUCKET))
+    frame = in_one_unit(frame, data_type, [*series, BUCKET])
+    if data_type in CANDLES:
+        frame = traded(frame, keys)
+    frame = with_coverage(frame, columns, point=[*series, BUCKET] if level else ())
+    joined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
+        {BUCKET: "timestamp"}
+    )
+    if "interval" in frame.collect_schema().names():
+        joined = joined.with_columns(nw.lit(wanted.alias).alias("interval"))
+    named = series_of(joined, data_type)
+    payload = [
+        name
+        for name in dict.fromkeys((*level, *columns, "volume"))
+        if name in schema.names and name not in named
+    ]
+    rows: Rows = joined.select(*named, "timestamp", *payload, COVERAGE)
+    return rows.sort(*series, "timestamp", *level)
+
+
+def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
+    """Return the frame without the amounts of rows that become one and count different things.
+
+    ``amount_unit`` says what they count, where the frame has it; null beside a unit is another one.
+    """
+    if AMOUNT_UNIT not in frame.collect_schema().names():
+        return frame
+    is_one, schema = is_of_one(AMOUNT_UNIT, keys), schema_of(data_type)
+    amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
+    return frame.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in amounts)
+
+
+def series_of(frame: Rows, data_type: str) -> list[str]:
+    """Return the columns of a frame that name its series, in the order of the schema."""
+    present = frame.collect_schema().names()
+    return [name for name in schema_of(data_type).identity if name in present]
+
+
+def payload_of(data_type: str) -> list[str]:
+    """Return the values of a type: columns that are neither identity, descriptor nor key, nor derived from others."""
+    schema, kind = schema_of(data_type), DATA_TYPES[data_type]
+    named = {*schema.identity, *schema.descriptors, *schema.key}
+    fields = [*kind.fields, *(kind.levels[0].fields if kind.levels else ())]
+    return [field.column for field in fields if field.column not in named]
+
+
+_TIMES = ("first_timestamp", "last_timestamp")
+_NEEDED = ("timestamp", "open", "high", "low", "close", "volume", *_TIMES)
+
+
+def gapfill(
+    candles: IntoFrameT, /, *, interval: str, start: TimeLike, end: TimeLike, last: IntoFrameT | None = None
+) -> IntoFrameT:
+    """Candles with every gap of a window filled: open, high, low and close are the last close, and no volume.
+
+    No close is invented: what lies before the first known close of a series stays absent.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key (series, timestamp), in any order
+        Schema of a candle type, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
+        columns that name a series it may have any; ``side`` is one.
+    interval : str
+        Name or alias of the candles' interval.
+    start, end : datetime, date, str or int
+        The window, start inclusive, end exclusive: the intervals that start in it are filled. ISO 8601 text, and what
+        has no zone is UTC; an int counts nanoseconds since the epoch. [ns]
+    last : frame, one row per series, of the same kind as ``candles``, optional
+        The last close of each series before the window: the columns that name a series, and ``close``
+        [quote per coin]. A series of which there is no candle is filled from it too.
+
+    Returns
+    -------
+    frame, the rows of ``candles`` and one per gap; of the same kind as ``candles``
+        The same columns, times and categories of the same types. Filled rows have ``volume`` 0 [as in ``candles``],
+        ``coverage`` 1 and the ``amount_unit`` of the nearest candle of the series, the ones before it first, if the
+        frame has these columns. They are null in ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that
+        the schema does not know. Sorted by series and ``timestamp`` where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, the column ``interval`` of candles in memory says another one, the window ends
+        before it starts, or a time has no zone.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minute = 60_000_000_000
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "exchange": "X",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [minute],
+    ...         **dict.fromkeys(("open", "high", "low", "close"), 10.0),
+    ...         "volume": 2.0,
+    ...         "first_timestamp": minute + 5,
+    ...         "last_timestamp": minute + 5,
+    ...     }
+    ... )
+    >>> filled = gapfill(candles, interval="1m", start=0, end=3 * minute)
+    >>> filled.select("timestamp", "open", "close", "volume", "last_timestamp").rows()
+    [(60000000000, 10.0, 10.0, 2.0, 60000000005), (120000000000, 10.0, 10.0, 0.0, None)]
+    """
+    length = interval_of(interval)
+    step, offset = length.seconds * SECOND, length.offset * SECOND
+    since, until = _moment("start", start), _moment("end", end)
+    if until < since:
+        raise QueryError("end", got=end, expected="a time at or after start")
+    begin = -(-(since - offset) // step) * step + offset
+    table = Table.opened(candles, _NEEDED, times=["timestamp", *_TIMES])
+    if other := next((own for own in own_intervals(table) if own is not length), None):
+        raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
+    frame: Any = table.rows
+    named, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
+    prices = ("open", "high", "low", "close", "volume")
+    frame = frame.with_columns(nw.col(*prices).cast(nw.Float64)).with_columns(
+        nw.col(name).cast(nw.String()) for name in units
+    )
+    close = nw.col("close").cast(nw.Float64)
+    rows = frame.select(*named, "timestamp", nw.when(close.is_finite()).then(close), *units)
+    if last is not None:
+        before = Table.opened(last, [*named, "close"], parameter="last").rows
+        words = [name for name in named if table.schema[name] == nw.Categorical]
+        known = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in words).select(
+            *named,
+            nw.lit(begin - 1, nw.Int64()).alias("timestamp"),
+            nw.when(close.is_finite()).then(close),
+            *(nw.lit(None, nw.String()).alias(name) for name in units),
+        )
+        rows = nw.concat([rows, known])
+    time = nw.col("timestamp")
+    following = time.shift(-1).over(*named, order_by="timestamp").fill_null(until)
+    # What is missing after each candle: the intervals that start before the next one, and in the window.
+    first = nw.max_horizontal(bucket_start(time, length) + step, nw.lit(begin, nw.Int64()))
+    final = bucket_start(nw.min_horizontal(following, nw.lit(until, nw.Int64())) - 1, length)
+    order = ["timestamp"]
+    rows = rows.with_columns(
+        *(last_known(name, by=named, order=order) for name in ("close", *units)),
+        __begin=first,
+        __first=nw.lit(0, nw.Int64()),
+        __last=(final - first) // step,
+    ).with_columns(nw.col(name).fill_null(strategy="backward").over(*named, order_by=order) for name in units)
+    gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0, nw.col("__begin") > time)
+    filled = spread(gaps, "__first", "__last", name="__number", digits=6).select(
+        *named,
+        (nw.col("__begin") + nw.col("__number") * step).alias("timestamp"),
+        *(nw.col("close").alias(name) for name in ("open", "high", "low", "close")),
+        nw.lit(0.0).alias("volume"),
+        *(nw.lit(1.0).alias(name) for name in table.names if name == COVERAGE),
+        *units,
+    )
+    return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*named, "timestamp"])
+
+
+def _moment(parameter: str, given: TimeLike) -> int:
+    """Return nanoseconds since the epoch: an int counts them, anything else is read as a query reads it."""
+    if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 2**63:
+        return given
+    if isinstance(given, float):
+        raise QueryError(
+            parameter, got=given, expected="a datetime, a date, ISO 8601 text, or whole nanoseconds"
+        )
+    return epoch_seconds(given, parameter=parameter) * SECOND

@@ -1,0 +1,681 @@
+"""Trades to a market profile: which time blocks touched which price rows (TPO, time price opportunity).
+
+A profile is a table of touches, one row per session, block and price row. Smaller tables suffice to compute it: the
+candle of a block gives the lowest and the highest row that it touched, and a volume profile gives the volume of each
+row. So `candles` and `volume_profile` read the trades once, and the rest works on a few rows per block.
+
+Candles are made per *piece*: a block, or a whole session where that is shorter than a block. Sessions have a number
+from then on: joins and groups by three columns, two of them text, take twice as long.
+
+Three steps lead to a result::
+
+    _cut_trades, _cut_minutes -> sessions with their prices, rows that each block touched, rows on which they traded
+    _touches                  -> one row per session, block and price row touched
+    profiles_of               -> one row per session and price row touched, with the session's prices and value area
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate._counts import VOLUMES as _SUMMED
+from tidytape.aggregate._counts import beside, counted, touches, with_volumes
+from tidytape.aggregate._minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
+from tidytape.aggregate._trades import candles_without_volume, volume_profile
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
+from tidytape.errors import QueryError, did_you_mean
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import BUCKET, MARKET
+from tidytape.frames._grid import Grid
+from tidytape.frames._rows import MOST_NUMBERS
+from tidytape.frames._table import Rows, Table
+from tidytape.frames._times import bucket_start
+from tidytape.times import DAY, MINUTE, SECOND, interval_of
+
+_NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
+_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
+_NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
+_PROFILE = (*MARKET, "timestamp")
+_VOLUMES = ("buy_volume", "sell_volume")
+
+_NOBODY: Final = tuple(nw.lit("").alias(name) for name in MARKET)
+
+_FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
+_BALANCE: Final = 60 * MINUTE
+MOST_ROWS: Final = MOST_NUMBERS
+"""Most rows of the range of a block; a size that cuts it into more is refused, or fails."""
+_SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
+
+
+def tpo(
+    trades: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    now: int | None = None,
+) -> IntoFrameT:
+    r"""Market profile per exchange and symbol: how many blocks of a session touched each price row.
+
+    A session is cut into blocks of ``block_minutes``, numbered from 0 at its start. A block touches every row between
+    its lowest and its highest trade, both included, traded on or not:
+
+    .. math:: n_i = \left|\{b : \lfloor L_b / s \rfloor \le i \le \lfloor H_b / s \rfloor\}\right|,
+
+    with :math:`L_b, H_b` the lowest and highest price of block :math:`b` and :math:`s` the block size. A row that no
+    block touched does not appear, but counts as a row of zero where the value area grows.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
+        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin]; and
+        ``sequence`` int64, the order of the trades of a moment, which those of a client lack. Nothing but the opening
+        and the closing price needs it.
+    interval : str
+        Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``: the length of a session, unless ``session`` says so.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+    session : str, optional
+        ``"daily"``, ``"weekly"`` (from Monday) or ``"monthly"`` (calendar months), from 00:00 UTC.
+    block_minutes : {30, 5, 60, 240}
+        Length of a block. The last block of a session ends with it. [min]
+    now : int, optional
+        Up to when the trades are known, ns since the epoch. The block this lies in is in progress; without it, none
+        is. [ns]
+
+    Returns
+    -------
+    frame, one row per market, session and price row touched; of the same kind as ``trades``
+        Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order. Of the session, repeated on
+        each of its rows:
+
+        - ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session,
+        - ``period_start`` (the same), ``period_end`` (exclusive) : likewise,
+        - ``block_size_minutes`` : int64 [min],
+        - ``poc_price``, ``vah_price``, ``val_price`` : rows of the point of control, of the value area's upper and
+          lower end, as `value_area` finds them by default (70%, two rows at a time) [quote per coin],
+        - ``profile_high``, ``profile_low`` : highest and lowest row [quote per coin],
+        - ``opening_price``, ``closing_price`` : of the trade with the smallest and largest (timestamp, sequence);
+          without ``sequence``, null where the trades of that moment are at several prices [quote per coin],
+        - ``ibr_high``, ``ibr_low`` : highest and lowest price traded in the initial balance, the blocks that start
+          less than 60 minutes into the session; null if none of them traded [quote per coin],
+        - ``total_tpo_count`` : int64 [TPO], ``value_area_percentage`` [%], ``total_volume`` [coin].
+
+        And of the row:
+
+        - ``price`` : low edge [quote per coin],
+        - ``buy_volume``, ``sell_volume``, and their sum ``volume`` : 0 where touched but not traded on [coin],
+        - ``tpo_count``, ``first_touch_block``, ``last_touch_block`` : int64,
+        - ``is_single_print`` : whether one block touched it, and the run of such neighbours it is part of ends
+          strictly inside the profile. A run that reaches the highest or lowest row is a tail instead,
+        - ``is_poor_high``, ``is_poor_low`` : whether it is the highest or lowest row, and two or more blocks
+          touched it,
+        - ``is_in_progress`` : whether the block in progress touched it, so that the flags may yet change.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not one of those listed; or, ``trades`` being eager, if the range of a block has more than
+        1,048,576 rows. Lazy frames are not read here: the query of such a one fails when it is computed.
+
+    See Also
+    --------
+    tpo_touches : The touches themselves.
+
+    Notes
+    -----
+    Eager frames are computed by polars, lazy ones by their own engine.
+
+    The lists of the wire format follow from the flags and the touches. In polars::
+
+        row = ["exchange", "raw_symbol", "timestamp", "price"]
+        blocks = touches.group_by(row).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
+        lists = levels.group_by(row[:3]).agg(
+            pl.col("price").filter(flag).sort().alias(name)
+            for flag, name in [
+                ("is_poor_high", "poor_highs"), ("is_poor_low", "poor_lows"), ("is_single_print", "single_prints")
+            ]
+        )
+        schema_of("TPO_AGG").conform(levels.join(blocks, on=row).join(lists, on=row[:3]))
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minute = 60 * 10**9
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [0, 29 * minute, 30 * minute, 95 * minute],
+    ...         "sequence": [1, 2, 3, 4],
+    ...         "side": ["BUY", "SELL", "BUY", "BUY"],
+    ...         "price": [10.0, 12.5, 12.0, 11.0],
+    ...         "amount": [1.0, 2.0, 4.0, 8.0],
+    ...     }
+    ... )
+    >>> levels = tpo(trades, interval="1d", block_size=1)
+    >>> levels.select("price", "volume", "tpo_count", "first_touch_block", "last_touch_block").rows()
+    [(10.0, 1.0, 1, 0, 0), (11.0, 8.0, 2, 0, 3), (12.0, 6.0, 2, 0, 1)]
+    >>> levels.select("poc_price", "opening_price", "closing_price", "ibr_high", "ibr_low").row(0)
+    (11.0, 10.0, 11.0, 12.5, 10.0)
+    """
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
+
+
+def tpo_of(
+    candles: IntoFrameT,
+    profile: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    now: int | None = None,
+    amount: Literal["coin", "quote"] = "coin",
+    united: bool = False,
+) -> IntoFrameT:
+    """Market profile per exchange and symbol, made of its minutes.
+
+    Parameters
+    ----------
+    candles : frame, n rows, in any order
+        From `tidytape.aggregate.minute_candles`.
+    profile : frame, m rows, in any order, of the same kind
+        From `tidytape.aggregate.minute_profile` of the same trades, of a block size that divides this one.
+    interval, block_size, session, block_minutes, now
+        As of `tpo`.
+    amount : {"coin", "quote"}
+        What the volumes count.
+    united : bool
+        Make one profile of all markets, which are of one coin: a block touched a row if it did on any of them, and
+        volumes are summed. ``exchange`` and ``raw_symbol`` are then empty.
+
+    Returns
+    -------
+    frame, one row per market, session and price row touched; of the same kind as ``candles``
+        As from `tpo`. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `tpo` does.
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tidytape.aggregate import minute_candles, minute_profile
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [0, 1, 2], "sequence": [1, 2, 3],
+    ...         "side": "BUY", "price": [10.0, 12.5, 12.0], "amount": 1.0, "quote_amount": [10.0, 12.5, 12.0],
+    ...     }
+    ... )
+    >>> levels = tpo_of(minute_candles(trades), minute_profile(trades, block_size=1), interval="1d", block_size=1)
+    >>> levels.select("price", "volume", "tpo_count").rows()
+    [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
+    """
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table, parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(profiles_of(parts, cut, now), times=_NEW_TIMES)
+
+
+def tpo_touches(
+    trades: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+) -> IntoFrameT:
+    """Touches of each market: which block of a session touched which price row, and what it traded there.
+
+    Parameters
+    ----------
+    trades, interval, block_size, session, block_minutes
+        As of `tpo`.
+
+    Returns
+    -------
+    frame, one row per market, session, block and price row touched; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session, ``block_id`` int64, from 0
+        at the session's start, ``price``, low edge of the row [quote per coin], ``buy_volume``, ``sell_volume`` and
+        their sum ``volume``, 0 where touched but not traded on [coin]. Sorted by (exchange, raw_symbol, timestamp,
+        block_id, price) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `tpo` does.
+
+    See Also
+    --------
+    tpo : The profile, one row per session and price row.
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [0, 1, 30 * 60 * 10**9],
+    ...         "sequence": [1, 2, 3],
+    ...         "side": ["BUY", "SELL", "BUY"],
+    ...         "price": [10.0, 12.5, 12.0],
+    ...         "amount": [1.0, 2.0, 4.0],
+    ...     }
+    ... )
+    >>> tpo_touches(trades, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
+    [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
+    """
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    return table.closed(_touches(_cut_trades(table, cut), cut))
+
+
+def tpo_touches_of(
+    candles: IntoFrameT,
+    profile: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    amount: Literal["coin", "quote"] = "coin",
+    united: bool = False,
+) -> IntoFrameT:
+    """Touches of each market, made of its minutes.
+
+    Parameters
+    ----------
+    candles, profile, interval, block_size, session, block_minutes, amount, united
+        As of `tpo_of`.
+
+    Returns
+    -------
+    frame, one row per market, session, block and price row touched; of the same kind as ``candles``
+        As from `tpo_touches`. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `tpo` does.
+
+    References
+    ----------
+    .. [1] Dalton, J. F., Jones, E. T. and Dalton, R. B., "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tidytape.aggregate import minute_candles, minute_profile
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [0, 1, 2], "sequence": [1, 2, 3],
+    ...         "side": "BUY", "price": [10.0, 12.5, 12.0], "amount": 1.0, "quote_amount": [10.0, 12.5, 12.0],
+    ...     }
+    ... )
+    >>> minutes = minute_candles(trades), minute_profile(trades, block_size=1)
+    >>> tpo_touches_of(*minutes, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
+    [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
+    """
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table, parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(_touches(parts, cut))
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What market profiles are made of.
+
+    Attributes
+    ----------
+    sessions : one row per session
+        ``session``, its number; the columns of `_PROFILE`, which name it; and its prices.
+    ranges : one row per session, block and market
+        ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that it touched.
+    traded : function
+        Returns the volume profile of an interval.
+    """
+
+    sessions: Rows
+    ranges: Rows
+    traded: Callable[[Interval], Rows]
+
+    def numbered(self, rows: Rows) -> Rows:
+        """Add the number of each row's session."""
+        return rows.join(self.sessions.select(*_PROFILE, "session"), on=[*_PROFILE], how="inner")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How time is cut into sessions and blocks, and price into rows."""
+
+    session: Interval | None  # None: a calendar month
+    minutes: int
+    grid: Grid
+
+    @classmethod
+    def of(
+        cls, interval: str, block_size: Decimal | float | str, session: str | None, block_minutes: int
+    ) -> Cut:
+        """Return the cut that arguments of `tpo` say."""
+        if block_minutes not in TPO_BLOCK_MINUTES:
+            expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
+            raise QueryError("block_minutes", got=block_minutes, expected=expected)
+        length: Interval | None = interval_of(interval)
+        if session is not None:
+            known = {name: one for one in TPOSession for name in (one.value, one.alias)}
+            if str(session) not in known:
+                expected = "one of " + ", ".join(one.alias for one in TPOSession)
+                hint = did_you_mean(str(session), known)
+                raise QueryError("session", got=session, expected=expected, hint=hint)
+            length = _SESSIONS[known[str(session)]]
+        return cls(length, int(block_minutes), Grid.of(block_size))
+
+    @property
+    def piece(self) -> Interval:
+        """The interval of a piece: a block, or a whole session where that is shorter than a block.
+
+        Both lengths are aligned to the epoch and one divides the other, so a piece lies in one block and one session.
+        """
+        seconds = min(self.minutes * 60, self.session.seconds if self.session else self.minutes * 60)
+        return next(interval for interval in Interval if interval.seconds == seconds)
+
+    def placed(self, pieces: Rows) -> Rows:
+        """Add the start of each piece's session as ``timestamp``, and its block within the session as ``block_id``."""
+        time = nw.col(BUCKET)
+        if self.session:
+            pieces = pieces.with_columns(bucket_start(time, self.session).alias("timestamp"))
+        else:
+            pieces = _with_month_start(pieces, time, "timestamp")
+        block = (time - nw.col("timestamp")) // (self.minutes * MINUTE)
+        return pieces.with_columns(block.alias("block_id"))
+
+    def with_end(self, sessions: Rows) -> Rows:
+        """Add the end of the session that starts at ``timestamp``."""
+        start = nw.col("timestamp")
+        if self.session:
+            return sessions.with_columns((start + self.session.seconds * SECOND).alias("period_end"))
+        # 31 days after the first day of a month is one of the first four days of the next month.
+        return _with_month_start(sessions, start + 31 * DAY, "period_end")
+
+
+def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
+    """Add the start of the UTC calendar month that a time, in whole seconds, lies in. [ns]
+
+    Years are counted from March, so that a leap day is the last day of its year. Dividing days by centuries, the
+    remainder by years and that remainder by months leaves the day of the month: 4 centuries have 146,097 days, 4 years
+    have 1,461, and 5 months from March on have 153; the remainders place long and short months right (C. Neri and L.
+    Schneider, "Euclidean affine functions and their application to calendar algorithms", 2023).
+
+    The steps use integers, because all engines agree on these. Each step is a column of its own: an engine that
+    translates a remainder into two quotients would double a nested expression at every step. Times are whole seconds,
+    because Spark divides as floats, which hold seconds exactly but not nanoseconds.
+    """
+    left = nw.col("left")
+    return (
+        frame.with_columns((time // DAY).alias("day"))
+        .with_columns((((nw.col("day") + _FROM_MARCH_0) * 4 + 3) % 146_097 // 4).alias("left"))
+        .with_columns(((left * 4 + 3) % 1_461 // 4).alias("left"))
+        .with_columns(((left * 5 + 461) % 153 // 5).alias("left"))
+        .with_columns(((nw.col("day") - left) * DAY).alias(name))
+        .drop("day", "left")
+    )
+
+
+def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
+    """Return the levels of each session with the session's prices, its value area and the flags of each level."""
+    traded = _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY)
+    levels = counted(parts.ranges, traded, cut.grid)
+    levels = _with_flags(beside(levels, parts.sessions, ["session"]), cut, now)
+    return (
+        levels.with_columns(
+            nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
+            nw.col("volume").alias("total_volume"),
+        )
+        .pipe(exact.in_parts, "total_volume")
+        .with_columns(exact.summed("total_volume").over("session"))
+        .with_columns(exact.total("total_volume"))
+        .pipe(lambda rows: rows if rows.implementation.is_polars() else rows.sort("session", "row"))
+        .select(
+            *_PROFILE,
+            nw.col("timestamp").alias("period_start"),
+            "period_end",
+            nw.lit(cut.minutes, nw.Int64).alias("block_size_minutes"),
+            nw.col("poc").alias("poc_price"),
+            nw.col("vah").alias("vah_price"),
+            nw.col("val").alias("val_price"),
+            cut.grid.price(nw.col("highest")).alias("profile_high"),
+            cut.grid.price(nw.col("lowest")).alias("profile_low"),
+            *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
+            (nw.col("value_area_share") * 100).alias("value_area_percentage"),
+            *("total_volume", "price", *_VOLUMES, "tpo_count", "volume"),
+            *("first_touch_block", "last_touch_block"),
+            *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
+        )
+    )
+
+
+def _touches(parts: Parts, cut: Cut) -> Rows:
+    """Return one row per session, block and price row touched, with what was traded there."""
+    key = ["session", "block_id", "row"]
+    return (
+        with_volumes(touches(parts.ranges), _traded(parts, cut, key, cut.piece), key)
+        .join(parts.sessions.select(*_PROFILE, "session"), on="session", how="inner")
+        .sort("session", "block_id", "row")
+        .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
+    )
+
+
+def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
+    """Return the volumes of each key that traded.
+
+    ``interval`` is the longest that lies in one row of the key, or a day if that is a month.
+    """
+    profile = parts.traded(interval).select(
+        *MARKET,
+        nw.col("timestamp").alias(BUCKET),
+        cut.grid.row(nw.col("price")).alias("row"),
+        *_SUMMED,
+    )
+    is_summed = cut.session is None and interval is Interval.DAY
+    # The profile's volume is a sum of two floats, and gets the decimal that they add up to.
+    summed = _SUMMED if is_summed else ("volume",)
+    traded = exact.in_parts(parts.numbered(cut.placed(profile)), *summed)
+    if is_summed:
+        traded = traded.group_by(*key).agg(exact.summed(*summed))
+    return traded.select(*key, *(exact.total(name) if name in summed else nw.col(name) for name in _SUMMED))
+
+
+def _opened(
+    candles: IntoFrameT,
+    profile: IntoFrameT,
+    cut: Cut,
+    amount: Literal["coin", "quote"],
+    *,
+    united: bool,
+) -> tuple[Table[IntoFrameT], Parts]:
+    """Open the minute candles and the minute profile; return the table of candles, and what `_cut_minutes` returns."""
+    table = Table.opened(candles, needed_of_candles(), times=_TIMES)
+    levels = Table.opened(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
+    return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
+
+
+def _cut_minutes(
+    minutes: Rows,
+    rows: Rows,
+    cut: Cut,
+    amount: Literal["coin", "quote"],
+    *,
+    united: bool,
+    eager: bool = False,
+) -> Parts:
+    """Return what market profiles are made of, from one-minute candles and profiles."""
+    members = with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
+    blocks, ranges = members, members
+    if united:
+        # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
+        ranges, rows = members.with_columns(*_NOBODY), rows.with_columns(*_NOBODY)
+        blocks = with_rows(
+            candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece), cut, eager=False
+        )
+    return parts_of(
+        blocks,
+        ranges,
+        lambda interval: profile_of.core(rows, interval=interval, block_size=cut.grid.size, amount=amount),
+        cut,
+    )
+
+
+def tpo_of_minutes(
+    minutes: Rows,
+    rows: Rows,
+    cut: Cut,
+    amount: Literal["coin", "quote"],
+    *,
+    united: bool,
+) -> tuple[Rows, Rows]:
+    """Return the result of `tpo_of`, and that of `tpo_touches_of` without volumes, from minute candles and profiles."""
+    parts = _cut_minutes(minutes, rows, cut, amount, united=united)
+    touched = touches(parts.ranges).join(
+        parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
+    )
+    price = cut.grid.price(nw.col("row")).alias("price")
+    return profiles_of(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
+
+
+def _cut_trades(table: Table[Any], cut: Cut) -> Parts:
+    """Return what market profiles are made of, from trades."""
+    order = ["sequence"] if "sequence" in table.names else []
+    trades = table.rows.select(*_NEEDED, *order)
+    make = candles_without_volume if order else _candles_of_moments
+    pieces = make(trades, interval=cut.piece)
+    blocks = with_rows(pieces, cut, eager=table.is_eager)
+    return parts_of(
+        blocks,
+        blocks,
+        lambda interval: volume_profile.core(trades, interval=interval, block_size=cut.grid.size),
+        cut,
+    )
+
+
+def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
+    """Return candles of trades without ``sequence``; open or close is null where it depends on the order.
+
+    It does so where the first or the last moment of a candle has trades at several prices.
+    """
+    moments = trades.group_by(*MARKET, "timestamp").agg(
+        nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
+    )
+    moments = moments.with_columns(sequence=nw.lit(0, nw.Int64))
+    low, high = (
+        candles_without_volume(moments.rename({of: "price"}).drop(other), interval=interval)
+        for of, other in (("lowest", "highest"), ("highest", "lowest"))
+    )
+    both = low.drop("high").join(high.drop("low"), on=[*MARKET, "timestamp"], suffix="_high")
+    return both.select(
+        *MARKET,
+        *("timestamp", "high", "low"),
+        *(
+            nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)
+            for name in ("open", "close")
+        ),
+    )
+
+
+def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> Parts:
+    """Return what market profiles are made of, from pieces and from the ranges of rows that were touched in them."""
+    sessions = _sessions(cut.placed(blocks)).with_row_index("session", order_by=_PROFILE)
+    sessions = sessions.with_columns(nw.col("session").cast(nw.Int64))
+    parts = Parts(sessions, ranges, traded)
+    ranges = parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
+    return replace(parts, ranges=ranges)
+
+
+def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
+    """Add the lowest and the highest row of each piece; if ``eager``, raise QueryError for one with too many rows."""
+    row = cut.grid.row
+    blocks: Rows = pieces.rename({"timestamp": BUCKET}).with_columns(
+        row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
+    )
+    if not eager:
+        # Each use reads other columns, and without this polars would make the candles of the trades for each.
+        return nw.from_native(blocks.to_native().cache()) if blocks.implementation.is_polars() else blocks
+    collected = blocks.collect("polars")
+    rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
+    if rows > MOST_ROWS:
+        expected = f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows"
+        raise QueryError("block_size", got=str(cut.grid.size), expected=expected, hint=f"one has {rows:,}")
+    return collected.lazy()
+
+
+def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
+    """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
+    row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
+    one = nw.col("tpo_count") == 1
+    levels = cut.with_end(levels).with_columns(
+        one.cast(nw.Int64).alias("one"),
+        row.min().over("session").alias("lowest"),
+        row.max().over("session").alias("highest"),
+    )
+    levels = levels.with_columns(
+        nw.col("one").sum().over("session").alias("ones"),
+        nw.col("one").cum_sum().over("session", order_by="row").alias("ones_below"),  # this row included
+    )
+    ones_above = nw.col("ones") - nw.col("ones_below") + 1  # this row included, if one block touched it
+    # A row is in a tail if one block touched every row from it to the top or to the bottom of the profile.
+    in_tail = (nw.col("ones_below") == row - lowest + 1) | (ones_above == highest - row + 1)
+    block_end = nw.min_horizontal(
+        nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (cut.minutes * MINUTE), "period_end"
+    )
+    return levels.with_columns(
+        (one & ~in_tail).alias("is_single_print"),
+        ((row == highest) & ~one).alias("is_poor_high"),
+        ((row == lowest) & ~one).alias("is_poor_low"),
+        (nw.lit(False) if now is None else block_end > now).alias("is_in_progress"),
+    )
+
+
+def _sessions(blocks: Rows) -> Rows:
+    """Return the first and last price and the initial balance of each session."""
+    time = nw.col(BUCKET)
+    into_session = time - nw.col("timestamp")
+    return (
+        blocks.with_columns(
+            nw.when(time == time.min().over(*_PROFILE)).then(nw.col("open")).alias("opening_price"),
+            nw.when(time == time.max().over(*_PROFILE)).then(nw.col("close")).alias("closing_price"),
+            nw.when(into_session < _BALANCE).then(nw.col("high")).alias("ibr_high"),
+            nw.when(into_session < _BALANCE).then(nw.col("low")).alias("ibr_low"),
+        )
+        .group_by(*_PROFILE)
+        .agg(nw.col("opening_price", "closing_price", "ibr_high").max(), nw.col("ibr_low").min())
+    )

@@ -1,0 +1,396 @@
+"""Trades to candles and volume profiles, and as they are served; liquidations to liquidated volume."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from tidytape.catalogue import Side
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import BUCKET, MARKET
+from tidytape.frames._grid import Grid
+from tidytape.frames._rows import first, last, order_keys
+from tidytape.frames._table import Rows, tabular
+from tidytape.frames._times import bucket_start
+from tidytape.times import interval_of
+
+
+def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
+    return [*MARKET, "timestamp", "sequence", "price", "amount", *(["side"] if by_side else [])]
+
+
+@tabular(_needed, new_times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
+def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
+    """Candles of each market, or of each side of it.
+
+    The first trade of a bucket is the one with the smallest (timestamp, sequence), the last the one with the largest,
+    whatever the order of the rows. A bucket without trades has no row.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or times with a zone,
+        ``sequence`` int64, ``price`` [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``.
+        Trades of a client have no ``sequence``: it has candles.
+    interval : str
+        Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
+        weeks to Monday.
+    by_side : bool
+        One candle per side instead of one over both.
+
+    Returns
+    -------
+    frame, one row per market, side if ``by_side``, and bucket with a trade; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``side`` if ``by_side``, ``timestamp`` as in ``trades``, start of the bucket,
+        ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``first_timestamp`` and
+        ``last_timestamp`` likewise, of the first and last trade. Sorted by that key where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, or times have no zone.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [5, 5, 9],
+    ...         "sequence": [2, 1, 3],
+    ...         "side": ["BUY", "SELL", "BUY"],
+    ...         "price": [11.0, 10.0, 12.0],
+    ...         "amount": [1.0, 2.0, 4.0],
+    ...     }
+    ... )
+    >>> candles(trades, interval="1m").select("open", "high", "low", "close", "volume").rows()
+    [(10.0, 12.0, 10.0, 12.0, 7.0)]
+    >>> candles(trades, interval="1m", by_side=True).select("side", "open", "volume").rows()
+    [('BUY', 11.0, 5.0), ('SELL', 10.0, 2.0)]
+    """
+    groups = [*MARKET, "side"] if by_side else [*MARKET]
+    return _candles(exact.in_parts(trades, "amount"), interval, groups, volume=True)
+
+
+def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
+    """Return the candles of `candles` without their ``volume``: to sum it is most of the work."""
+    return _candles(trades, interval, [*MARKET], volume=False)
+
+
+def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) -> Rows:
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    price = nw.col("price")
+    keys, order = order_keys(trades, "__order")
+    return (
+        trades.with_columns(bucket.alias(BUCKET), *keys)
+        .group_by(*groups, BUCKET)
+        .agg(
+            first(trades, "price", order).alias("open"),
+            price.max().alias("high"),
+            price.min().alias("low"),
+            last(trades, "price", order).alias("close"),
+            *([exact.summed("amount")] if volume else []),
+            nw.col("timestamp").min().alias("first_timestamp"),
+            nw.col("timestamp").max().alias("last_timestamp"),
+        )
+        .select(
+            *groups,
+            nw.col(BUCKET).alias("timestamp"),
+            *("open", "high", "low", "close"),
+            *([exact.total("amount").alias("volume")] if volume else []),
+            *("first_timestamp", "last_timestamp"),
+        )
+        .sort(*groups, "timestamp")
+    )
+
+
+_SIGN = "__sign"
+
+
+@tabular([*MARKET, "timestamp", "side", "price", "amount"])
+def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
+    """Volume per interval and price row of each market, split by the side of the aggressor.
+
+    A row holds the trades at ``[price, price + block_size)``. Rows are integer multiples of the block size, decided on
+    exact decimals: a price on the grid stays on its row. A row without trades does not appear.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
+        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
+    interval : str
+        Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+
+    Returns
+    -------
+    frame, one row per market, bucket and price row with a trade; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
+        row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
+        raw_symbol, timestamp, price) where the engine keeps order. What has no price, or one beyond 2**53 rows from
+        zero, where floats do not tell one row from the next, is in a row of its own whose price is null.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, times have no zone, or the block size is no positive number.
+
+    References
+    ----------
+    .. [1] Chicago Board of Trade, "A Six-Part Study Guide to Market Profile", 1996: volume by price.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [5, 6, 9],
+    ...         "side": ["BUY", "SELL", "BUY"],
+    ...         "price": [0.3, 0.35, 0.4],
+    ...         "amount": [1.0, 2.0, 4.0],
+    ...     }
+    ... )
+    >>> profile = volume_profile(trades, interval="1h", block_size="0.1")
+    >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
+    [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
+    """
+    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
+    side = nw.col("side")
+    # By side first, and beside each other once they are few: the amounts are taken apart once and not for each side.
+    # A number tells the sides apart faster than a text.
+    sides = (
+        exact.in_parts(trades, "amount")
+        .with_columns(
+            bucket.alias(BUCKET),
+            grid.edge(nw.col("price")).alias("price"),
+            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8())).alias(
+                _SIGN
+            ),
+        )
+        .group_by(*MARKET, BUCKET, "price", _SIGN)
+        .agg(exact.summed("amount"))
+    )
+    return (
+        sides.with_columns(*exact.where(nw.col(_SIGN) == 1, "amount", "buy_volume"))
+        .with_columns(*exact.where(nw.col(_SIGN) == -1, "amount", "sell_volume"))
+        .group_by(*MARKET, BUCKET, "price")
+        .agg(exact.summed("buy_volume", "sell_volume"))
+        .select(
+            *MARKET,
+            nw.col(BUCKET).alias("timestamp"),
+            "price",
+            exact.total("buy_volume"),
+            exact.total("sell_volume"),
+        )
+        .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+        .sort(*MARKET, "timestamp", "price")
+    )
+
+
+_SIDE = (*MARKET, "side")
+_PAYLOAD = ("timestamp", "id", "price", "amount", "quote_amount")
+
+
+@tabular([*_SIDE, *_PAYLOAD, "sequence"])
+def raw_trades(trades: Rows, /) -> Rows:
+    """Trades of each market and side, in the order in which they happened.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``side`` (BUY or SELL, of the aggressor), ``timestamp`` int64 [ns since
+        the epoch] or with a zone, ``sequence`` int64, order among trades of one timestamp, ``id``, ``price`` [quote per
+        coin], ``amount`` [coin], ``quote_amount`` [quote].
+
+    Returns
+    -------
+    frame, n rows; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``side``, ``timestamp``, ``id``, ``price``, ``amount``, ``quote_amount``. Sorted
+        by (exchange, raw_symbol, side, timestamp, sequence, id) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "side": "BUY",
+    ...         "timestamp": [5, 5, 1],
+    ...         "sequence": [3, 2, 1],
+    ...         "id": ["c", "b", "a"],
+    ...         "price": [12.0, 11.0, 10.0],
+    ...         "amount": 1.0,
+    ...         "quote_amount": [12.0, 11.0, 10.0],
+    ...     }
+    ... )
+    >>> raw_trades(trades).select("timestamp", "id", "price").rows()
+    [(1, 'a', 10.0), (5, 'b', 11.0), (5, 'c', 12.0)]
+    """
+    return trades.sort(*_SIDE, "timestamp", "sequence", "id").select(*_SIDE, *_PAYLOAD)
+
+
+@tabular([*_SIDE, "timestamp", "amount"], sort=[*_SIDE, "timestamp"])
+def liquidations(events: Rows, /, *, interval: str) -> Rows:
+    """Liquidated volume of each market and side.
+
+    The side is that of the liquidated position: BUY = longs were liquidated. Sums are exact, whatever the order of the
+    rows. Feeds are sampled, so totals are lower bounds. A bucket without liquidations of a side has no row for it.
+
+    Parameters
+    ----------
+    events : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``side`` (BUY or
+        SELL), ``amount`` [coin].
+    interval : str
+        Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
+        weeks to Monday.
+
+    Returns
+    -------
+    frame, one row per market, side and bucket with a liquidation; of the same kind as ``events``
+        ``exchange``, ``raw_symbol``, ``side``, ``timestamp`` as in ``events``, start of the bucket, ``liquidations``
+        [coin]. Sorted by (exchange, raw_symbol, side, timestamp) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> events = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [10, 20, 30],
+    ...         "side": ["BUY", "SELL", "BUY"],
+    ...         "amount": [0.1, 4.0, 0.2],
+    ...     }
+    ... )
+    >>> liquidations(events, interval="1m").select("side", "liquidations").rows()
+    [('BUY', 0.3), ('SELL', 4.0)]
+    """
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    return (
+        exact.in_parts(events, "amount")
+        .with_columns(bucket.alias(BUCKET))
+        .group_by(*_SIDE, BUCKET)
+        .agg(exact.summed("amount"))
+        .select(
+            *_SIDE,
+            nw.col(BUCKET).alias("timestamp"),
+            exact.total("amount").alias("liquidations"),
+        )
+    )
+
+
+_COIN = ("exchange", "coin")
+
+
+@tabular([*_COIN, "timestamp", "price", "amount"], sort=[*_COIN, "timestamp", "price"])
+def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
+    """Liquidated volume of each coin across all markets of an exchange, per interval and price row.
+
+    A row holds the liquidations at ``[price, price + block_size)``, both sides together. Rows are integer multiples of
+    the block size, decided on exact decimals. Sums are exact. Feeds are sampled, so totals are lower bounds. A row
+    without liquidations does not appear, nor an event whose coin is null.
+
+    Prices of markets with another quote are other prices: choose the markets before.
+
+    Parameters
+    ----------
+    events : frame, n rows, in any order
+        Columns ``exchange``, ``coin`` (from the markets registry), ``timestamp`` int64 [ns since the epoch] or with a
+        zone, ``price`` [quote per coin], ``amount`` [coin].
+    interval : str
+        Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+
+    Returns
+    -------
+    frame, one row per exchange, coin, bucket and price row with a liquidation; of the same kind as ``events``
+        ``exchange``, ``coin``, ``timestamp`` as in ``events``, start of the bucket, ``price``, low edge of the row
+        [quote per coin], ``liquidations`` [coin]. It has no ``raw_symbol``. Sorted by (exchange, coin, timestamp,
+        price) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown or the block size is no positive number.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> events = pl.DataFrame(
+    ...     {
+    ...         "exchange": "VENUEX",
+    ...         "raw_symbol": ["BTC-PERP", "BTC-PERP", "BTC-241227"],
+    ...         "coin": "BTC",
+    ...         "timestamp": [10, 20, 30],
+    ...         "price": [60_010.0, 60_120.0, 60_050.0],
+    ...         "amount": [0.1, 4.0, 0.2],
+    ...     }
+    ... )
+    >>> heatmap = liquidation_heatmap(events, interval="1h", block_size=100)
+    >>> heatmap.select("coin", "price", "liquidations").rows()
+    [('BTC', 60000.0, 0.3), ('BTC', 60100.0, 4.0)]
+    """
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    grid = Grid.of(block_size)
+    return (
+        events.filter(~nw.col("coin").is_null())
+        .with_columns(
+            bucket.alias(BUCKET),
+            grid.edge(nw.col("price")).alias("price"),
+        )
+        .pipe(exact.in_parts, "amount")
+        .group_by(*_COIN, BUCKET, "price")
+        .agg(exact.summed("amount"))
+        .select(
+            *_COIN,
+            nw.col(BUCKET).alias("timestamp"),
+            "price",
+            exact.total("amount").alias("liquidations"),
+        )
+    )

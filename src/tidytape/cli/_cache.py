@@ -1,0 +1,79 @@
+"""``tidytape cache``: what was fetched before and is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidytape.cli._output import Json, put_json
+from tidytape.errors import counted
+
+if TYPE_CHECKING:
+    from tidytape.client._cache import Entry
+
+
+app = typer.Typer(help="List or clear the answers that are stored on this machine.", no_args_is_help=True)
+
+Folder = Annotated[
+    Path | None,
+    typer.Option(envvar="TIDYTAPE_CACHE_DIR", help="Folder of the cache; by default the user's."),
+]
+
+
+@app.command("ls")
+def listed(folder: Folder = None, as_json: Json = False) -> None:
+    """List what the cache has: one line per series, the last read first."""
+    from tidytape.client._cache import Cache
+    from tidytape.query._values import written_time
+
+    cache = Cache(folder)
+    total, kept = 0, cache.entries()
+    if as_json:
+        put_json([_as_json(one) for one in kept])
+        return
+    if kept:
+        typer.echo("type  asked  kept, in UTC  size  service", err=True)
+    for one in kept:
+        asked = " ".join(f"{name}={value}" for name, value in one.params if name != "type")
+        spans = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in one.spans[:2])
+        more = f" and {counted(len(one.spans) - 2, 'more span')}" if len(one.spans) > 2 else ""
+        typer.echo(f"{one.data_type}  {asked}  {spans}{more}  {counted(one.size, 'byte')}  {one.base_url}")
+        total += one.size
+    typer.echo(f"{counted(total, 'byte')} in {cache.folder}", err=True)
+
+
+@app.command()
+def clear(
+    folder: Folder = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Empty the cache: later fetches request everything again, and pay its weight again."""
+    from tidytape.client._cache import Cache
+
+    cache = Cache(folder)
+    if not yes:
+        typer.confirm(f"Remove everything that is kept in {cache.folder}?", abort=True)
+    removed = cache.clear()
+    typer.echo(f"{counted(removed, 'byte')} removed from {cache.folder}", err=True)
+    if as_json:
+        put_json({"folder": str(cache.folder), "removed": removed})
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    from tidytape.query._values import written_time
+
+    spans = [{"start": written_time(start), "end": written_time(end)} for start, end in entry.spans]
+    asked: dict[str, list[str]] = {}
+    for name, value in entry.params:
+        asked.setdefault(name, []).append(value)
+    return {
+        "type": entry.data_type,
+        "asked": asked,
+        "spans": spans,
+        "bytes": entry.size,
+        "used": written_time(int(entry.used)),
+        "base_url": entry.base_url,
+    }

@@ -1,0 +1,158 @@
+"""``tidytape demo``: the main job from end to end, on a simulated market."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidytape.cli._demo_folder import LAKE, PAGE, TAPE, claimed, seal
+from tidytape.cli._output import Json, put_json
+from tidytape.cli._report import steps
+from tidytape.errors import QueryError, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+
+_ROLLUP = 10  # as many days at a time
+
+
+@dataclass(frozen=True)
+class Journey:
+    """What the demo wrote, and what it fetched.
+
+    Attributes
+    ----------
+    lake, tape, report : Path
+        Where each lies.
+    fetched : polars.DataFrame
+        One row per data type: how many series and rows the report's queries fetched, their weight, and the time that
+        took. [s]
+    """
+
+    lake: Path
+    tape: Path
+    report: Path
+    fetched: pl.DataFrame
+
+    def __str__(self) -> str:
+        """Return what was fetched as a table, where things lie, and what to try next."""
+        import polars as pl
+
+        with pl.Config(
+            tbl_hide_dataframe_shape=True,
+            tbl_hide_column_data_types=True,
+            tbl_rows=-1,
+            tbl_formatting="NOTHING",
+            tbl_cell_numeric_alignment="RIGHT",
+            thousands_separator=True,
+            float_precision=2,
+            tbl_width_chars=100,
+            fmt_str_lengths=60,
+        ):
+            table = str(self.fetched)
+        places = [f"{name:<7} {getattr(self, name)}" for name in ("report", "tape", "lake")]
+        lake, tape = (shlex.quote(str(path)) for path in (self.lake, self.tape))
+        window = "--exchange DEMO_SPOT --coin BTC --interval 1h --start 2024-08-07 --end 2024-08-08"
+        tries = [
+            f"tidytape lake info --lake {lake}",
+            f"tidytape fetch candles --lake {lake} {window}",
+            f"tidytape report --tape {tape} --out again.html",
+        ]
+        return "\n".join([table, "", *places, "", "Open the report in a browser. Then try:", *tries])
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, the tape and the lake; made if there is none.")
+    ],
+    days: Annotated[int, typer.Option(min=1, max=366, help="Length of the simulated market. [d]")] = 3,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the simulation; each seed makes another market.")
+    ] = 7,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Simulate exchanges, store their events in a lake, serve, fetch and analyse them, and write a report."""
+    began = time.monotonic()
+    with steps(quiet=quiet) as step:
+        done = journey(out, days=days, seed=seed, step=step)
+    if as_json:
+        put_json(
+            {"lake": done.lake, "tape": done.tape, "report": done.report, "fetched": done.fetched.to_dicts()}
+        )
+    else:
+        typer.echo(done)
+    typer.echo(f"{counted(days, 'simulated day')} in {time.monotonic() - began:.0f} s", err=True)
+
+
+def journey(
+    out: str | Path,
+    *,
+    days: int = 3,
+    seed: int = 7,
+    step: Callable[[str], object] = lambda name: None,
+) -> Journey:
+    """Run the main job on the demo's market.
+
+    Parameters
+    ----------
+    out : path
+        Folder for the results; made if it is not there. The results of an earlier demo are replaced, if nobody has
+        changed them.
+    days : int
+        Length of the simulated market. [d]
+    seed : int
+        Seed of the simulation; each seed makes another market.
+    step : callable
+        Is called with the name of each step before it begins.
+
+    Returns
+    -------
+    Journey
+        Paths, and what was fetched; printed, it is the demo's output.
+
+    Raises
+    ------
+    QueryError
+        If the folder cannot be written, another demo is writing to it, or it has a lake, a tape or a report of its own
+        or one that was changed.
+    """
+    folder = Path(out)
+    if seed >= 2**64:  # which the tape's JSON has no room for
+        raise QueryError("seed", got=seed, expected="a whole number below 2**64")
+    with claimed(folder):
+        done = _journey(folder, days=days, seed=seed, step=step)
+        seal(folder)
+    return done
+
+
+def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object]) -> Journey:
+    from tidytape import report
+    from tidytape.client import Client
+    from tidytape.demo import fill
+    from tidytape.lake import Lake
+    from tidytape.lake.rollup import rollup
+
+    lake, tape = folder / LAKE, folder / TAPE
+
+    def after(day: int, _: int) -> None:
+        step(f"simulate exchanges, day {day} of {days}")
+        if day % _ROLLUP == 0 or day == days:  # memory grows with the days of one rollup
+            step("precompute minutes")
+            rollup(Lake(lake), progress=False)
+
+    step("simulate exchanges and store their events")
+    fill(lake, days=days, seed=seed, progress=after)
+    with Client.local(lake, progress=False) as client:
+        report.record(client, tape, about={"seed": seed, "days": days}, step=step)
+    step("write the report")
+    page = report.write(tape, folder / PAGE)
+    return Journey(lake, tape, page, report.fetched(tape))

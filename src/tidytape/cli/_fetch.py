@@ -1,0 +1,353 @@
+"""``tidytape fetch``, ``plan``, ``markets`` and ``usage``: from a service or a lake, to a file or the terminal.
+
+Each command is a method of the client. Its options follow from the method's signature, and their help from what the
+method's documentation says of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from tidytape.budget import weight
+from tidytape.cli._output import Json, check_target, put, put_json, put_names
+from tidytape.client._budget import Usage
+from tidytape.client._display import spans
+from tidytape.client._lists import ListMethods
+from tidytape.client._series import SeriesMethods
+from tidytape.client._settings import MAX_WAIT, Absent, OnLimit, Partial
+from tidytape.errors import QueryError, TidytapeError, counted
+from tidytape.query._values import Names, written_time
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tidytape.client._metadata import Metadata, Plan
+
+
+app = typer.Typer(
+    help="Fetch series as tidy frames, and lists such as that of all exchanges.", no_args_is_help=True
+)
+plans = typer.Typer(
+    help="Print the requests and the weight of a fetch, without fetching.", no_args_is_help=True
+)
+
+Lake = Annotated[str | None, typer.Option(help="Fetch from this lake, without a service.")]
+BaseUrl = Annotated[
+    str | None, typer.Option(envvar="TIDYTAPE_BASE_URL", help="Fetch from the service at this address.")
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        envvar="TIDYTAPE_API_KEY", show_envvar=True, help="Key of the service; safer in the environment."
+    ),
+]
+Cache = Annotated[
+    bool | None,
+    typer.Option(
+        "--cache/--no-cache",
+        help="Store final points, and do not fetch them again; services only. By default on, except for a service on "
+        "this machine.",
+        show_default=False,
+    ),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Use only the cache and send nothing; services only.")
+]
+WhereUsedUp = Annotated[
+    OnLimit,
+    typer.Option(help="If the budget of the key is used up: wait, or raise an error; services only."),
+]
+MaxWait = Annotated[
+    float,
+    typer.Option(help="Longest time to wait for the budget; inf allows any wait. [s]"),
+]
+WhereUnanswered = Annotated[
+    Partial,
+    typer.Option(
+        help="If a part is missing: raise an error, or flag it: write the rest, name the missing part, and end with "
+        "exit code 1."
+    ),
+]
+WhatIsAbsent = Annotated[
+    Absent,
+    typer.Option(
+        help="What it means if a point lacks a number that every point should have, such as a volume: null, or zero "
+        "for a service that leaves out zeros."
+    ),
+]
+OfTier = Annotated[
+    str | None,
+    typer.Option(
+        help="Plan for a key of this tier, basic, advanced or enterprise, with a full budget; this needs neither a "
+        "lake nor a service. Exit code 1 if the tier refuses it."
+    ),
+]
+_NOWHERE = "http://127.0.0.1"
+"""The address of a client that sends nothing, and needs no key."""
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Out = Annotated[
+    Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; by default the terminal.")
+]
+
+
+def _client(
+    *,
+    lake: Lake = None,
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    cache: Cache = None,
+    offline: Offline = False,
+    on_limit: WhereUsedUp = "wait",
+    max_wait: MaxWait = MAX_WAIT,
+    partial: WhereUnanswered = "raise",
+    absent: WhatIsAbsent = "null",
+    quiet: Quiet = False,
+) -> Any:
+    """Return the client that the options of every command here describe; they are these parameters."""
+    from tidytape.client import Client
+
+    if lake is None and base_url is None:
+        raise QueryError(
+            "lake",
+            got=None,
+            expected="a lake, or base_url and a key of a service",
+            hint="TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment will do",
+        )
+    if lake is not None:
+        return Client.local(lake, progress=False if quiet else None)
+    return Client(
+        base_url,
+        api_key,
+        cache=cache,
+        offline=offline,
+        on_limit=on_limit,
+        max_wait=max_wait,
+        partial=partial,
+        absent=absent,
+        progress=False if quiet else None,
+    )
+
+
+@contextmanager
+def _as_commands() -> Iterator[None]:
+    """Name the command in an error that names a method of the client."""
+    try:
+        yield
+    except TidytapeError as error:
+        error.message = error.message.replace("client.markets()", "tidytape markets")
+        raise
+
+
+def _command(method: FunctionType) -> Callable[..., None]:
+    """Return the command that calls a method of the client and puts what it returns where it is wanted."""
+    name = method.__name__
+    client_options = inspect.signature(_client, eval_str=True).parameters
+
+    def command(*, out: Path | None, as_json: bool, **said: Any) -> None:
+        check_target(out)
+        with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
+            if hasattr(client.query, name):
+                fetched = client.fetch(getattr(client.query, name)(**said))
+                _put(fetched.frame, out, as_json=as_json)
+                _tell(fetched.metadata)
+                return
+            found = getattr(client, name)(**said)
+        _put(found, out, as_json=as_json, column=_COLUMNS.get(name, ""))
+
+    own = [_option("out", Out, None), _option("as_json", Json, default=False)]
+    options = [*_options(method), *own, *client_options.values()]
+    return _described(command, method, options)
+
+
+def _put(found: Any, out: Path | None, *, as_json: bool, column: str = "") -> None:
+    """Write or print what a method returned: a frame, a list of names, or the quota."""
+    if as_json:
+        is_usage = isinstance(found, Usage)
+        put_json({**asdict(found), "reset": written_time(found.reset)} if is_usage else found)
+    if as_json and out is None:
+        return
+    if isinstance(found, list):
+        put_names(found, column, out)
+    else:
+        put(_as_frame(found), out)
+
+
+def _tell(metadata: Metadata) -> None:
+    """Say what a fetch cost; and what it lacks, which is no success."""
+    typer.echo(f"{counted(metadata.requests, 'request')}, weight {metadata.weight:,}", err=True)
+    if metadata.missing:
+        typer.echo(f"error: missing {spans(metadata.missing)}: {metadata.failures[0]}", err=True)
+        raise typer.Exit(1)
+
+
+def _planning(method: FunctionType) -> Callable[..., None]:
+    """Return the command that says what a method of the client would send and cost."""
+    client_options = inspect.signature(_client, eval_str=True).parameters
+
+    def command(*, as_json: bool, tier: str | None, **said: Any) -> None:
+        options = {option: said.pop(option) for option in client_options}
+        if tier and options["lake"] is None and options["base_url"] is None:
+            options.update(base_url=_NOWHERE, api_key="no key")
+        with _as_commands(), _client(**options) as client:
+            plan = client.plan(getattr(client.query, method.__name__)(**said), tier=tier)
+        if as_json:
+            put_json(_plan_as_json(plan))
+        else:
+            _print_plan(plan)
+        if plan.refusal:
+            raise typer.Exit(1)
+
+    return _described(
+        command,
+        method,
+        [
+            *_options(method),
+            _option("tier", OfTier, None),
+            _option("as_json", Json, default=False),
+            *client_options.values(),
+        ],
+        help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nIt sends no request that has weight.",
+    )
+
+
+def _print_plan(plan: Plan) -> None:
+    """Print the requests and their sum; of a plan that its tier refuses, that alone."""
+    if not plan.refusal:
+        if plan.cached:
+            typer.echo(f"from the cache: {spans(plan.cached)}")
+        for one in plan.requests:
+            window = f"{written_time(one.start)}  {written_time(one.end)}"
+            typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
+    typer.echo(str(plan))
+
+
+def _plan_as_json(plan: Plan) -> dict[str, Any]:
+    def window(start: int, end: int) -> dict[str, str]:
+        return {"start": written_time(start), "end": written_time(end)}
+
+    return {
+        "weight": plan.weight,
+        "weight_at_most": plan.weight_at_most,
+        "seconds": plan.seconds,
+        "tier": plan.tier,
+        "refusal": plan.refusal,
+        "cached": [window(*span) for span in plan.cached],
+        "requests": [
+            {**window(one.start, one.end), "points": one.points, "weight": weight(one)}
+            for one in plan.requests
+        ],
+    }
+
+
+def _described(
+    command: Callable[..., None],
+    method: FunctionType,
+    options: list[inspect.Parameter],
+    *,
+    help: str | None = None,
+) -> Callable[..., None]:
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__name__ = method.__name__
+    command.__doc__ = help or _LITERAL.sub(_spelled, _prose(method))
+    return command
+
+
+_COLUMNS = {
+    "types": "type",
+    "exchanges": "exchange",
+    "categories": "category",
+    "coins": "coin",
+    "symbols": "raw_symbol",
+    "normalized_symbols": "normalized_symbol",
+    "tenors": "tenor",
+}
+"""The column of a file that a list is written to."""
+
+
+def _as_frame(found: Any) -> pl.DataFrame:
+    """Return a frame as it is, and the quota as one."""
+    import polars as pl
+
+    return found if isinstance(found, pl.DataFrame) else pl.DataFrame([found])
+
+
+def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
+    """The options of a command: the parameters of its method, as a terminal can spell them."""
+    hints, texts = get_type_hints(method), dict(_PARAMETER.findall(inspect.getdoc(method) or ""))
+    for name, parameter in inspect.signature(method).parameters.items():
+        if name == "self":
+            continue
+        several = hints[name] == Names
+        text = " ".join(texts.get(name, "").split()) + (" May be repeated." if several else "")
+        kind = _kind(hints[name], several=several)
+        flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
+        yield _option(
+            name,
+            Annotated[
+                kind | None if parameter.default is None else kind,
+                typer.Option(*flag, help=_LITERAL.sub(_spelled, text)),
+            ],
+            parameter.default,
+        )
+
+
+_PARAMETER = re.compile(r"^(\w+) : .+\n((?:    .+\n?)+)", re.MULTILINE)
+"""The name of a parameter in a docstring, and what it says of it."""
+
+
+def _prose(method: FunctionType) -> str:
+    """Return what the docstring of a method says before its first section; nothing where docstrings are left out."""
+    return re.split(r"\n\n\w[\w ]*\n-+\n", inspect.getdoc(method) or "")[0]
+
+
+def _kind(hint: Any, *, several: bool) -> Any:
+    if several:
+        return list[str]
+    # What else there is, times and numbers with a unit among them, the query reads from text.
+    return {bool: bool, int | None: int}.get(hint, str)
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+_LITERAL = re.compile(r"``(.+?)``")
+
+
+def _spelled(literal: re.Match[str]) -> str:
+    text = literal[1]
+    return f"--{text.replace('_', '-')}" if text in _NAMES else text
+
+
+def _methods(kind: type) -> Iterator[FunctionType]:
+    """The public methods of a class, in the order in which they are written."""
+    for base in kind.__mro__:
+        for name, member in vars(base).items():
+            if isinstance(member, FunctionType) and not name.startswith("_"):
+                yield member
+
+
+_NAMES = {
+    name
+    for method in (*_methods(SeriesMethods), *_methods(ListMethods))
+    for name in inspect.signature(method).parameters
+}
+"""The parameters of all commands."""
+
+markets = _command(ListMethods.markets)  # type: ignore[arg-type]
+usage = _command(ListMethods.usage)  # type: ignore[arg-type]
+
+for _method in _methods(SeriesMethods):
+    plans.command(_method.__name__.replace("_", "-"))(_planning(_method))
+for _method in (*_methods(SeriesMethods), *_methods(ListMethods)):
+    if _method.__name__ not in {"markets", "usage"}:
+        app.command(_method.__name__.replace("_", "-"))(_command(_method))

@@ -1,0 +1,275 @@
+"""``tidytape ingest``: put recorded files into a lake, one command per layout.
+
+The commands derive from the layouts: their options are the attributes of `tidytape.lake.ingest.Market` that mean
+something to the layout, the attributes of the layout itself, and the arguments of `tidytape.lake.ingest.ingest`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tidytape.cli._examples import INGEST, example
+from tidytape.cli._output import JSON_OPTION
+from tidytape.cli._output import as_json as to_json
+from tidytape.errors import IngestError, QueryError, counted
+
+if TYPE_CHECKING:
+    from tidytape.lake import Lake
+    from tidytape.lake.ingest import IngestReport, Layout
+
+
+_EXCHANGE = "Exchange of the files."
+_RUN = {
+    "workers": (int | None, None, typer.Option(min=1, help="Number of files to read at the same time.")),
+    "skip_bad": (bool, False, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")),
+    "verbose": (
+        bool,
+        False,
+        typer.Option(
+            "--verbose", "-v", help="Report every file and market; by default many of them are summed up."
+        ),
+    ),
+    "as_json": (bool, False, JSON_OPTION),
+}
+
+_FOLLOW = {
+    "follow": (
+        bool,
+        False,
+        typer.Option(
+            "--follow", help="Keep reading the lines that are appended to the files, until interrupted."
+        ),
+    ),
+    "every": (
+        float,
+        1.0,
+        typer.Option(help="With --follow: seconds between two commits of one file."),
+    ),
+    "keep": (
+        float,
+        900.0,
+        typer.Option(help="With --follow: seconds for which older versions of the lake stay, for streams."),
+    ),
+}
+
+
+class _Commands(TyperGroup):
+    """The commands of the layouts, made when they are first looked for: to import the layouts takes a while."""
+
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """The commands by name."""
+        return {**_commands(), **self._own}
+
+    @commands.setter
+    def commands(self, own: MutableMapping[str, Any]) -> None:
+        self._own = own
+
+
+app = typer.Typer(help="Put recorded files into a lake.", no_args_is_help=True, cls=_Commands)
+
+
+@app.callback()
+def _ingest_group() -> None:
+    pass
+
+
+@cache
+def _commands() -> dict[str, Any]:
+    from tidytape.lake.ingest import LAYOUTS
+
+    made = typer.Typer(rich_markup_mode=None)
+    for name, layout in {"auto": None, **LAYOUTS}.items():
+        epilog = example(f"ingest {name}", INGEST[name])
+        made.command(name, epilog=epilog)(_command(layout))
+    return dict(typer.main.get_group(made).commands)
+
+
+def _command(layout: type[Layout] | None) -> Callable[..., None]:
+    """Return the command of a layout, or of files that are recognised."""
+    name = None if layout is None else layout.name
+
+    def command(**said: Any) -> None:
+        _run(name, said)
+
+    command.__doc__ = "Files whose layout can be recognised by their names and first lines."
+    if layout is not None:
+        command.__doc__ = (inspect.getdoc(layout) or "").partition("\n")[0]
+    parameters = {
+        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help="Files, plain, gzipped or zipped.")),
+        "lake": (
+            str, inspect.Parameter.empty, typer.Option("--lake", help="The lake; made if there is none.")
+        ),
+        **_options(layout),
+        **_RUN,
+        **(_FOLLOW if layout is None or layout.follows else {}),
+    }  # fmt: skip
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+            )
+            for parameter, (kind, default, option) in parameters.items()
+        ]
+    )
+    return command
+
+
+def _options(layout: type[Layout] | None) -> dict[str, tuple[Any, Any, Any]]:
+    """Type, default and option of what a layout, and what is said of its market, takes."""
+    from tidytape.lake.ingest._layout import Layout
+    from tidytape.lake.ingest._layouts import options_of
+    from tidytape.lake.ingest._market import Market
+
+    kind = layout or Layout
+    of_market = {name: option for name, option in options_of(Market).items() if name in kind.market_options}
+    options = {name: _option(option) for name, option in {**of_market, **options_of(kind)}.items()}
+    if kind.needs_exchange:
+        options["exchange"] = (str, inspect.Parameter.empty, typer.Option(help=_EXCHANGE))
+    elif kind.default_exchange is not None:
+        options["exchange"] = (str, kind.default_exchange, typer.Option(help=_EXCHANGE))
+    return options
+
+
+def _option(said: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    flags = [said["flag"]] if said["flag"] else []
+    return (
+        str if said["default"] is not None else str | None,
+        said["default"],
+        typer.Option(*flags, help=said["help"]),
+    )
+
+
+def _run(layout: str | None, said: dict[str, Any]) -> None:
+    """Ingest with what was said to a command; what was not is left to its default."""
+    options = with_pairs(
+        {name: value for name, value in said.items() if name not in {"files", "lake", "verbose", "as_json"}}
+    )
+    shown = _shown(verbose=said["verbose"], as_json=said["as_json"])
+    _ingest(said["files"], said["lake"], shown=shown, layout=layout, **options)
+
+
+def _shown(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]:
+    """Return how a report is printed."""
+    from tidytape.lake.ingest import summary
+
+    return to_json if as_json else str if verbose else summary
+
+
+def with_pairs(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were said, with the pairs of those that have some."""
+    options = {name: value for name, value in said.items() if value is not None}
+    if "columns" in options:
+        options["columns"] = _pairs("columns", options["columns"], "column")
+    if "=" in options.get("time_unit", ""):
+        options["time_unit"] = _pairs("time_unit", options["time_unit"], "unit")
+    return options
+
+
+def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
+    """Return what ``name=value,name=value`` says."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not (name.strip() and equals and value.strip()) for name, equals, value in pairs):
+        raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
+    if len({name.strip() for name, _, _ in pairs}) < len(pairs):
+        raise QueryError(parameter, got=text, expected="each name once")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _ingest(
+    files: list[Path],
+    lake: str,
+    *,
+    layout: str | None,
+    shown: Callable[[IngestReport], str],
+    skip_bad: bool,
+    follow: bool = False,
+    every: float = 1.0,
+    keep: float = 900.0,
+    workers: int | None = None,
+    **options: Any,
+) -> None:
+    from tidytape.lake import Lake
+    from tidytape.lake.ingest import ingest
+    from tidytape.lake.ingest._layouts import by_name
+
+    chosen, market = by_name(layout, options)
+    if follow:
+        followed = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
+        typer.echo(shown(_followed(files, Lake.create(lake), chosen, **followed)))
+        return
+    try:
+        report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
+    except IngestError as error:
+        if error.report is not None:  # some of several files went in
+            typer.echo(shown(error.report))
+        raise
+    typer.echo(shown(report))
+
+
+def _followed(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:
+    """Follow files until a signal ends it, and return what was done."""
+    from tidytape.lake.record import follow
+
+    with stopped_by_signals() as stop, shown_rows() as progress:
+        return follow(files, lake, layout, stop=stop, progress=progress, **options)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """Yield an event that an interrupt or a request to terminate sets, in place of ending the process."""
+    stop = threading.Event()
+    chosen = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in chosen}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def shown_rows(pause: float = 10.0) -> Iterator[Callable[[IngestReport], object]]:
+    """Yield what shows new rows on the standard error: a bar on a terminal, elsewhere a line now and then."""
+    from tqdm.auto import tqdm
+
+    if not sys.stderr.isatty():
+        yield _Lines(pause)
+        return
+    with tqdm(unit=" rows", unit_scale=True) as bar:
+
+        def progress(report: IngestReport) -> None:
+            bar.update(_new_rows(report) - bar.n)
+
+        yield progress
+
+
+class _Lines:
+    """Prints the new rows of a report, no more often than once per pause. [s]"""
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self._last = time.monotonic()
+
+    def __call__(self, report: IngestReport) -> None:
+        if time.monotonic() - self._last >= self._pause:
+            self._last = time.monotonic()
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            typer.echo(f"{now}  {counted(_new_rows(report), 'new row')}", err=True)
+
+
+def _new_rows(report: IngestReport) -> int:
+    return sum(count.new for file in report.files for count in file.counts)

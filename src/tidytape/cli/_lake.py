@@ -1,0 +1,178 @@
+"""``tidytape lake``: look after a lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidytape.cli._output import PICTURES, TABLES, Json, check_target, put, put_json
+from tidytape.errors import QueryError, counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+app = typer.Typer(
+    help="Look after a lake: list what is in it, check it, keep it small.", no_args_is_help=True
+)
+
+LakeOption = Annotated[str, typer.Option("--lake", help="The lake: a folder or an object-store address.")]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")]
+
+
+@app.command()
+def info(
+    lake: LakeOption,
+    by_table: Annotated[
+        bool, typer.Option("--tables", help="One line per table, with files and version.")
+    ] = False,
+    markets: Annotated[
+        bool,
+        typer.Option("--markets", help="One line per table and market, with the unit of its amounts."),
+    ] = False,
+    shortest_gap: Annotated[
+        str | None,
+        typer.Option(
+            help="Shortest span without an event that is a gap, e.g. 15m, 3h or 2d; by default an hour, and longer "
+            "for a market with rare events."
+        ),
+    ] = None,
+    events: Annotated[
+        bool,
+        typer.Option(
+            "--events",
+            help="Find gaps in the events of every table. By default a table of more than 10 million rows is judged "
+            "by its rollup, or by its log, which shows only the gaps between files.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File: .png, .svg or .pdf for a picture; .parquet, .csv or .jsonl for the frame."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is in a lake, per market and table: from when to when, how many events, and with which gaps.
+
+    --json and --out have a row per data type; types that are made of the same tables have the same numbers.
+    """
+    from datetime import timedelta
+
+    from tidytape.lake import Lake, hygiene
+    from tidytape.lake.hygiene._gaps import MOST_ROWS
+    from tidytape.query._values import milliseconds
+    from tidytape.service.answer._holdings import described
+
+    check_target(out, suffixes=TABLES if by_table or markets else (*TABLES, *PICTURES))
+    if by_table and markets:
+        raise QueryError("by_table", got="--markets too", expected="one of the two")
+    if by_table or markets:
+        found = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
+    else:
+        quiet = None
+        if shortest_gap is not None:
+            quiet = timedelta(milliseconds=milliseconds(shortest_gap, "shortest_gap"))
+        found = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
+    if out is not None and out.suffix in PICTURES:
+        from tidytape import plot
+
+        figure = plot.coverage(found).ax.get_figure(root=True)
+        assert figure is not None  # an axes lies in one
+        figure.savefig(out, bbox_inches="tight", dpi=150)
+        typer.echo(f"{counted(found.height, 'row')} drawn -> {out}", err=True)
+    elif out is not None:
+        put(found, out)
+    if as_json:
+        put_json(found)
+    elif out is None:
+        shown = found if by_table or markets else _per_table(found)
+        put(shown, None, whole="--json prints all", rows=_ROWS)
+
+
+def _per_table(found: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for the data types of a market that are made of the same tables, with times in whole seconds."""
+    import polars as pl
+
+    # All types of options are made of the one chain of a coin.
+    symbol = pl.when(tables="option_quotes").then("coin").otherwise("raw_symbol").alias("raw_symbol")
+    times = pl.col("first_timestamp", "last_timestamp").dt.truncate("1s")
+    shown = found.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
+    # Where no market has a gap, no gap is the longest; "null in every row" would read as unknown.
+    return shown.drop("longest_gap") if (shown["gaps"] == 0).all(ignore_nulls=False) else shown
+
+
+_ROWS = 200
+_NUMBERS = ("rows", "gaps", "longest_gap", "gaps_from")
+
+
+@app.command()
+def check(
+    lake: LakeOption,
+    table: Tables = None,
+    checks: Annotated[
+        list[str] | None, typer.Option("--check", help="Only this check; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read all rows of a lake and print what is wrong; exit code 1 if anything is."""
+    from tidytape.lake import Lake, hygiene
+
+    report = hygiene.check(Lake(lake), tables=table, checks=checks)
+    if as_json:
+        put_json(report.frame())
+    else:
+        typer.echo(str(report))
+    if not report.sound:
+        raise typer.Exit(1)
+
+
+@app.command()
+def compact(
+    lake: LakeOption,
+    table: Tables = None,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="Also rewrite markets that have few files.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Merge many small files into few, sorted by time; the rows stay the same."""
+    from tidytape.lake import Lake, hygiene
+
+    done = hygiene.compact(Lake(lake), tables=table, everything=everything)
+    if as_json:
+        put_json(done)
+        return
+    for one in done:
+        typer.echo(str(one))
+    if not done:
+        typer.echo("nothing to compact")
+
+
+@app.command()
+def vacuum(
+    lake: LakeOption,
+    table: Tables = None,
+    retention_hours: Annotated[
+        int | None,
+        typer.Option(min=0, help="Keep files that were replaced within this time; by default a week (168)."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete them.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what would be deleted, as without --yes.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete files that no version of the last week needs; without --yes only list them."""
+    from tidytape.lake import Lake, hygiene
+
+    done = hygiene.vacuum(
+        Lake(lake), tables=table, retention_hours=retention_hours, dry_run=dry_run or not yes
+    )
+    if as_json:
+        put_json(done)
+        return
+    for one in done:
+        typer.echo(str(one))
+    if not yes and any(one.files for one in done):
+        typer.echo("nothing was deleted; --yes deletes", err=True)

@@ -1,0 +1,203 @@
+"""Where a fetched frame goes: a file by its suffix, or the terminal."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import polars as pl
+import typer
+
+from tidytape.errors import QueryError, counted, escaped
+
+JSON_OPTION: Any = typer.Option("--json", help="Print JSON and nothing else: times in ISO 8601, UTC.")
+Json = Annotated[bool, JSON_OPTION]
+
+TABLES = (".parquet", ".csv", ".jsonl")
+"""How the name of a file ends that a frame can be written to."""
+
+PICTURES = (".png", ".svg", ".pdf")
+"""How the name of a file ends that a picture can be written to."""
+
+_ROWS = 20
+_TEXT_LENGTHS = (100, 60, 40, 24)
+"""How long a text may be in a table, the longest that fits."""
+
+_NAMES = (pl.Categorical, pl.String)
+
+
+def check_target(out: Path | None, *, suffixes: tuple[str, ...] = TABLES) -> None:
+    """Refuse a target that cannot be written, before anything is fetched."""
+    if out is not None and out.suffix not in suffixes:
+        raise QueryError("out", got=str(out), expected="a file ending in " + ", ".join(suffixes))
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise QueryError("out", got=str(out), expected="a file in a folder that exists")
+
+
+def put(
+    frame: pl.DataFrame, out: Path | None, *, whole: str = "--out FILE writes all", rows: int = _ROWS
+) -> None:
+    """Write a frame, or print it: what is the same in every row once above, the other columns as a table.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The rows.
+    out : Path, optional
+        The file; the terminal if left out. A row takes one line of it.
+    whole : str
+        How to get what the terminal has no room for.
+    rows : int
+        Most rows that the terminal shows.
+    """
+    if out is None:
+        text = _as_text(frame, width=_terminal_width(), whole=whole, rows=rows)
+        typer.echo(escaped(text, keep="\n"))
+        return
+    # Under another name first: what bears the name asked for is whole. It is this process' own, and where a link leads.
+    whole_file = out.resolve()
+    part = whole_file.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
+    try:
+        if out.suffix == ".parquet":
+            frame.write_parquet(part)
+        elif out.suffix == ".csv":
+            _lists_written(_times_written(frame)).write_csv(part)
+        else:
+            _times_written(frame).write_ndjson(part)
+        part.replace(whole_file)
+    except pl.exceptions.ComputeError as error:  # what polars makes of a full disk
+        raise OSError(f"{out} cannot be written: {error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    typer.echo(f"{counted(frame.height, 'row')} -> {out}", err=True)
+
+
+def put_names(names: list[str], column: str, out: Path | None) -> None:
+    """Write names as a column, or print them, one a line."""
+    if out is None:
+        for name in names:
+            typer.echo(escaped(name))
+    else:
+        put(pl.DataFrame({column: names}, schema={column: pl.String}), out)
+
+
+def put_json(value: Any) -> None:
+    """Print a value as JSON: a frame as an array of objects, a data class as an object."""
+    typer.echo(as_json(value))
+
+
+def as_json(value: Any) -> str:
+    """Return a value as JSON: a frame as an array of objects, one per row; times in ISO 8601, UTC.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> as_json(pl.DataFrame({"rows": [3]})), as_json({"ends": datetime(2024, 8, 8, tzinfo=UTC)})
+    ('[{"rows":3}]', '{"ends":"2024-08-08T00:00:00Z"}')
+    """
+    if isinstance(value, pl.DataFrame):
+        return _times_written(value).write_json()
+    options = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(value, option=options, default=str).decode()
+
+
+def _as_text(frame: pl.DataFrame, *, width: int | None, whole: str, rows: int) -> str:
+    if frame.is_empty():
+        return f"no rows; columns: {', '.join(frame.columns)}"
+    unknown = [column.name for column in frame if column.null_count() == frame.height]
+    present = frame.drop(unknown)
+    same = [column.name for column in present if column.dtype in _NAMES and column.n_unique() == 1]
+    heading = "  ".join(f"{name}={present[name][0]}" for name in same)
+    shown = present.drop(same) if len(same) < present.width else present
+    table, left_out = _fitting(_times_written(shown), width, rows)
+    rest = frame.height - rows
+    notes = [f"{frame.height} rows, {rest} not shown"] if rest > 0 else []
+    notes += left_out
+    nulls = textwrap.fill(f"null in every row: {', '.join(unknown)}", width or 1_000) if unknown else ""
+    return "\n".join(filter(None, (heading, table, nulls, "; ".join([*notes, whole]) if notes else "")))
+
+
+def _fitting(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, list[str]]:
+    """A table of a frame that is no wider than told, and what was left out for that.
+
+    Long texts are cut first, then columns left out from the right: the first ones tell what a row is of.
+    """
+    room = math.inf if width is None else width
+    longest, columns = _TEXT_LENGTHS[0], frame.width
+    table = _table(frame, longest, rows)
+    for longest in _TEXT_LENGTHS:
+        table = _table(frame, longest, rows)
+        if _width_of(table) <= room:
+            break
+    while _width_of(table) > room and columns > 1:
+        columns -= 1
+        table = _table(frame[:, :columns], longest, rows)
+    if _width_of(table) > room:
+        longest = max(longest - (_width_of(table) - int(room)), 1)
+        table = _table(frame[:, :columns], longest, rows)
+    texts = [column for column in frame[:, :columns] if column.dtype in _NAMES]
+    cut = [column.name for column in texts if _longest(column, rows) > longest]
+    left_out = frame.columns[columns:]
+    told = [f"cut: {', '.join(cut)}"] if cut else []
+    return table, told + ([f"columns not shown: {', '.join(left_out)}"] if left_out else [])
+
+
+def _table(frame: pl.DataFrame, longest: int, rows: int) -> str:
+    with pl.Config(
+        tbl_rows=rows,
+        tbl_cols=-1,
+        tbl_width_chars=1000,  # its own way to fit would break a row into several lines
+        fmt_str_lengths=longest,
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_formatting="UTF8_BORDERS_ONLY",
+    ):
+        return str(frame)
+
+
+def _longest(texts: pl.Series, rows: int) -> int:
+    """Characters of the longest of the texts that a table shows: the first and the last of many."""
+    seen = texts if len(texts) <= rows else texts.head(rows // 2).append(texts.tail(rows // 2))
+    return max((len(text) for text in seen if text is not None), default=0)
+
+
+def _width_of(table: str) -> int:
+    return max(map(len, table.splitlines()))
+
+
+def _terminal_width() -> int | None:
+    """Characters in a line of the terminal; None where the output goes elsewhere, and no line is too long."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write times as ISO 8601 in UTC, to the nanosecond where there are any, and durations as ISO 8601 has them."""
+    time, list_of_times = "%Y-%m-%dT%H:%M:%S%.fZ", pl.List(pl.Datetime("ns", "UTC"))
+    written = []
+    for column in frame:
+        name, dtype = pl.col(column.name), column.dtype
+        if isinstance(dtype, pl.Datetime):
+            written.append(name.dt.to_string(time))
+        elif dtype == list_of_times:
+            written.append(name.list.eval(pl.element().dt.to_string(time)))
+        elif isinstance(dtype, pl.Duration):
+            written.append(name.dt.to_string("iso"))
+    return frame.with_columns(written)
+
+
+def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write lists as JSON, for files that hold none."""
+    nested = [column.name for column in frame if column.dtype.is_nested()]
+    inside = '{"":'
+    return frame.with_columns(
+        pl.when(pl.col(name).is_not_null())
+        .then(pl.struct(pl.col(name).alias("")).struct.json_encode().str.slice(len(inside)).str.head(-1))
+        .alias(name)
+        for name in nested
+    )

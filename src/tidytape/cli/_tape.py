@@ -1,0 +1,64 @@
+"""``tidytape tape``: look into the tape of a study, and check that it is as it was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidytape.cli._output import Json, put_json
+from tidytape.errors import counted, escaped
+
+if TYPE_CHECKING:
+    from tidytape.client._tape import TapeEntry
+
+
+app = typer.Typer(help="List and verify tapes: folders with every answer of a study.", no_args_is_help=True)
+
+Tape = Annotated[Path, typer.Argument(help="The tape.")]
+
+
+@app.command()
+def verify(tape: Tape, as_json: Json = False) -> None:
+    """Check every byte of a tape; print what has changed since the recording, with exit code 1."""
+    from tidytape.client._tape import entries
+    from tidytape.client._tape import verify as wrong_with
+
+    wrong = wrong_with(tape)
+    if as_json:
+        put_json({"is_sound": not wrong, "entries": len(entries(tape)), "wrong": wrong})
+    else:
+        for one in wrong:
+            typer.echo(escaped(one))
+    if wrong:
+        raise typer.Exit(1)
+    if not as_json:
+        typer.echo(f"{counted(len(entries(tape)), 'entry', 'entries')}, as recorded", err=True)
+
+
+@app.command("ls")
+def listed(tape: Tape, as_json: Json = False) -> None:
+    """List the answers of a tape, one line each, in the order of recording."""
+    from tidytape.client._tape import described_ask, opened
+
+    contents = opened(tape)
+    if as_json:
+        put_json([_as_json(one) for one in contents.answers])
+    for one in () if as_json else contents.answers:
+        rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
+        asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
+        typer.echo(escaped(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}"))
+    if contents.broken:
+        typer.echo(escaped(f"error: {tape}: {contents.broken}"), err=True)
+
+
+def _as_json(entry: TapeEntry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": entry.at,
+        "ask": entry.ask,
+        "rows": entry.rows,
+        "hash": entry.hash,
+        "returned": entry.told.get("returned"),
+    }

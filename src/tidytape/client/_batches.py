@@ -1,0 +1,269 @@
+"""From a line of a stream to tidy frames, in the schemas that a fetch of the same query has. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import polars as pl
+
+from tidytape import wire
+from tidytape.catalogue import Change
+from tidytape.client._answers import (
+    check_grid,
+    check_identity,
+    check_window,
+    described,
+    is_clashing,
+    joined,
+    within,
+)
+from tidytape.errors import DecodeError, QueryError
+from tidytape.query import StreamQuery
+from tidytape.query._values import LAST_SECOND
+from tidytape.query._values import token as read_token
+from tidytape.schema import Schema, schema_of
+
+if TYPE_CHECKING:
+    from tidytape.client._settings import Absent
+
+
+FrameT = TypeVar("FrameT")
+
+Present = Callable[[pl.DataFrame, Schema], Any]
+"""Returns a frame as the kind that the caller wants."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(nanoseconds: int) -> datetime:
+    """Return a time in UTC, in whole microseconds.
+
+    Examples
+    --------
+    >>> moment(60_000_000_000)
+    datetime.datetime(1970, 1, 1, 0, 1, tzinfo=datetime.timezone.utc)
+    """
+    return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+
+
+class Changes(Generic[FrameT]):
+    """What a batch of a stream has of one data type. Every frame has the columns and dtypes of a fetch, rows or not.
+
+    Attributes
+    ----------
+    over : datetime or None
+        Start of the last interval that is over now: nothing of it, or of an earlier one, comes after this batch but
+        revisions. None where no interval became over. [UTC]
+    """
+
+    __slots__ = ("_parts", "_present", "_schema", "over")
+
+    def __init__(
+        self,
+        parts: Mapping[Change, pl.DataFrame],
+        schema: Schema,
+        over: datetime | None,
+        present: Present,
+    ) -> None:
+        self._parts, self._schema, self._present = parts, schema, present
+        self.over = over
+
+    @property
+    def frame(self) -> FrameT:
+        """All points: first revisions, then those that became final, then those in progress."""
+        return self._of(*Change)
+
+    @property
+    def revisions(self) -> FrameT:
+        """Points that were final, or whose interval was over, and that are others now; raw trades that came late."""
+        return self._of(Change.REVISION)
+
+    @property
+    def finals(self) -> FrameT:
+        """Points that became final."""
+        return self._of(Change.FINAL)
+
+    @property
+    def updates(self) -> FrameT:
+        """Points whose interval is in progress."""
+        return self._of(Change.UPDATE)
+
+    def _of(self, *changes: Change) -> FrameT:
+        frames = [self._parts[change] for change in changes if change in self._parts]
+        frame = wire.concatenated(frames) if frames else self._schema.empty()
+        shown: FrameT = self._present(frame, self._schema)
+        return shown
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each change has, those without rows left out."""
+        return {change.value: self._parts[change].height for change in Change if change in self._parts}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StreamBatch(Generic[FrameT]):
+    """What a stream brings at once. Whoever applied it and keeps its token has everything up to it, once.
+
+    Of a stream of one data type ``frame``, ``finals``, ``updates``, ``revisions`` and ``over`` are those of its
+    `Changes`; of several ask ``of(data_type)``.
+
+    Attributes
+    ----------
+    changes : mapping of str to Changes
+        What came, by data type, in the order in which they were asked for.
+    token : str
+        Resumes the stream after this batch: ``client.stream(..., token=token)``.
+    gap : (datetime or None, datetime) or None
+        Of the first batch of a stream that had to start anew: revisions of the time from the first to the second may be
+        missing (from None: from the beginning), and all points from the second on come again, so drop what was received
+        of them. [UTC]
+    """
+
+    changes: Mapping[str, Changes[FrameT]]
+    token: str
+    gap: tuple[datetime | None, datetime] | None = None
+
+    def of(self, data_type: str) -> Changes[FrameT]:
+        """Return what came of one data type.
+
+        Raises
+        ------
+        QueryError
+            If the stream has no such type.
+        """
+        name = data_type.upper()
+        if name not in self.changes:
+            raise QueryError("data_type", got=data_type, expected="one of " + ", ".join(self.changes))
+        return self.changes[name]
+
+    @property
+    def frames(self) -> dict[str, FrameT]:
+        """All points of each data type."""
+        return {name: changes.frame for name, changes in self.changes.items()}
+
+    @property
+    def frame(self) -> FrameT:
+        """All points: first revisions, then those that became final, then those in progress."""
+        return self._only.frame
+
+    @property
+    def revisions(self) -> FrameT:
+        """Points that were final, or whose interval was over, and that are others now; raw trades that came late."""
+        return self._only.revisions
+
+    @property
+    def finals(self) -> FrameT:
+        """Points that became final."""
+        return self._only.finals
+
+    @property
+    def updates(self) -> FrameT:
+        """Points whose interval is in progress."""
+        return self._only.updates
+
+    @property
+    def over(self) -> datetime | None:
+        """Start of the last interval that is over now; None where none became over with this batch. [UTC]"""
+        return self._only.over
+
+    @property
+    def _only(self) -> Changes[FrameT]:
+        if len(self.changes) > 1:
+            raise QueryError(
+                "data_type",
+                got=f"a stream of {len(self.changes)} data types",
+                expected="one; batch.of(data_type) has the frames of each, and batch.frames all of them",
+            )
+        return next(iter(self.changes.values()))
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it is more than a sign of life."""
+        return self.gap is not None or any(one.counts or one.over for one in self.changes.values())
+
+    def __repr__(self) -> str:
+        """Return the number of rows of each type and change, and what is over."""
+        parts = []
+        for name, changes in self.changes.items():
+            counts = ", ".join(f"{rows:,} {change}" for change, rows in changes.counts.items()) or "no rows"
+            over = "" if changes.over is None else f", over {changes.over:%Y-%m-%d %H:%M:%S}"
+            parts.append(f"{name}: {counts}{over}")
+        gap = "" if self.gap is None else f"; started anew at {self.gap[1]:%Y-%m-%d %H:%M:%S}"
+        return f"<StreamBatch {'; '.join(parts)}{gap}>"
+
+
+class Reading:
+    """How the lines of one stream are read.
+
+    Parameters
+    ----------
+    query : StreamQuery
+    absent : {"null", "zero"}
+        As of `tidytape.wire.decode`.
+    present : callable
+        Returns a frame as the kind that the caller wants.
+    """
+
+    def __init__(self, query: StreamQuery, absent: Absent, present: Present) -> None:
+        self._absent, self._present = absent, present
+        # The window of a stream may be longer than that of one request, so it is set without the limit of points.
+        whole = query.window(0, 1)[0].model_copy(
+            update={"start": query.start or 0, "end": query.end or LAST_SECOND}
+        )
+        self._queries = {name: whole.model_copy(update={"type": (name,)}) for name in query.type}
+        grouped = query.group_by is not None
+        self.schemas = {name: schema_of(name, grouped=grouped) for name in query.type}
+
+    def read(self, line: bytes) -> wire.Batch:
+        """Read a line.
+
+        Raises
+        ------
+        DecodeError
+            If it is not what the contract says, or has series or times of something that was not asked for.
+        """
+        if line.lstrip().startswith(b"<"):
+            raise DecodeError(
+                "/v1/stream: answered with a page, expected lines of JSON; is the address of the service right?"
+            )
+        batch = wire.decode_batch(line, self._queries, absent=self._absent)
+        try:
+            read_token(batch.token, "token")
+            for start in batch.over.values():
+                moment(start)
+        except (QueryError, OverflowError) as error:
+            raise DecodeError(f"/v1/stream: {error}") from None
+        frames = {
+            (name, change): self._checked(frame, name, change)
+            for (name, change), frame in batch.frames.items()
+        }
+        return wire.Batch(frames, batch.over, batch.token, batch.end)
+
+    def _checked(self, frame: pl.DataFrame, name: str, change: Change) -> pl.DataFrame:
+        query = self._queries[name]
+        check_identity(frame, query, name)
+        check_grid(frame, query, name)
+        check_window(frame, query, name)
+        frame = within(frame, query.start, query.end).drop(wire.DATA_UNTIL, strict=False)
+        if is_clashing(frame, query):
+            raise DecodeError(
+                f"{name}: a point came twice in one batch, with different values", data_type=name
+            )
+        frame = joined([described(frame, query, answered_at=None)], query)
+        if "is_final" in frame.columns and change is not Change.REVISION:
+            frame = frame.with_columns(pl.lit(change is Change.FINAL).alias("is_final"))
+        return frame
+
+    def presented(self, batch: wire.Batch, gap: tuple[datetime | None, datetime] | None) -> StreamBatch[Any]:
+        """Return a batch as a caller gets it."""
+        changes = {}
+        for name, schema in self.schemas.items():
+            parts = {
+                change: frame for (own, change), frame in batch.frames.items() if own == name and frame.height
+            }
+            over = batch.over.get(name)
+            changes[name] = Changes[Any](parts, schema, None if over is None else moment(over), self._present)
+        return StreamBatch(changes, batch.token, gap)

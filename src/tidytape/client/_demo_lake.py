@@ -1,0 +1,156 @@
+"""The lake of `Client.demo`: simulated once on a machine, kept in the user's cache folder, and copied for each client.
+
+A lake is made under another name and moved to its own when it is whole, so a process that dies leaves no half of one,
+and of several processes that come at once the first makes it. Where the folder cannot be written, each process makes a
+lake of its own in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import filelock
+
+from tidytape._version import __version__
+from tidytape.client._cache import default_folder
+from tidytape.errors import LakeError
+from tidytape.lake import Lake
+
+DAYS = 2
+"""How much of the demo's market a client holds. [d]"""
+
+_SEED = 7
+_SOURCES = ("demo", "lake", "aggregate", "frames", "catalogue.py", "schema.py", "times.py")
+"""What the bytes of the lake follow from."""
+
+_WAIT = 300.0  # for another process that makes it [s]
+_ABANDONED = 3_600.0  # a half that is so old was left by a process that died [s]
+_FORGOTTEN = 14 * 86_400.0  # a lake of another version that nobody used for so long is removed [s]
+_NEWEST = 7  # lakes of other versions that stay
+
+
+def copied(*, progress: bool | None = None) -> str:
+    """Return the path of a new copy of the demo's lake, which the caller removes.
+
+    Parameters
+    ----------
+    progress : bool, optional
+        Show a bar while it is simulated; by default if the standard error is a terminal.
+    """
+    folder = tempfile.mkdtemp(prefix="tidytape-demo-")
+    try:
+        try:
+            lake = kept(default_folder() / "demo", _name(), lambda path: _simulate(path, progress=progress))
+            shutil.copytree(lake, folder, dirs_exist_ok=True)
+        except (OSError, LakeError):
+            shutil.copytree(_temporary(os.getpid(), progress=progress), folder, dirs_exist_ok=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def kept(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """Return ``folder / name``, made first if it is not there; by one process, where several come at once.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there. What was not used for two weeks, and all but the seven newest, is removed from it.
+    name : str
+        Of the wanted folder in it.
+    make : callable
+        Takes the path of an empty folder and fills it.
+
+    Returns
+    -------
+    Path
+        Nobody writes to it.
+
+    Raises
+    ------
+    OSError
+        If it is not there and cannot be made.
+    """
+    path = folder / name
+    if not path.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(folder / ".lock", timeout=_WAIT):
+            if not path.is_dir():  # another process may have been faster
+                _tidy(folder)
+                half = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+                try:
+                    make(half)
+                    half.replace(path)
+                except BaseException:
+                    shutil.rmtree(half, ignore_errors=True)
+                    raise
+    with suppress(OSError):  # its folder may be read only
+        os.utime(path)
+    return path
+
+
+def _tidy(folder: Path) -> None:
+    """Remove halves that nobody finishes, and what was not used for long or is older than the newest few."""
+    now = time.time()
+    ages = [(now - path.stat().st_mtime, path) for path in folder.iterdir() if path.is_dir()]
+    halves = [path for age, path in ages if path.name.startswith(".new-") and age > _ABANDONED]
+    whole = sorted((age, path) for age, path in ages if not path.name.startswith(".new-"))
+    forgotten = [path for place, (age, path) in enumerate(whole) if place >= _NEWEST or age > _FORGOTTEN]
+    for path in (*halves, *forgotten):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@cache
+def _name() -> str:
+    """Return a name that changes with the code and the numpy that the lake is made by."""
+    import numpy as np
+
+    digest = hashlib.sha256(f"{__version__} {np.__version__} {DAYS} {_SEED}".encode())
+    package = Path(__file__).parent.parent
+    for source in _SOURCES:
+        path = package / source
+        for file in [path] if path.suffix else sorted(path.rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _simulate(path: Path, *, progress: bool | None) -> None:
+    from tqdm.auto import tqdm
+
+    from tidytape.demo import fill
+    from tidytape.lake.rollup import rollup
+
+    with tqdm(
+        total=DAYS + 1,
+        desc="simulate the demo's market, once on this machine",
+        unit="step",
+        disable=None if progress is None else not progress,
+        leave=False,
+    ) as bar:
+        fill(path, days=DAYS, seed=_SEED, progress=lambda *_: bar.update())
+        rollup(Lake(path), progress=False)
+        bar.update()
+
+
+@cache
+def _temporary(process: int, *, progress: bool | None) -> str:
+    """Return a lake that the process keeps to itself."""
+    folder = tempfile.mkdtemp(prefix="tidytape-demo-")
+    atexit.register(_remove, folder, process)
+    _simulate(Path(folder), progress=progress)
+    return folder
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # and not one that was forked from it
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,783 @@
+"""What a client can be asked, and the flow that answers each of it; defined once for every kind of client.
+
+``Client`` fills the type variables with frames, ``AsyncClient`` with awaitables of frames; the methods, their
+parameters and their documentation are the same.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Generic, TypeVar, get_args
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidytape import wire
+from tidytape.budget import Tier
+from tidytape.budget import tier as tier_of
+from tidytape.catalogue import SortDirection
+from tidytape.client import _request as request
+from tidytape.client._batches import Present, Reading
+from tidytape.client._events import EventsQuery
+from tidytape.client._fetching import fetched, planned
+from tidytape.client._following import Following, OnGap
+from tidytape.client._lists import ListMethods
+from tidytape.client._live import Keep, Live
+from tidytape.client._metadata import Metadata, Plan, PlanPart, Reason, in_every_part, warn_of_empty
+from tidytape.client._series import FetchQuery, SeriesMethods
+from tidytape.client._settings import Backend, Settings, one_of
+from tidytape.client._steps import Call, Flow
+from tidytape.client._streams import StreamMethods
+from tidytape.client._tape import NO_TAPE, Recorder
+from tidytape.client._window import Window, covering
+from tidytape.errors import DecodeError, QueryError, TapeError, TransportError
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
+from tidytape.query._values import Names, TimeLike
+from tidytape.schema import BLOCK_SIZES, HOLDINGS, MARKETS, PREDICTION_MARKETS, Schema, schema_of
+
+FrameT = TypeVar("FrameT")
+NamesT = TypeVar("NamesT")
+UsageT = TypeVar("UsageT")
+PlanT = TypeVar("PlanT")
+FetchedT = TypeVar("FetchedT")
+WrittenT = TypeVar("WrittenT")
+StreamT = TypeVar("StreamT")
+LiveT = TypeVar("LiveT")
+R = TypeVar("R")
+
+
+_SUFFIXES = (".parquet", ".pq")
+
+
+class ParquetFile:
+    """A context manager that writes frames of one schema, with which they are read again.
+
+    Only a whole file gets the name asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    QueryError
+        If it is a folder, or lies in none, or its name is that of another kind of file.
+
+    Attributes
+    ----------
+    rows : int
+        How many were written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.rows = 0
+        if path.is_dir() or not path.parent.is_dir():
+            raise QueryError("path", got=str(path), expected="a file in a folder that exists")
+        if path.suffix.lower() not in _SUFFIXES:
+            raise QueryError(
+                "path", got=str(path), expected="a name that ends in .parquet; it is written as Parquet"
+            )
+        self._path = path
+        # Of its own, for somebody else may write to the same file.
+        self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        self._writer: pq.ParquetWriter | None = None
+        self._columns: dict[str, pl.DataType] = {}
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Write the rows of one frame.
+
+        Raises
+        ------
+        DecodeError
+            If it has a column that the first frame had not, or had of another kind: what the service sends changed; or
+            one that no file can hold.
+        """
+        if self._writer is None:
+            self._columns = dict(frame.schema)
+            try:
+                self._writer = pq.ParquetWriter(self._part, frame.to_arrow().schema, compression="zstd")
+            except pa.ArrowException as error:  # e.g. an object that is always empty
+                raise DecodeError(
+                    f"the service sent a field that no Parquet file can hold: {error}"
+                ) from None
+        new = [name for name in frame.columns if name not in self._columns]
+        if new:
+            raise DecodeError(
+                f"column {new[0]} is in a later answer and not in the first; a file has one schema"
+            )
+        rows = pl.DataFrame([_column(frame, name, dtype) for name, dtype in self._columns.items()])
+        self._writer.write_table(rows.to_arrow())
+        self.rows += frame.height
+
+    def __enter__(self) -> ParquetFile:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the finished file its name, or remove the unfinished one."""
+        if self._writer is not None:
+            self._writer.close()
+        if error is None:
+            self._part.replace(self._path)
+        else:
+            self._part.unlink(missing_ok=True)
+
+
+def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
+    """Return a column as the dtype it has in the file; one that the frame has not is null."""
+    if name not in frame.columns:
+        return pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
+    column = wire.fitted(frame[name], dtype)
+    if column is None:
+        raise DecodeError(
+            f"column {name} is {frame.schema[name]} in a later answer and {dtype} in the first; a file has one schema"
+        )
+    return column
+
+
+Asked = FetchQuery | PointsQuery | Sequence[PointsQuery]
+"""What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
+
+Several = Asked | Sequence[Asked]
+"""What can be planned: one of these, or several under one budget."""
+
+_TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
+    {
+        "markets": (request.markets, MARKETS),
+        "prediction-markets": (request.prediction_markets, PREDICTION_MARKETS),
+        "block-sizes": (request.block_sizes, BLOCK_SIZES),
+        "holdings": (request.holdings, HOLDINGS),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Fetched(Generic[FrameT]):
+    """A frame, and what its fetch was.
+
+    Attributes
+    ----------
+    frame : frame
+        As the method of that name returns it.
+    metadata : Metadata
+        What was asked, what it cost, what was kept from before, what is missing, and the frame's hash.
+    """
+
+    frame: FrameT
+    metadata: Metadata
+
+    def __repr__(self) -> str:
+        """Return the metadata on one line, and the frame."""
+        return f"<Fetched {self.metadata!r}>\n{self.frame!r}"
+
+    def _repr_html_(self) -> str:
+        """Return the metadata and the frame for a notebook."""
+        shown: str = self.frame._repr_html_()  # type: ignore[attr-defined]  # polars and pandas have it
+        return self.metadata._repr_html_() + shown
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written to a file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    rows : int
+        How many rows it has.
+    requests : int
+        How many requests were sent, as in `Metadata`.
+    weight : int
+        What they weighed together, as in `Metadata`. [weight]
+    """
+
+    path: Path
+    rows: int
+    requests: int
+    weight: int
+
+
+class Queries(SeriesMethods[FetchQuery]):
+    """The methods of a client, each of which returns its query and sends nothing.
+
+    Examples
+    --------
+    >>> asked = Queries().candles(exchange="X", coin="BTC", interval="1m", start=0, end=250_000 * 60)
+    >>> [one.points for one in asked.queries]
+    [100000, 100000, 50000]
+    """
+
+    def _points(self, query: FetchQuery) -> FetchQuery:
+        return query
+
+
+class Endpoints(
+    SeriesMethods[FrameT],
+    ListMethods[FrameT, NamesT, UsageT],
+    StreamMethods[StreamT, LiveT],
+    Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT, StreamT, LiveT],
+):
+    """The methods of both clients. All arguments are keyword-only.
+
+    Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
+    ISO 8601 strings; what has no zone is UTC. A candle or profile belongs to the window when its interval starts in it:
+    a window from 23:50 to 00:05 has one hour in it, that of midnight. A window longer than one request may cover is
+    fetched in several, and the client waits where the budget of the key is used up.
+    """
+
+    def __init__(self, settings: Settings, backend: Backend, transport: object) -> None:
+        self._settings = settings
+        self._backend = one_of("backend", backend, get_args(Backend))
+        self._transport = transport
+        self._closed = False
+        self._tape = NO_TAPE
+
+    def __repr__(self) -> str:
+        """Return the address, the lake or the tape that answers, and the backend, never the key."""
+        name, path = type(self).__name__, self._tape.replayed
+        backend, lake = f"backend={self._backend!r}", getattr(self._transport, "lake", None)
+        if path is not None:
+            return f"{name}.replay({str(path)!r}, {backend})"
+        if lake is not None:
+            is_demo = getattr(self._transport, "is_demo", False)
+            return f"{name}.demo({backend})" if is_demo else f"{name}.local({str(lake.path)!r}, {backend})"
+        return f"{name}({self._settings.base_url!r}, {backend})"
+
+    @abstractmethod
+    def _run(self, steps: Flow[Any]) -> Any:
+        """Run a flow and return its result, or an awaitable of the result."""
+
+    # --- the methods of every kind of data and list go through these ---
+
+    def _points(self, query: FetchQuery) -> FrameT:
+        def steps() -> Flow[Any]:
+            return (yield from self._fetched(query)).frame
+
+        frame: FrameT = self._run(steps())
+        return frame
+
+    def _names(self, name: str, query: MetaQuery) -> NamesT:
+        names: NamesT = self._run(self._taped(name, query, request.names(self._settings, name, query)))
+        return names
+
+    def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT:
+        frame: FrameT = self._run(self._listed(name, query))
+        return frame
+
+    def _usage(self) -> UsageT:
+        usage: UsageT = self._run(self._taped("usage", None, request.usage(self._settings)))
+        return usage
+
+    def _following(self, query: StreamQuery, on_gap: OnGap, present: Present | None = None) -> Following:
+        """Return the protocol of a stream; refuse it where nothing can be streamed."""
+        if self._tape is not NO_TAPE:
+            raise TapeError(
+                "a tape cannot hold a stream, which has no end; record the fetch of a window instead",
+                path=None if self._tape.replayed is None else str(self._tape.replayed),
+            )
+        if self._settings.offline:
+            raise TransportError("/v1/stream: the client is offline, and a cache cannot hold a stream")
+        reading = Reading(query, self._settings.absent, present or self._presented)
+        return Following(self._settings, query, reading, on_gap=on_gap)
+
+    @abstractmethod
+    def _stream_of(self, following: Following) -> StreamT:
+        """Return the stream that a protocol makes."""
+
+    @staticmethod
+    @abstractmethod
+    def _drive(stream: Any, take: Callable[[Any], None]) -> None:
+        """Follow a stream to its end in this thread."""
+
+    def _streamed(self, query: StreamQuery, on_gap: OnGap) -> StreamT:
+        return self._stream_of(self._following(query, on_gap))
+
+    def _followed(self, query: StreamQuery, on_gap: OnGap, keep: Keep) -> LiveT:
+        following = self._following(query, on_gap, lambda frame, _: frame)
+        stream: Any = self._stream_of(following)
+        schemas = Reading(query, self._settings.absent, self._presented).schemas
+        live: Any = Live(stream, self._drive, schemas, keep, self._presented)
+        return live  # type: ignore[no-any-return]
+
+    # --- whatever is asked ---
+
+    @property
+    def query(self) -> Queries:
+        """The same methods, each of which fetches nothing and returns its query, a `FetchQuery`.
+
+        It is for ``plan``, ``fetch``, ``iter_frames`` or ``to_parquet``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-08-08", end="2024-08-09"
+        ...     )
+        ...     str(client.plan(asked)), client.fetch(asked).metadata.weight
+        ('1 request, weight 2, 0 s of waiting for the budget', 2)
+        """
+        return Queries()
+
+    def points(self, query: Asked) -> FrameT:
+        """Return the frame of ``fetch`` without its metadata. Use ``fetch``.
+
+        .. deprecated:: 0.1
+            It goes with the next version: ``client.fetch(query).frame``.
+        """
+        query = query_of(query)
+        warnings.warn(
+            "client.points(query) goes with the next version; client.fetch(query).frame is the same",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self._points(query)
+
+    def plan(self, query: Several, *, tier: str | Tier | None = None) -> PlanT:
+        """Return the requests that a fetch would send now, and their weight. Nothing that has weight is sent.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or a list of any of these
+            A list is planned as fetches under one budget, whatever kinds of data are in it; queries that differ in time
+            alone are parts of one window.
+        tier : str or Tier, optional
+            Plan for a key of this tier whose budget is full, and not for the key of the client: ``basic``, ``advanced``
+            or ``enterprise`` of the contract, or a tier of your own. Then no service is asked for anything, and
+            ``refusal`` of the plan says if the tier does not include the query.
+
+        Returns
+        -------
+        Plan
+            Requests, weight, time under the current budget, and what the cache has: of all, and in ``parts`` of each. A
+            notebook shows it as a table. What is on a tape that is replayed takes no request.
+
+        Raises
+        ------
+        QueryError
+            If it is nothing that can be fetched, the queries of one window leave a gap, or there is no such tier.
+        BudgetError
+            If not even a thousand points can be asked for at once.
+        TapeError
+            If the client replays a tape that has no answer to it.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.plan(client.query.tpo(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-01-01", end="2024-04-01"
+        ...     )).weight
+        660
+
+        >>> day = {"exchange": "DEMO_PERP", "coin": "BTC", "start": "2024-08-07", "end": "2024-08-09"}
+        >>> with tidytape.Client.demo() as client:
+        ...     plan = client.plan([
+        ...         client.query.candles(interval="1m", **day), client.query.funding(interval="1h", **day)
+        ...     ])
+        >>> plan, [part.weight for part in plan.parts]
+        (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
+
+        A year of minute candles with a key of the Basic tier, which sees the last 90 days:
+
+        >>> with tidytape.Client.demo() as client:
+        ...     year = client.query.candles(
+        ...         exchange="BINANCE", coin="BTC", interval="1m", start="2024-01-01", end="2025-01-01"
+        ...     )
+        ...     plan = client.plan(year, tier="basic")
+        >>> plan.weight, plan.seconds, plan.refusal
+        (528, None, "start: got '2024-01-01T00:00:00Z', expected a time in the last 90 days, which the basic tier has")
+        """
+        named = tier_of(tier) if isinstance(tier, str) else tier
+        plan: PlanT = self._run(self._planned(each_of(query), named))
+        return plan
+
+    def fetch(self, query: Asked) -> FetchedT:
+        """Fetch a frame together with its metadata.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Returns
+        -------
+        Fetched
+            ``frame``, as the method of that name returns it, and ``metadata``: requests, weight, spans from the cache,
+            spans that are missing (with ``partial="flag"``), and the hash of the frame.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.fetch(client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     ))
+        >>> day.frame.height, day.metadata.requests, day.metadata.missing
+        (24, 1, ())
+        """
+        fetched: FetchedT = self._run(self._fetched(query_of(query)))
+        return fetched
+
+    def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
+        """Fetch into a Parquet file, request by request, so that the data need not fit into memory.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        path : path
+            The file. It is written under another name first: what bears the name asked for is whole.
+
+        Returns
+        -------
+        Written
+            Rows, requests and weight. Rows are in the order of time from request to request, and in the order of the
+            frame within one.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name. What was fetched until then is in the cache.
+
+        Examples
+        --------
+        >>> import tempfile, tidytape
+        >>> with tidytape.Client.demo() as client, tempfile.TemporaryDirectory() as folder:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     )
+        ...     client.to_parquet(asked, f"{folder}/day.parquet").rows
+        24
+        """
+        written: WrittenT = self._run(self._written(query_of(query), Path(path)))
+        return written
+
+    # --- a lake of one's own ---
+
+    @property
+    def has_lake(self) -> bool:
+        """Whether the client answers from a lake in this process, so that `events` can be read."""
+        return getattr(self._transport, "lake", None) is not None
+
+    def events(
+        self,
+        table: str,
+        *,
+        exchange: Names = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> FrameT:
+        """Read events of the lake that a local client answers from, such as the quotes of an option chain.
+
+        The service has no data type for raw events, so only ``Client.local``, ``Client.demo`` and ``Client.replay``
+        have them. Unlike ``Lake.scan``, what this method returns goes on the tape of a study and is replayed from it.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table, e.g. ``"option_quotes"``, ``"book"`` or ``"trades"``; see `tidytape.lake.TABLES`.
+        exchange, raw_symbol, coin : str or list of str, optional
+            Only rows of these. ``coin`` is a column of ``option_quotes`` and ``token_supply``.
+        start, end : time, optional
+            Only rows of this window: ``start`` is inclusive, ``end`` exclusive. The rows have to fit into memory.
+
+        Returns
+        -------
+        frame, one row per event, with the table's key and in its order
+            The table's columns. Times that the lake holds as nanoseconds are timestamps in UTC.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table or no such column in it, or the client is one of a service elsewhere.
+        LakeError
+            If the lake cannot be read.
+        TapeError
+            If the client replays a tape that has no answer to it.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     chain = client.events("option_quotes", coin="BTC", start="2024-08-08", end="2024-08-08T01:00")
+        >>> chain["timestamp"].n_unique(), chain.schema["expiry"]
+        (1, Datetime(time_unit='ns', time_zone='UTC'))
+        """
+        query = EventsQuery.of(
+            table, exchange=exchange, raw_symbol=raw_symbol, coin=coin, start=start, end=end
+        )
+        frame: FrameT = self._run(self._events(query))
+        return frame
+
+    # --- tapes ---
+
+    def record(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        about: Mapping[str, Any] | None = None,
+    ) -> Recording:
+        """Record every answer of a study in one folder, the tape, which ``replay`` answers from.
+
+        Use it in a ``with`` statement, or with an ``AsyncClient`` also in ``async with``.
+
+        Parameters
+        ----------
+        path : path
+            The folder of the tape, e.g. ``"study.tape"``.
+        overwrite : bool
+            Whether a tape that is there is replaced.
+        about : mapping, optional
+            Facts of the study that a reader of the tape should have, e.g. ``{"seed": 7}``. The tape also keeps the
+            commit of the git repository that the study runs in, where there is one.
+
+        Raises
+        ------
+        QueryError
+            If JSON cannot hold ``about``.
+        TapeError
+            If there is one, it cannot be written, or another recording replaces it while this one goes on.
+
+        Examples
+        --------
+        >>> import tempfile, tidytape
+        >>> day = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
+        >>> with tidytape.Client.demo() as client, tempfile.TemporaryDirectory() as folder:
+        ...     with client.record(f"{folder}/study.tape"):
+        ...         candles = client.candles(**day)
+        ...     with tidytape.Client.replay(f"{folder}/study.tape") as replayed:
+        ...         replayed.candles(**day).equals(candles)
+        True
+        """
+        return Recording(self, Path(path), overwrite=overwrite, about=about)
+
+    # --- flows ---
+
+    def _answered(self, query: FetchQuery) -> Flow[tuple[pl.DataFrame, Metadata]]:
+        """Fetch a window, or take it from the tape; a study gets the same answers either way."""
+        query = yield from self._dated(query)
+        window, tape = Window.of(query.queries), self._tape
+        ask = _ask_of(window)
+        seconds = 0.0
+        recorded = yield Call(partial(tape.found, ask))
+        if recorded is not None:
+            answer, entry = recorded
+            metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.told)
+        else:
+            began = time.monotonic()
+            answer, metadata = yield from fetched(self._settings, window)
+            seconds = round(time.monotonic() - began, 3)
+        frame, facts = answer, metadata.recorded | {"seconds": seconds}
+        if query.finish is not None:
+            frame = query.finish(answer)
+            metadata = metadata.of(frame)
+            method = query.schema.name.lower()
+            facts["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
+        yield Call(partial(tape.add, ask, answer, facts))
+        return frame, metadata
+
+    def _fetched(self, query: FetchQuery) -> Flow[Fetched[Any]]:
+        frame, metadata = yield from self._answered(query)
+        warn_of_empty(metadata.reason)
+        return Fetched(self._presented(frame, query.schema), metadata)
+
+    def _dated(self, query: FetchQuery, *, records: bool = True) -> Flow[FetchQuery]:
+        """Replace a relative window by the recorded one, or record it, so that a replay has the same window."""
+        if not query.relative:
+            return query
+        window, tape = Window.of(query.queries), self._tape
+        ask = {"ask": "window", "params": [*window.params, *query.relative]}
+        recorded = yield Call(partial(tape.found, ask, moves_on=records))
+        if recorded is not None:
+            try:
+                start, end = map(int, recorded[0])
+            except (TypeError, ValueError):  # whoever wrote it made up a tape
+                entry = recorded[1].number
+                message = f"{tape.replayed}: entry {entry} is damaged: it is no window"
+                raise TapeError(message, path=str(tape.replayed), entries=(entry,)) from None
+            return query.over(start, end)
+        if records:
+            yield Call(partial(tape.add, ask, [str(window.start), str(window.end)]))
+        return query.over(window.start, window.end)
+
+    def _presented(self, frame: pl.DataFrame, schema: Schema) -> Any:
+        """Return a frame as the kind that the caller wants."""
+        return frame if self._backend == "polars" else schema.to_pandas(frame)
+
+    def _listed(self, name: str, query: MetaQuery | MarketsQuery) -> Flow[Any]:
+        steps, schema = _TABLES[name]
+        frame = yield from self._taped(name, query, steps(self._settings, query))
+        return self._presented(frame, schema)
+
+    def _taped(
+        self, name: str, query: MetaQuery | MarketsQuery | EventsQuery | None, steps: Flow[R]
+    ) -> Flow[R]:
+        """Take an answer from the tape, or ask for it and record it."""
+        ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
+        recorded = yield Call(partial(tape.found, ask))
+        if recorded is not None:
+            answer: R = recorded[0]
+            return answer
+        answer = yield from steps
+        yield Call(partial(tape.add, ask, answer))  # type: ignore[arg-type]  # a frame, names or a usage
+        return answer
+
+    def _events(self, query: EventsQuery) -> Flow[Any]:
+        def read() -> Flow[pl.DataFrame]:
+            lake = getattr(self._transport, "lake", None)
+            if lake is None:
+                raise QueryError(
+                    "events",
+                    got=f"a client of {self._settings.base_url}",
+                    expected="a client of a lake: Client.local(lake) or Client.demo()",
+                    hint="the service has no data type for raw events; client.trades(…) fetches trades",
+                )
+            frame: pl.DataFrame = yield Call(partial(query.read, lake))
+            return frame
+
+        frame = yield from self._taped("events", query, read())
+        return self._presented(frame, query.schema)
+
+    def _planned(self, several: Sequence[FetchQuery], tier: Tier | None) -> Flow[Plan]:
+        windows = []
+        for query in several:
+            dated = yield from self._dated(query, records=False)
+            windows.append(Window.of(dated.queries))
+        on_tape = yield Call(lambda: [self._tape.has(_ask_of(window)) for window in windows])
+        if all(on_tape):
+            return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
+        return (yield from planned(self._settings, windows, tier))
+
+    def _written(self, query: FetchQuery, path: Path) -> Flow[Written]:
+        parts: list[Metadata] = []
+        query = yield from self._dated(query)
+        with ParquetFile(path) as file:
+            for part in self._parts(query):
+                frame, metadata = yield from self._answered(part)
+                yield Call(partial(file.write, frame))
+                parts.append(metadata)
+        warn_of_empty(in_every_part(Window.of(query.queries), [metadata.reason for metadata in parts]))
+        requests = sum(metadata.requests for metadata in parts)
+        weight = sum(metadata.weight for metadata in parts)
+        return Written(path, file.rows, requests, weight)
+
+    def _frames(self, query: FetchQuery) -> Iterator[Flow[Any]]:
+        """Yield a flow for each request of a window, whose result is a frame; warn when all have been run."""
+        reasons: list[tuple[Reason, ...]] = []
+
+        def frame_of(part: FetchQuery) -> Flow[Any]:
+            frame, metadata = yield from self._answered(part)
+            reasons.append(metadata.reason)
+            return self._presented(frame, query.schema)
+
+        yield from map(frame_of, self._parts(query))
+        warn_of_empty(in_every_part(Window.of(query.queries), reasons))
+
+    def _parts(self, query: FetchQuery) -> list[FetchQuery]:
+        """Return a window in parts of one request each, in the order of time that was asked for."""
+        window = Window.of(query.queries)
+        parts = covering(window, [window.asked], burst=self._settings.quota.burst)
+        order = window.query.sort_direction
+        ordered = parts if order == SortDirection.ASC else parts[::-1]
+        return [
+            replace(query, queries=(part.model_copy(update={"sort_direction": order}),)) for part in ordered
+        ]
+
+
+class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None]):
+    """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
+
+    def __init__(
+        self,
+        client: Endpoints[Any, Any, Any, Any, Any, Any, Any, Any],
+        path: Path,
+        *,
+        overwrite: bool,
+        about: Mapping[str, Any] | None,
+    ) -> None:
+        self._client, self._path, self._overwrite, self._about = client, path, overwrite, about
+
+    def __enter__(self) -> None:
+        """Begin the tape."""
+        client, path = self._client, self._path
+        if client._tape is not NO_TAPE:
+            raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
+        client._tape = Recorder(
+            path, base_url=client._settings.base_url, overwrite=self._overwrite, about=self._about
+        )
+
+    def __exit__(self, *failure: Any) -> None:
+        """Make the tape whole."""
+        recorder, self._client._tape = self._client._tape, NO_TAPE
+        assert isinstance(recorder, Recorder)
+        recorder.__exit__(*failure)
+
+    async def __aenter__(self) -> None:
+        """Begin the tape."""
+        self.__enter__()
+
+    async def __aexit__(self, *failure: Any) -> None:
+        """Make the tape whole."""
+        self.__exit__(*failure)
+
+
+def _ask_of(window: Window) -> dict[str, Any]:
+    """Return a window as the question of a tape."""
+    whole = window.query.model_copy(update={"start": window.start, "end": window.end})
+    return {"ask": "points", "params": whole.to_params()}
+
+
+def query_of(query: Asked) -> FetchQuery:
+    """Return the query in the form that a flow takes; raise QueryError if it is none."""
+    if isinstance(query, FetchQuery):
+        return query
+    several = _several(query)
+    if several:
+        raise QueryError(
+            "query",
+            got=f"{len(several)} queries",
+            expected="one at a time, for each has a frame of its own",
+            hint="[client.fetch(one) for one in queries], or with an AsyncClient asyncio.gather(*map(client.fetch, "
+            "queries)), fetches them under one budget; client.plan(queries) takes them all",
+        )
+    window = Window.of(query)
+    queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
+    return FetchQuery(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
+
+
+def each_of(query: Several) -> list[FetchQuery]:
+    """Return each query of a list, or the one query."""
+    return [query_of(member) for member in _several(query) or [query]]
+
+
+def _several(query: Any) -> list[Any]:
+    """Return the members of a list of queries; an empty list for the parts of one window or no list."""
+    if isinstance(query, str) or not isinstance(query, Sequence):
+        return []
+    if all(isinstance(member, PointsQuery) for member in query):
+        return [] if Window.differ_in_time_alone(query) else list(query)
+    is_asked = all(isinstance(member, FetchQuery | PointsQuery | list | tuple) for member in query)
+    return list(query) if is_asked else []

@@ -1,0 +1,108 @@
+"""Events of a lake of one's own, such as option chains: the raw rows that the service computes its points from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tidytape.errors import QueryError, did_you_mean
+from tidytape.query._values import Names, TimeLike, epoch_seconds, many, text, written_time
+from tidytape.schema import Column, Schema
+from tidytape.times import SECOND
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tidytape.lake import Lake
+
+
+_FILTERS = ("exchange", "raw_symbol", "coin")
+
+
+@dataclass(frozen=True)
+class EventsQuery:
+    """Rows of one table of a lake.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    names : tuple of (str, tuple of str)
+        The columns to filter by, and the values to keep.
+    start, end : int or None
+        The window, half-open. [s since the epoch]
+    """
+
+    table: str
+    names: tuple[tuple[str, tuple[str, ...]], ...]
+    start: int | None
+    end: int | None
+
+    @classmethod
+    def of(cls, table: str, *, start: TimeLike | None, end: TimeLike | None, **filters: Names) -> EventsQuery:
+        """Check the arguments of ``client.events``; raise QueryError where they cannot be right."""
+        from tidytape.lake import TABLES
+
+        if table not in TABLES:
+            hint = did_you_mean(str(table), TABLES)
+            raise QueryError("table", got=table, expected=f"one of {', '.join(TABLES)}", hint=hint)
+        names = []
+        for name in _FILTERS:
+            if filters[name] is None:
+                continue
+            values = tuple(text(value, name) for value in many(filters[name], name))
+            if name not in TABLES[table].names:
+                known = [column for column in _FILTERS if column in TABLES[table].names]
+                raise QueryError(
+                    name,
+                    got=filters[name] if isinstance(filters[name], str) else list(values),
+                    expected=f"nothing, because table {table} has no column {name}",
+                    hint=f"filter it by {' or '.join([*known, 'time'])}",
+                )
+            names.append((name, values))
+        first, last = (
+            None if time is None else epoch_seconds(time, parameter)
+            for time, parameter in ((start, "start"), (end, "end"))
+        )
+        if first is not None and last is not None and first >= last:
+            raise QueryError("end", got=written_time(last), expected=f"a time after {written_time(first)}")
+        return cls(table, tuple(names), first, last)
+
+    def to_params(self) -> list[tuple[str, str]]:
+        """Return the query as pairs of text, the same for the same query."""
+        times = [("from", self.start), ("to", self.end)]
+        return [
+            ("table", self.table),
+            *((name, value) for name, values in self.names for value in values),
+            *((name, str(time)) for name, time in times if time is not None),
+        ]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The shape of the frame: that of the table, with times in UTC where the table has nanoseconds."""
+        from tidytape.lake import TABLES
+
+        table = TABLES[self.table]
+        return Schema(table.name, tuple(map(_tidy, table.columns)), table.key, table.rows)
+
+    def read(self, lake: Lake) -> pl.DataFrame:
+        """Return the rows, in the table's order; the same for the same version of the lake."""
+        import polars as pl
+
+        from tidytape.lake import TABLES
+
+        first, last = (None if time is None else time * SECOND for time in (self.start, self.end))
+        filters = {name: list(values) for name, values in self.names}
+        of_coins = [pl.col("coin").is_in(filters.pop("coin"))] if "coin" in filters else []
+        rows = lake.scan(self.table, start=first, end=last, **filters).filter(*of_coins)
+        order = TABLES[self.table].order
+        # The key settles the order of rows that are alike in it.
+        by = [*order, *(name for name in TABLES[self.table].key if name not in order)]
+        return self.schema.conform(rows.sort(by, nulls_last=False).collect(engine="streaming"))
+
+
+def _tidy(column: Column) -> Column:
+    if not column.unit.startswith("ns since the epoch"):
+        return column
+    return Column(column.name, "timestamp", "UTC", column.doc, column.nullable, column.signed)

@@ -1,0 +1,347 @@
+"""The protocol of a stream: what to send, when to come back, which batches come of it. No I/O.
+
+`Following.batch` is a flow as those of ``steps.py``, with three steps of its own, since a stream is read while it goes
+on. Whoever carries them out holds one connection at a time.
+
+=========  ==================================================  ===============================================
+step       what to do                                          what comes of it
+=========  ==================================================  ===============================================
+`Open`     let go of the connection, send a request            a `Head`, or the failure
+`Read`     wait for more of the body                           bytes, none at the end, or the failure
+`Pause`    let go of the connection, let time pass             nothing
+=========  ==================================================  ===============================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar, get_args
+
+import httpx
+
+from tidytape import wire
+from tidytape.catalogue import DATA_TYPES, StreamEnd, TPOSession
+from tidytape.client._batches import Reading, StreamBatch, moment
+from tidytape.client._request import get, is_too_long, listen, may_pass, pause_after, refused
+from tidytape.client._settings import Settings, one_of, transport_error
+from tidytape.client._steps import Answer, Failure, is_readable, printable
+from tidytape.client._window import longest
+from tidytape.errors import DecodeError, RateLimitError, ServerError, ServiceError, StreamGapError, TierError
+from tidytape.query import StreamQuery
+from tidytape.times import SECOND
+
+R = TypeVar("R")
+
+OnGap = Literal["raise", "restart"]
+
+_PATH = "/v1/stream"
+SILENCE = 45.0
+"""A service says something every 15 seconds; after three times that a connection is dead. [s]"""
+_STEADY = 15.0
+"""A connection that lived so long was no failure. [s]"""
+_MOST_REFUSAL = 2**20
+"""What is read of a body that only says why there is no stream. [byte]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Send this request; the head of its answer has to come within so many seconds."""
+
+    request: httpx.Request
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Wait so many seconds for more of the body."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Let go of the connection, and let so many seconds pass."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What an answer begins with."""
+
+    status: int
+    headers: httpx.Headers
+
+
+StreamStep = Open | Read | Pause
+StreamFlow = Generator[StreamStep, Any, R]
+
+
+class Following:
+    """The state of one stream, over all its connections.
+
+    Parameters
+    ----------
+    settings : Settings
+    query : StreamQuery
+    reading : Reading
+        Reads its lines.
+    on_gap : {"raise", "restart"}
+
+    Attributes
+    ----------
+    query : StreamQuery
+        What is streamed.
+    token : str or None
+        Everything up to it was delivered.
+    is_over : bool
+        Whether nothing more comes.
+    """
+
+    def __init__(self, settings: Settings, query: StreamQuery, reading: Reading, *, on_gap: OnGap) -> None:
+        self.query, self.token = query, query.token
+        self.is_over = False
+        self._settings, self._reading = settings, reading
+        self._on_gap = one_of("on_gap", on_gap, get_args(OnGap))
+        self._over: dict[str, int] = {}
+        self._newest_trades: dict[str, int] = {}
+        """By data type the time of the newest trade that was delivered. [ns since the epoch]"""
+        self._gap: tuple[datetime | None, datetime] | None = None
+        self._buffer = bytearray()
+        self._searched = 0
+        """How much of the buffer has no end of a line."""
+        self._opened_at: float | None = None
+        """When the connection was made; None where there is none. [s]"""
+        self._trouble: ServiceError | None = None
+        """Why the service ended the stream, to be dealt with before the next batch."""
+        self._failures = 0
+        self._failing_since = 0.0
+        self._is_unreachable = False
+        """Whether nothing listened at the address when it was last tried."""
+
+    def lost(self) -> None:
+        """Forget the connection, and what came of a line that is not whole."""
+        self._buffer.clear()
+        self._searched = 0
+        self._opened_at = None
+
+    def batch(self) -> StreamFlow[StreamBatch[Any] | None]:
+        """Return the next batch with news; None at the end of the stream.
+
+        Raises
+        ------
+        StreamGapError
+            If the service cannot go on from the token, unless ``on_gap="restart"``.
+        DecodeError
+            If the service sent something that is not what the contract says.
+        ServiceError
+            If the service did not answer in as many attempts, or as long, as the settings allow.
+        """
+        while not self.is_over:
+            try:
+                line = yield from self._line()
+            except ServiceError as error:
+                self.lost()
+                yield Pause(self._pause_after(error))
+                continue
+            batch = self._reading.read(line)
+            self._settle(batch)
+            if batch.frames or batch.over:
+                self._failures = 0
+            news = self._news(batch)
+            if news.has_news:
+                return news
+        if self._gap is not None:  # it reaches the end of the stream
+            return self._news(wire.Batch(token=self.token or ""))
+        return None
+
+    def _news(self, batch: wire.Batch) -> StreamBatch[Any]:
+        gap, self._gap = self._gap, None
+        return self._reading.presented(batch, gap)
+
+    def _settle(self, batch: wire.Batch) -> None:
+        """Take what a line says of the stream itself."""
+        self.token = batch.token
+        self._over.update(batch.over)
+        for (name, _), frame in batch.frames.items():
+            if DATA_TYPES[name].interval_optional and frame.height:  # no intervals that could be over
+                newest = int(frame["timestamp"].to_physical().to_numpy().max())
+                self._newest_trades[name] = max(newest, self._newest_trades.get(name, 0))
+        if batch.end is None:
+            return
+        code, message = map(printable, batch.end)
+        if code == StreamEnd.PERIOD_OVER:
+            self.is_over = True
+        else:
+            self._trouble = ServerError(f"the service ended the stream: {code}: {message}", code=code)
+
+    # --- lines ---
+
+    def _line(self) -> StreamFlow[bytes]:
+        """Return the next whole line, over a new connection where there is none."""
+        if self._trouble is not None:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
+        if self._opened_at is None:
+            yield from self._open()
+        most, began = self._settings.max_body, time.monotonic()
+        while (end := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            if self._searched > most:
+                raise self._too_long()
+            left = began + self._settings.deadline - time.monotonic() if self._buffer else self._silence
+            part = (yield Read(min(self._silence, left))) if left > 0 else TimeoutError()
+            if isinstance(part, Failure):
+                raise self._failed(part)
+            if not part:
+                raise self._failed(httpx.RemoteProtocolError("the stream was cut"))
+            if not self._buffer:
+                began = time.monotonic()
+            self._buffer += part
+        if end > most:
+            raise self._too_long()
+        line = bytes(memoryview(self._buffer)[:end])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        if self._opened_at is not None and time.monotonic() - self._opened_at > _STEADY:
+            self._failures = 0
+        return self._settings.secret.hidden_answer(Answer(httpx.codes.OK, httpx.Headers(), line)).content
+
+    def _too_long(self) -> DecodeError:
+        return DecodeError(
+            f"{_PATH}: a line is longer than max_body, {self._settings.max_body} bytes; stream less at a time, or give "
+            "the client a larger max_body"
+        )
+
+    @property
+    def _silence(self) -> float:
+        return max(SILENCE, self._settings.timeout)
+
+    # --- connections ---
+
+    def _open(self) -> StreamFlow[None]:
+        """Ask for the stream, from the token on."""
+        settings, line = self._settings, self._settings.quota.line
+        query = self.query.model_copy(update={"token": self.token})
+        if self.token is not None and query.end is None:  # the token knows where the stream began
+            query = query.model_copy(update={"start": None})
+        # Compressed lines would have to be flushed one by one, and what comes out of them be bounded.
+        self._request = get(
+            settings, _PATH, query.to_params(), wire.LINES_MIME, self._silence, encoding="identity"
+        )
+        head = yield Open(self._request, self._silence)
+        if not isinstance(head, Head):
+            raise self._failed(head)
+        settings.quota.is_heard, self._is_unreachable = True, False
+        listen(settings, Answer(head.status, head.headers, b""), taken=0, sent=line)
+        if head.status != httpx.codes.OK:
+            yield from self._refusal(head)
+        if not is_readable(head.headers) or "gzip" in head.headers.get("content-encoding", ""):
+            encoding = printable(head.headers["content-encoding"])
+            raise DecodeError(f"{_PATH}: the stream is encoded as {encoding}, and no encoding was asked for")
+        self._opened_at = time.monotonic()
+
+    def _refusal(self, head: Head) -> StreamFlow[None]:
+        """Raise the error that an answer without a stream means."""
+        body = bytearray()
+        until = time.monotonic() + self._settings.timeout
+        while is_readable(head.headers) and len(body) < _MOST_REFUSAL:
+            left = until - time.monotonic()
+            part = (yield Read(left)) if left > 0 else b""
+            if isinstance(part, Failure) or not part:  # a refusal is understood without its body
+                break
+            body += part
+        answer = self._settings.secret.hidden_answer(Answer(head.status, head.headers, bytes(body)))
+        for name, start in wire.over_of_refusal(answer.content, self.query.type).items():
+            self._over.setdefault(
+                name, start
+            )  # what the token knows and this stream, which may be new, does not
+        raise refused(answer, self._request, 0)
+
+    def _failed(self, failure: Failure) -> ServiceError:
+        """Return the error of a connection that failed."""
+        url = self._request.url
+        why = f"{type(failure).__name__}: {printable(self._settings.secret.hidden(str(failure)))}"
+        if isinstance(failure, TimeoutError):
+            why = f"the stream fell silent for {self._silence:g} s, or a line took longer than the deadline"
+        self._is_unreachable = isinstance(failure, httpx.ConnectError)
+        return transport_error(failure, url, why, 0)
+
+    # --- failures ---
+
+    def _pause_after(self, error: ServiceError) -> float:
+        """Return how long to wait before the next attempt; raise the error where there is none. [s]"""
+        settings, now = self._settings, time.monotonic()
+        if not self._failures:
+            self._failing_since = now
+        self._failures += 1
+        if self.token is not None and error.code == StreamEnd.TOKEN_EXPIRED:
+            self._start_anew()
+        elif not (may_pass(error) or self._is_own_place(error)):
+            raise error
+        pause = pause_after(error, self._failures, settings=settings, is_unreachable=self._is_unreachable)
+        is_late = now + pause - self._failing_since > settings.deadline
+        if self._failures >= settings.attempts or is_late:
+            raise error
+        if isinstance(error, RateLimitError) and is_too_long(settings, pause):
+            raise error
+        return pause
+
+    def _is_own_place(self, error: ServiceError) -> bool:
+        """Return whether the service may count a connection of this stream that has just been cut."""
+        is_refused = isinstance(error, TierError) and error.code == "STREAM_LIMIT_EXCEEDED"
+        return is_refused and self.token != self.query.token
+
+    # --- gaps ---
+
+    def _start_anew(self) -> None:
+        """Go on without the token, from the first interval that was not final, or raise StreamGapError."""
+        token, query = self.token, self.query
+        starts = [self._begin(name) for name in query.type]
+        begin = min((start for start in starts if start is not None), default=None)
+        if None in starts:
+            begin = query.start
+        if self._on_gap == "raise" or begin is None:
+            hint = (
+                "on_gap='restart' starts anew from the first interval that was not final, and marks the batch"
+            )
+            if begin is None:
+                hint = "start names a time to start anew from"
+            over = {name: moment(start) for name, start in self._over.items()}
+            raise StreamGapError(
+                f"{', '.join(query.type)}: the service can no longer go on from the token; {_known(over)}; {hint}",
+                data_types=query.type,
+                over=over,
+                token=token,
+            )
+        start = None if query.start is None else moment(query.start * SECOND)
+        self._gap = start, moment(begin * SECOND)
+        self.token = None
+        self.is_over = query.end is not None and begin >= query.end
+        self.query = query.model_copy(update={"start": begin, "token": None})
+
+    def _begin(self, name: str) -> int | None:
+        """Return from when on points of a data type are needed anew; None where nothing says so. [s]"""
+        if name in self._over:
+            return self._after(self._over[name])
+        newest = self._newest_trades.get(name)
+        return self.query.start if newest is None else newest // SECOND
+
+    def _after(self, start: int) -> int:
+        """Return where the interval or session ends that starts at a time. [s]"""
+        second = start // SECOND
+        query = self.query.window(0, 1)[0]
+        if query.tpo_session is TPOSession.MONTHLY:
+            begin = datetime.fromtimestamp(second, UTC)
+            later = begin.replace(year=begin.year + begin.month // 12, month=begin.month % 12 + 1)
+            return int(later.timestamp())
+        return second + longest(query)
+
+
+def _known(over: dict[str, datetime]) -> str:
+    if not over:
+        return "which intervals were over is not known here"
+    return "over were " + ", ".join(f"{name} up to {start:%Y-%m-%d %H:%M:%S}" for name, start in over.items())

@@ -1,0 +1,767 @@
+"""The methods that ask what there is: markets, names, sizes and the quota. None of them weighs anything."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+from tidytape.client._series import given
+from tidytape.errors import QueryError
+from tidytape.query import MarketsQuery, MetaQuery
+from tidytape.query._values import Names, TimeLike
+
+FrameT = TypeVar("FrameT")
+NamesT = TypeVar("NamesT")
+UsageT = TypeVar("UsageT")
+
+
+class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
+    """What there is, and what may still be asked for. All arguments are keyword-only, all filters may be left out.
+
+    Lists come in the order of the service; a filter that nothing matches gives an empty one.
+    """
+
+    @abstractmethod
+    def _names(self, name: str, query: MetaQuery) -> NamesT: ...
+
+    @abstractmethod
+    def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT: ...
+
+    @abstractmethod
+    def _usage(self) -> UsageT: ...
+
+    def markets(
+        self,
+        *,
+        exchange: Names = None,
+        coin: Names = None,
+        category: Names = None,
+        type: Names = None,
+        symbol_filter: str | None = None,
+        sort_field: str | None = None,
+        sort_direction: str | None = None,
+        distinct: bool = False,
+        page_size: int | None = None,
+    ) -> FrameT:
+        """Search the markets, all pages. Where a market is on two of them, the last answer counts.
+
+        Where a market is an outcome of prediction markets there is one more column, ``prediction_markets``, a list of
+        them; ``prediction_markets`` has these as rows.
+
+        Parameters
+        ----------
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        type : str or list of str, optional
+            Only entries with these data types.
+        symbol_filter : str, optional
+            Part of a symbol, coin name or title, in any case.
+        sort_field : str, optional
+            What to sort by, e.g. ``volume_24h``.
+        sort_direction : str, optional
+            ``asc`` or ``desc``, by ``sort_field``.
+        distinct : bool, default False
+            One row per normalized symbol, of the exchange that ranks highest.
+        page_size : int, optional
+            Rows to fetch at a time; it does not change the result.
+
+        Returns
+        -------
+        frame, one row per market; of an option summary one per tenor, key (exchange, raw_symbol, tenor)
+            In the service's order. Schema MARKETS:
+
+            - ``exchange`` : string, Exchange.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange.
+            - ``normalized_symbol`` : string, Cross-exchange symbol.
+            - ``coin`` : string, Base asset.
+            - ``category`` : string, Market class.
+            - ``tenor`` : string, Option summary tenor.
+            - ``coin_name`` : string, Full coin name.
+            - ``quote_coin_name`` : string, Quote asset name.
+            - ``full_name`` : string, Full market name.
+            - ``last_price`` : float64, Last traded price. [quote per coin]
+            - ``volume_24h`` : float64, Volume of the last 24 hours. [as served]
+            - ``volume_change_24h`` : float64, Change of that volume. [%]
+            - ``price_change_24h`` : float64, Change of the price over 24 hours. [%]
+            - ``oi_change_24h`` : float64, Change of the open interest over 24 hours. [as served]
+            - ``marketcap`` : float64, Market capitalization. [USD]
+            - ``icon_url`` : string, Asset icon URL.
+            - ``available_since`` : timestamp, When the market became available. [UTC]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer, or not all pages in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+        IncompleteDataError
+            If the pages have no end.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.markets(coin="BTC", category="perpetual").select("exchange", "raw_symbol").rows()
+        [('DEMO_INVERSE', 'BTCUSD'), ('DEMO_LINEAR', 'BTCUSDT'), ('DEMO_PERP', 'BTC-PERP')]
+        """
+        return self._table("markets", MarketsQuery(**given(locals())))
+
+    def prediction_markets(
+        self,
+        *,
+        exchange: Names = None,
+        coin: Names = None,
+        category: Names = None,
+        type: Names = None,
+        symbol_filter: str | None = None,
+        sort_field: str | None = None,
+        sort_direction: str | None = None,
+        distinct: bool = False,
+        page_size: int | None = None,
+    ) -> FrameT:
+        """Search the prediction markets, all pages.
+
+        Each outcome of a prediction market is a market, so one that can be answered with yes or no has two rows, which
+        differ in ``raw_symbol``, the symbol that its series are fetched by. The outcome's name is the market's
+        ``coin_name`` in ``markets``. ``last_price``, ``one_day_price_change`` and ``prices`` are those of the outcome,
+        and null where the service has them of another outcome only; volumes are of the whole prediction market.
+
+        Parameters
+        ----------
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        type : str or list of str, optional
+            Only entries with these data types.
+        symbol_filter : str, optional
+            Part of a symbol, coin name or title, in any case.
+        sort_field : str, optional
+            What to sort by, e.g. ``volume_24h``.
+        sort_direction : str, optional
+            ``asc`` or ``desc``, by ``sort_field``.
+        distinct : bool, default False
+            One row per normalized symbol, of the exchange that ranks highest.
+        page_size : int, optional
+            Rows to fetch at a time; it does not change the result.
+
+        Returns
+        -------
+        frame, one row per market and prediction market it is an outcome of, key (exchange, raw_symbol, slug)
+            In the service's order. Schema PREDICTION_MARKETS:
+
+            - ``exchange`` : string, Exchange.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange.
+            - ``slug`` : string, Market URL slug.
+            - ``question`` : string, Market question.
+            - ``group_item_title`` : string, Title within a grouped market.
+            - ``outcomes`` : list[string], Possible outcomes.
+            - ``last_price`` : float64, Last price, 0 to 1. [probability]
+            - ``one_day_price_change`` : float64, 24-hour price change. [probability]
+            - ``prices`` : list[float64], Recent price history. [probability]
+            - ``total_volume`` : float64, Total volume traded. [USD]
+            - ``buy_volume_24h`` : float64, 24-hour buy volume. [USD]
+            - ``sell_volume_24h`` : float64, 24-hour sell volume. [USD]
+            - ``volume_change_24h`` : float64, 24-hour volume change. [%]
+            - ``open_interest`` : float64, Current open interest. [USD]
+            - ``one_day_oi_change`` : float64, 24-hour open interest change. [USD]
+            - ``unique_traders`` : float64, Number of unique traders. [traders]
+            - ``order_price_min_tick_size`` : float64, Minimum price tick. [probability]
+            - ``condition_id`` : string, Condition identifier of the exchange.
+            - ``closed`` : bool, Whether the market has resolved.
+            - ``available_since`` : timestamp, When the market became available. [UTC]
+            - ``available_to`` : timestamp, Market expiry. [UTC]
+            - ``sports_market_type`` : string, Sports market type.
+            - ``line`` : float64, Line value for sports markets.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer, or not all pages in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+        IncompleteDataError
+            If the pages have no end.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     found = client.prediction_markets()
+        >>> found["outcomes"].to_list()
+        [['Yes', 'No'], ['Yes', 'No']]
+        """
+        return self._table("prediction-markets", MarketsQuery(**given(locals())))
+
+    def block_sizes(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> FrameT:
+        """List block sizes for heatmaps of the order book.
+
+        They are the heights of a level that the service recommends, the finest; five times that is coarse enough for a
+        screen of a thousand lines. Where the service answers with nothing but a number, exchange and symbol are null.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only entries with these data types.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        frame, one row per market with a book, key (exchange, raw_symbol)
+            In the service's order. Schema BLOCK_SIZES:
+
+            - ``exchange`` : string, Exchange.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange.
+            - ``block_size`` : float64, Recommended height of a row of the order-book heatmap. [quote per
+              coin]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.block_sizes(exchange="DEMO_SPOT").rows()
+        [('DEMO_SPOT', 'BTCUSDT', 2.0), ('DEMO_SPOT', 'ETHUSDT', 0.1)]
+        """
+        return self._table("block-sizes", MetaQuery(**given(locals())))
+
+    def describe(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+    ) -> FrameT:
+        """Describe the data: one row per market and data type, with first and last time and the gaps.
+
+        ``tidytape.plot.coverage`` draws the frame. A service that is not tidytape's lists only its markets:
+        then first and last times, rows and gaps are null, because the API has no request for them.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only these data types.
+        exchange : str or list of str, optional
+            Only these exchanges.
+        category : str or list of str, optional
+            Only these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only these base assets.
+        raw_symbol : str or list of str, optional
+            Only these exchange-native symbols; of token supply these tokens.
+        normalized_symbol : str or list of str, optional
+            Only these cross-exchange symbols.
+
+        Returns
+        -------
+        frame, one row per market and data type; of an option summary per symbol, of token supply per token, key
+        (exchange, raw_symbol, coin, type)
+            In the order of exchange, symbol and type. Schema HOLDINGS:
+
+            - ``exchange`` : string, Exchange; null for token supply.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange; of token supply the token.
+            - ``type`` : string, Data type.
+            - ``category`` : string, Market class.
+            - ``coin`` : string, Base asset.
+            - ``normalized_symbol`` : string, Cross-exchange symbol.
+            - ``first_timestamp`` : timestamp, First event that the type is made of. [UTC]
+            - ``last_timestamp`` : timestamp, Last event; of recorded candles the start of the last. [UTC]
+            - ``rows`` : int64, Events that the type is made of. [events]
+            - ``gaps`` : int64, Stretches without an event that last at least `quiet`. [gaps]
+            - ``longest_gap`` : duration, Longest of them; null without any.
+            - ``quiet`` : duration, From what length on a stretch without an event is a gap.
+            - ``bytes`` : int64, Size of the files that hold the events. [bytes]
+            - ``tables`` : string, Tables of the lake that hold the events.
+            - ``gaps_from`` : string, What the gaps are read from: events, minutes or files.
+            - ``available_since`` : timestamp, When the market became available, as markets() has it. [UTC]
+            - ``gap_starts`` : list[timestamp], Last event before each gap, in order of time. [UTC]
+            - ``gap_ends`` : list[timestamp], First event after each gap. [UTC]
+
+            A gap is a stretch between two neighbouring events that is at least ``quiet`` long: an hour, or longer for a
+            market whose events are rare. A market that closes at night has a gap each night. ``gaps_from`` says what
+            the gaps are read from: ``events`` and ``minutes`` show every gap, ``files`` only those between two files.
+            Liquidations have no gaps, because a quiet hour and a lost one look the same. The lists have the 1,000
+            longest gaps of a market.
+
+            Types that are made of the same ``tables`` have the same rows, bytes and gaps, so these do not add up.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     held = client.describe(exchange="DEMO_PERP", type="FUNDING_RATE_AGG", coin="BTC")
+        >>> held.select("raw_symbol", "first_timestamp", "gaps").row(0)[0]
+        'BTC-PERP'
+        """
+        return self._table("holdings", MetaQuery(**given(locals())))
+
+    def types(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> NamesT:
+        """List the data types that the service has.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only entries with these data types.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.types(exchange="DEMO_CME")
+        ['CME_OPEN_INTEREST_AGG']
+        """
+        return self._names("types", MetaQuery(**given(locals())))
+
+    def exchanges(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> NamesT:
+        """List the exchanges.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only entries with these data types.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.exchanges(type="TRADE_AGG", coin="BTC")
+        ['DEMO_INVERSE', 'DEMO_LINEAR', 'DEMO_PERP', 'DEMO_SPOT', 'DEMO_USD']
+        """
+        return self._names("exchanges", MetaQuery(**given(locals())))
+
+    def categories(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> NamesT:
+        """List the market classes.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only entries with these data types.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.categories(coin="BTC")
+        ['SPOT', 'PERPETUAL', 'FUTURE', 'OPTION']
+        """
+        return self._names("categories", MetaQuery(**given(locals())))
+
+    def coins(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> NamesT:
+        """List the base assets.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only entries with these data types.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.coins(type="TOKEN_SUPPLY_AGG")
+        ['BTC', 'ETH', 'SOL', 'USDT']
+        """
+        return self._names("coins", MetaQuery(**given(locals())))
+
+    def symbols(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> NamesT:
+        """List exchange-native symbols.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Data types; at least one, without which services fail.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.symbols(type="TRADE_AGG", coin="BTC")
+        ['BTC-PERP', 'BTC-USD', 'BTCUSD', 'BTCUSDT']
+        """
+        return self._names("symbols", _of_a_type(MetaQuery(**given(locals()))))
+
+    def normalized_symbols(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> NamesT:
+        """List cross-exchange symbols.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Data types; at least one, without which services fail.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.normalized_symbols(type=["TRADE_AGG", "CME_OPEN_INTEREST_AGG"], coin="BTC")
+        ['BTC-USD', 'BTC-USDT']
+        """
+        return self._names("normalized-symbols", _of_a_type(MetaQuery(**given(locals()))))
+
+    def tenors(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> NamesT:
+        """List the times to expiry of option summaries.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only entries with these data types.
+        exchange : str or list of str, optional
+            Only entries of these exchanges.
+        category : str or list of str, optional
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only entries of these base assets.
+        raw_symbol : str or list of str, optional
+            Only entries of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Only entries of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Only entries with data at this time or later: ISO 8601 or epoch seconds; UTC if it has no zone.
+        end : int, datetime, date or str, optional
+            Only entries with data before this time.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.tenors(exchange="DEMO_OPTIONS")
+        ['ONE_D', 'THREE_D', 'ONE_W', 'ONE_M', 'TWO_M', 'THREE_M']
+        """
+        return self._names("tenors", MetaQuery(**given(locals())))
+
+    def usage(self) -> UsageT:
+        """Fetch the budget of the key.
+
+        Returns
+        -------
+        Usage
+            Limit, remaining and used weight, and when the bucket is full again.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.usage().window_seconds
+        60
+        """
+        return self._usage()
+
+
+def _of_a_type(query: MetaQuery) -> MetaQuery:
+    if not query.type:
+        raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
+    return query

@@ -1,0 +1,580 @@
+"""One request until it is answered: admitted by the budget, sent, sent again, or raised as an error; and the lists."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+import orjson
+import polars as pl
+import tenacity
+
+from tidytape import wire
+from tidytape._version import __version__
+from tidytape.client._budget import Line, Usage, reported
+from tidytape.client._display import FIELDS, lasting
+from tidytape.client._settings import Settings, transport_error
+from tidytape.client._steps import Answer, Failure, Flow, Send, Wait, is_readable, printable
+from tidytape.errors import (
+    AuthenticationError,
+    BudgetError,
+    CertificateError,
+    DecodeError,
+    IncompleteDataError,
+    RateLimitError,
+    RefusedQueryError,
+    ServerError,
+    ServiceError,
+    TidytapeError,
+    TierError,
+    TransportError,
+)
+from tidytape.query import MarketsQuery, MetaQuery
+from tidytape.schema import HOLDINGS, MARKETS, PREDICTION_MARKETS
+
+
+def ask(
+    settings: Settings,
+    path: str,
+    params: list[tuple[str, str]],
+    *,
+    accept: str,
+    cost: int,
+    until: float | None = None,
+    waits: Callable[[float], None] | None = None,
+    tally: Tally | None = None,
+) -> Flow[Answer]:
+    """Send one GET until it is answered, the attempts are used up or the deadline would pass.
+
+    Parameters
+    ----------
+    settings : Settings
+    path : str
+        Beginning with ``/v1/``.
+    params : list of (str, str)
+        URL parameters.
+    accept : str
+        Media types that are understood.
+    cost : int
+        Weight of the request. [weight]
+    until : float, optional
+        When to give up, on the clock of ``time.monotonic``; the deadline of the settings from the moment on that the
+        budget admits the request, if left out. [s]
+    waits : callable, optional
+        Is told how long the budget makes the request wait. [s]
+    tally : Tally, optional
+        Counts what is sent.
+
+    Returns
+    -------
+    Answer
+        Of status 200, without the key, should the service have repeated it.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is used up, and the client was told not to wait, or not for so long.
+    ServiceError
+        If there was no answer; which one says why.
+    """
+    if settings.offline:
+        raise TransportError(f"{path}: the client is offline", url=settings.base_url + path, weight=cost)
+    yield from _admitted(settings, cost, waits)
+    taken, tally = cost, tally or Tally()
+    try:
+        if until is None:
+            until = time.monotonic() + settings.deadline
+        pause: list[float] = []
+        patience: Callable[[tenacity.RetryCallState], float] = _backing_off
+        retrying = tenacity.Retrying(
+            retry=_MAY_PASS,
+            stop=lambda state: (
+                state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
+            ),
+            wait=lambda state: patience(state),  # noqa: PLW0108 - the one of the last failure
+            sleep=pause.append,  # it only notes the pause; the driver carries it out
+            reraise=True,
+        )
+        for attempt in retrying:
+            while pause:
+                yield Wait(pause.pop())
+            with attempt:
+                timeout = max(0.001, min(settings.timeout, until - time.monotonic()))
+                step = Send(get(settings, path, params, accept, timeout), until, settings.max_body)
+                line = settings.quota.line
+                answer = (yield step) if step.remaining else TimeoutError()
+                if not isinstance(answer, _UNSENT):
+                    tally.requests += 1
+                patience = _patience(settings, is_unreachable=isinstance(answer, httpx.ConnectError))
+                if isinstance(answer, Answer):
+                    answer = settings.secret.hidden_answer(answer)
+                    settings.quota.is_heard = True
+                    accepted = answer.status == httpx.codes.OK
+                    listen(settings, answer, taken=taken if accepted else 0, sent=line)
+                    if accepted:
+                        tally.weight += cost
+                        taken = 0
+                        _check_readable(answer, step.request)
+                        return answer
+                    raise refused(answer, step.request, cost)
+                if step.accepted:  # the service has charged for it, though not all of it arrived
+                    tally.weight += cost
+                    listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
+                    settings.quota.take(taken)
+                raise _transport_error(answer, step, settings, cost)
+        raise AssertionError("tenacity returns or raises")  # pragma: no cover
+    finally:
+        if taken:
+            settings.quota.give_back(taken)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The number and weight of the requests that a fetch has sent.
+
+    Attributes
+    ----------
+    requests : int
+        How many requests were sent, each time that one was sent again included.
+    weight : int
+        What those weigh that the service accepted, whether or not all of the answer arrived. [weight]
+    """
+
+    requests: int = 0
+    weight: int = 0
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return whether what failed may succeed when the same is sent again."""
+    return isinstance(error, _PASSING) and not isinstance(error, CertificateError)
+
+
+_PASSING = (RateLimitError, ServerError, TransportError)
+_MAY_PASS = tenacity.retry_if_exception(may_pass)
+
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Failures before anything was sent."""
+
+_SLICE = 5.0
+"""How long to wait for the budget at a stretch; the rest is reckoned anew, by what the service says meanwhile. [s]"""
+
+
+def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | None) -> Flow[None]:
+    """Take the weight of a request from the budget, and wait until the budget has it."""
+    if not cost:
+        return
+    available = settings.quota.available
+    taken = settings.quota.take(cost)
+    try:
+        while wait := taken.wait:
+            refuse_to_wait(settings, wait, cost, available)
+            if waits is not None:
+                waits(wait)
+            yield Wait(min(wait, _SLICE))
+    except BaseException:
+        taken.give_up()
+        raise
+
+
+def is_too_long(settings: Settings, wait: float) -> bool:
+    """Whether a budget wait is longer than ``max_wait``. [s]"""
+    return settings.max_wait is not None and wait > settings.max_wait
+
+
+def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -> None:
+    """Raise BudgetError where the budget would make the client wait longer than it may."""
+    quota, most = settings.quota, settings.max_wait
+    if not is_too_long(settings, wait):
+        return
+    bound = ""
+    if most:
+        bound = f", and max_wait is {lasting(most)}; max_wait={math.ceil(wait)} allows it, and max_wait=None any wait"
+    raise BudgetError(
+        f"weight {cost:,} is more than the {available:,} left; it will be there in {lasting(wait)}, at "
+        f"{quota.per_minute:,} a minute and {quota.burst:,} at once{bound}",
+        weight=cost,
+        available=available,
+        seconds=wait,
+    )
+
+
+def listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> None:
+    """Update the budget from the headers of a response."""
+    budget = reported(answer.headers, now=answer.sent_at)  # by the clock of the service, as the reset is
+    if budget is None:
+        settings.quota.used(taken)
+        return
+    limit, remaining, reset = budget
+    settings.quota.heard(limit=limit, remaining=remaining, reset=reset, taken=taken, sent=sent)
+
+
+def get(
+    settings: Settings,
+    path: str,
+    params: list[tuple[str, str]],
+    accept: str,
+    timeout: float,
+    *,
+    encoding: str = "gzip",
+) -> httpx.Request:
+    """Return one GET, whose single steps take no longer than ``timeout``. [s]"""
+    return httpx.Request(
+        "GET",
+        settings.base_url + path,
+        params=httpx.QueryParams(params),  # type: ignore[arg-type]
+        headers={
+            settings.auth_header: settings.secret.value,
+            "Accept": accept,
+            "Accept-Encoding": encoding,
+            "User-Agent": f"tidytape/{__version__}",
+        },
+        extensions={"timeout": httpx.Timeout(timeout).as_dict()},
+    )
+
+
+_NOT_THERE = tenacity.wait_random_exponential(multiplier=0.5, max=0.4)
+"""Pauses where nothing listens and never did: whoever mistyped a port should hear of it soon. [s]"""
+
+_RESTARTING = tenacity.wait_exponential(multiplier=0.5, max=30) + tenacity.wait_random(0, 0.5)
+"""Pauses where a service has answered before and nothing listens now: long enough for it to start again. [s]"""
+
+_FAILING = tenacity.wait_random_exponential(multiplier=0.5, max=30)
+"""Pauses after a service that is there has failed: longer each time, at random so that clients do not move in step."""
+
+
+def _backing_off(state: tenacity.RetryCallState) -> float:
+    """Wait as long as the service says, if it says so."""
+    error = state.outcome.exception() if state.outcome else None
+    if isinstance(error, ServiceError) and error.retry_after is not None:
+        return error.retry_after
+    return float(_FAILING(state))
+
+
+def pause_after(error: ServiceError, attempt: int, *, settings: Settings, is_unreachable: bool) -> float:
+    """Return how long to wait after an attempt failed, of those that follow one another without success. [s]
+
+    ``is_unreachable`` is whether nothing listens at the address.
+    """
+    state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
+    state.attempt_number = attempt
+    state.set_exception((type(error), error, None))
+    return float(_patience(settings, is_unreachable=is_unreachable)(state))
+
+
+def _patience(settings: Settings, *, is_unreachable: bool) -> Callable[[tenacity.RetryCallState], float]:
+    """Return what says how long to wait before the next attempt."""
+    if not is_unreachable:
+        return _backing_off
+    return _RESTARTING if settings.quota.is_heard else _NOT_THERE
+
+
+_CLOSE = 0.01
+"""What may be left of the deadline when a timeout that was cut down to it strikes. [s]"""
+
+
+def _transport_error(failure: Failure, step: Send, settings: Settings, cost: int) -> TransportError:
+    """Return the error of a request that brought no usable response."""
+    late = isinstance(failure, httpx.TimeoutException) and step.remaining < _CLOSE
+    if late or isinstance(failure, TimeoutError):
+        why = f"no whole answer within the deadline of {settings.deadline:g} s, retries and waits included"
+    else:
+        why = f"{type(failure).__name__}: {printable(settings.secret.hidden(str(failure)))}"
+    return transport_error(failure, step.request.url, why, cost)
+
+
+def _check_readable(answer: Answer, request: httpx.Request) -> None:
+    """Raise DecodeError if the body has an encoding that the client did not ask for, or is a web page.
+
+    A web page comes from a portal, a proxy, or another server than the service.
+    """
+    if not is_readable(answer.headers):
+        encoding = printable(answer.headers["content-encoding"])
+        raise DecodeError(f"{request.url.path}: the body is encoded as {encoding}, asked for was gzip")
+    if not answer.content[:_BLANK].lstrip().startswith(b"<"):
+        return
+    kind = printable(answer.headers.get("content-type", "")) or "no content type"
+    raise DecodeError(
+        f"{request.url.copy_with(query=None)}: answered HTTP {answer.status} with a page ({kind}), neither JSON nor "
+        "Arrow; is the address of the service right?"
+    )
+
+
+_BLANK = 1_024
+"""In how much of a body to look for its first character. [byte]"""
+
+
+def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
+    """Turn any status but 200 into the error it means."""
+    status = answer.status
+    code, message = _said(answer)
+    facts: dict[str, Any] = {
+        "status": status,
+        "code": code,
+        "url": str(request.url),
+        "weight": cost,
+        "request_id": printable(answer.headers.get("x-request-id", "")) or None,
+        "retry_after": _retry_after(answer),
+    }
+    text = f"HTTP {status} {code or ''}".strip() + f": {message}"
+    if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
+        return _refused_query(message, code or "INVALID_PARAMS", status)
+    if status == httpx.codes.UNAUTHORIZED:
+        return AuthenticationError(text, **facts)
+    if status == httpx.codes.FORBIDDEN:
+        return TierError(text, **facts)
+    if status == httpx.codes.TOO_MANY_REQUESTS:
+        return RateLimitError(text, **facts)
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR or status in _NOT_READY:
+        return ServerError(text, **facts)
+    return ServiceError(f"{text}; is the address of the service right?", **facts)
+
+
+_NOT_READY = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_EARLY}
+
+_WRONG = {
+    httpx.codes.BAD_REQUEST,
+    httpx.codes.REQUEST_URI_TOO_LONG,
+    httpx.codes.REQUEST_HEADER_FIELDS_TOO_LARGE,
+}
+
+
+_FACTS = re.compile(r"got (?P<got>.+?), expected (?P<expected>.+?)(?:; (?P<hint>.+))?", re.DOTALL)
+"""How a refusal of our service is worded."""
+
+
+def _refused_query(message: str, code: str, status: int) -> RefusedQueryError:
+    """Read a refusal of the service, and give its parameter the name it has in Python."""
+    parameter, colon, rest = message.partition(": ")
+    field = FIELDS.get(parameter, parameter) if colon else "request"
+    facts = _FACTS.fullmatch(rest)
+    return RefusedQueryError(
+        field,
+        got=facts["got"] if facts else rest or message,
+        expected=facts["expected"] if facts else "a request the service accepts",
+        hint=facts["hint"] if facts else None,
+        code=code,
+        status=status,
+        message=f"{field}: {rest or message} ({code})",
+    )
+
+
+def _said(answer: Answer) -> tuple[str | None, str]:
+    """Return code and message of an error body; quote a body of another shape. Control characters are written out."""
+    try:
+        body = orjson.loads(answer.content)
+        return printable(str(body["error"])), printable(str(body["message"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        quoted = printable(answer.content.decode("utf-8", "replace").strip())[:200]
+        return None, quoted or httpx.codes.get_reason_phrase(answer.status)
+
+
+def _retry_after(answer: Answer) -> float | None:
+    """Return the seconds of ``Retry-After``, a number or a date; None if it is absent or means at once."""
+    header = answer.headers.get("retry-after", "")
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(header)
+            # A date without a zone is in UTC.
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            seconds = moment.timestamp() - answer.sent_at
+        except (ValueError, OverflowError):
+            return None
+    return seconds if math.isfinite(seconds) and seconds > _AT_ONCE else None
+
+
+_AT_ONCE = 0.01
+"""To come back so soon is no answer to when. [s]"""
+
+
+# --- ---
+
+
+_NESTED = "prediction_markets"
+
+
+def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
+    """Fetch every page of a search for markets, all of them within one deadline.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per market, in the service's order. A list that is sorted by what changes moves between two pages, and
+        then a market comes twice: the last answer for it counts.
+
+    Raises
+    ------
+    IncompleteDataError
+        If the pages have no end.
+    """
+    until = time.monotonic() + settings.deadline
+    pages: list[pl.DataFrame] = []
+    seen: set[tuple[str | None, ...]] = set()
+    repeated = 0
+    offset = query.page_offset
+    while len(pages) < _MOST_PAGES:
+        params = query.model_copy(update={"page_offset": offset}).to_params()
+        answer = yield from ask(settings, "/v1/markets", params, accept=wire.JSON_MIME, cost=0, until=until)
+        frame, following = wire.decode_markets(answer.content)
+        keys = set(frame.select(MARKETS.key).iter_rows())
+        repeated = repeated + 1 if keys and keys <= seen else 0
+        if repeated == _MOST_REPEATED:
+            raise IncompleteDataError(
+                f"/v1/markets: the page at {offset} and {_MOST_REPEATED - 1} before it bring nothing new; the service "
+                "does not heed pageOffset"
+            )
+        seen |= keys
+        pages.append(frame)
+        # The end cannot be told from a full page: ask until one is empty or the offset stands still.
+        if frame.is_empty() or following is None or following <= offset:
+            listed = MARKETS.conform(wire.concatenated(pages))
+            return listed.unique(MARKETS.key, keep="last", maintain_order=True)
+        offset = following
+    raise IncompleteDataError(
+        f"/v1/markets: {_MOST_PAGES} pages and no end; a larger page_size takes fewer, if the service heeds it"
+    )
+
+
+_MOST_PAGES = 10_000
+_MOST_REPEATED = 3
+"""So many small pages in a row bring nothing new only where the list does not move, but stands still."""
+
+
+def usage(settings: Settings) -> Flow[Usage]:
+    """Fetch the quota of the key."""
+    usage_now, _ = yield from _usage(settings)
+    return usage_now
+
+
+def _usage(settings: Settings) -> Flow[tuple[Usage, float]]:
+    """Fetch the quota of the key, and when the service says that it is of. [s since the epoch]"""
+    answer = yield from ask(settings, "/v1/usage", [], accept=wire.JSON_MIME, cost=0)
+    try:
+        body = orjson.loads(answer.content)
+        return Usage(**{name: _whole(body[name]) for name in Usage.__slots__}), answer.sent_at
+    except (ValueError, TypeError, KeyError) as error:
+        raise DecodeError(f"/v1/usage: expected the quota as an object of integers, got {error!r}") from None
+
+
+_MOST = 10**15
+
+
+def _whole(value: object) -> int:
+    """Read a whole number as proto3 JSON has it, which may be a text."""
+    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
+        value = int(value[:20])
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST:
+        raise ValueError(value)
+    return int(value)
+
+
+def names(settings: Settings, name: str, query: MetaQuery) -> Flow[list[str]]:
+    """Fetch a list of names, in the service's order."""
+    answer = yield from ask(settings, f"/v1/{name}", query.to_params(), accept=wire.JSON_MIME, cost=0)
+    return wire.decode_names(answer.content, name)
+
+
+def block_sizes(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
+    """Fetch the recommended block sizes, in the service's order."""
+    answer = yield from ask(settings, "/v1/block-sizes", query.to_params(), accept=wire.JSON_MIME, cost=0)
+    return wire.decode_block_sizes(answer.content)
+
+
+def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
+    """Fetch what a service holds, per market and data type; of one that only lists its markets, the markets.
+
+    Returns
+    -------
+    polars.DataFrame
+        Schema HOLDINGS.
+    """
+    try:
+        answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=wire.JSON_MIME, cost=0)
+        return wire.decode_holdings(answer.content)
+    except (ServiceError, DecodeError) as error:
+        # The contract has no such route, so another service says about it whatever it says about any wrong address.
+        is_elsewhere = isinstance(error, DecodeError) or error.status in _NOT_OFFERED
+        if not is_elsewhere:
+            raise
+    types = list(query.type) or (yield from names(settings, "types", query))
+    parts = []
+    for name in types:
+        only = query.model_copy(update={"type": (name,)})
+        parts.append((yield from _listed_of_type(settings, name, only)))
+    return HOLDINGS.conform(pl.concat(parts)) if parts else HOLDINGS.empty()
+
+
+_HOLDINGS = "/holdings/markets"
+_NOT_OFFERED = frozenset({401, 403, 404, 405, 406, 410, 501})
+
+
+def _listed_of_type(settings: Settings, name: str, query: MetaQuery) -> Flow[pl.DataFrame]:
+    """Fetch the markets of a type; of a type without markets, its coins. Neither says from when to when it has data."""
+    search = MarketsQuery(type=name, exchange=query.exchange, coin=query.coin, category=query.category)
+    listed = yield from markets(settings, search)
+    columns = ("exchange", "raw_symbol", "category", "coin", "normalized_symbol", "available_since")
+    frame = listed.select(columns).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
+    for part in ("raw_symbol", "normalized_symbol"):
+        if wanted := getattr(query, part):
+            frame = frame.filter(pl.col(part).is_in(wanted))
+    if listed.is_empty():
+        coins = yield from names(settings, "coins", query)
+        frame = HOLDINGS.empty().select(columns).clear()
+        frame = pl.concat([frame, pl.DataFrame({"coin": coins}, schema={"coin": pl.String})], how="diagonal")
+    return HOLDINGS.conform(frame.with_columns(type=pl.lit(name)))
+
+
+def prediction_markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
+    """Fetch every page of a search for markets, and return the prediction markets in them.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per market and prediction market, in the service's order.
+
+    Raises
+    ------
+    IncompleteDataError
+        As for `markets`, or if a market has two prediction markets of one name.
+    """
+    listed = yield from markets(settings, query)
+    owner = ["exchange", "raw_symbol"]
+    if _NESTED not in listed.columns:
+        return PREDICTION_MARKETS.empty()
+    entries = listed.select(*owner, _NESTED).explode(_NESTED).drop_nulls(_NESTED)
+    # An entry may have fields of these names that the contract does not know; its market's are meant.
+    fields = entries[_NESTED].struct.unnest().drop(owner, strict=False)
+    rows = PREDICTION_MARKETS.conform(entries.select(owner).hstack(fields)).unique(maintain_order=True)
+    if rows.select(PREDICTION_MARKETS.key).is_duplicated().any():
+        raise IncompleteDataError("/v1/markets: a prediction market came twice with different values")
+    return rows
+
+
+def informed(settings: Settings) -> Flow[None]:
+    """Ask the service for the budget, if nothing is known of it yet."""
+    quota = settings.quota
+    if quota.is_known or quota.is_silent or settings.offline:
+        return
+    line = quota.line
+    try:
+        usage_now, sent_at = yield from _usage(settings)
+    except TidytapeError as error:
+        if isinstance(error, AuthenticationError):
+            raise
+        quota.is_silent = True  # it may still tell with every answer
+        return
+    quota.heard(
+        limit=usage_now.limit,
+        remaining=usage_now.remaining,
+        reset=usage_now.reset - sent_at,
+        taken=0,
+        sent=line,
+    )

@@ -1,0 +1,1675 @@
+"""The methods that fetch series: each says what it wants, and nothing of how that is fetched."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tidytape.budget import weight
+from tidytape.catalogue import Interval
+from tidytape.client._display import facts_table, of_query
+from tidytape.client._window import Times
+from tidytape.errors import IncompleteDataError, QueryError, counted
+from tidytape.query import PointsQuery, respelled
+from tidytape.query._values import Names, TimeLike
+from tidytape.schema import TPO_SESSIONS, Schema, schema_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FetchQuery:
+    """A query to fetch later: what a method of ``client.query`` returns.
+
+    ``client.fetch`` fetches it, ``client.iter_frames`` and ``client.to_parquet`` do so in parts, and ``client.plan``
+    says what that would send and weigh.
+
+    Attributes
+    ----------
+    queries : tuple of PointsQuery
+        The requests that cover the window, of one data type, oldest first.
+    schema : Schema
+        Shape of the frame in the end.
+    finish : callable, optional
+        Makes that frame of the one that the answers make, which has the schema of the data type.
+    relative : tuple of (str, str)
+        The times as they were written, where they count back from now; the queries have the times that they named then.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> with tidytape.Client.demo() as client:
+    ...     query = client.query.candles(
+    ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+    ...     )
+    ...     client.fetch(query).frame.height
+    24
+    """
+
+    queries: tuple[PointsQuery, ...]
+    """The requests that cover the window, of one data type, oldest first."""
+
+    schema: Schema
+    """Shape of the frame in the end."""
+
+    finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    """Makes that frame of the one that the answers make; None where they are the same."""
+
+    relative: tuple[tuple[str, str], ...] = ()
+    """The times as they were written, where they count back from now."""
+
+    @classmethod
+    def of(cls, name: str, arguments: Mapping[str, Any]) -> FetchQuery:
+        """Return what the arguments of a method ask for of a data type, as its answers come.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        """
+        fields = given(arguments)
+        times = Times(*(fields.pop(parameter, None) for parameter in ("start", "end", "limit")))
+        start, end = times.resolved(lambda: PointsQuery(type=name, start=0, end=1, **fields))
+        queries = tuple(PointsQuery.split(type=name, start=start, end=end, **fields))
+        schema = schema_of(name, grouped=queries[0].group_by is not None)
+        return cls(queries, schema, relative=times.written if times.are_relative else ())
+
+    def over(self, start: int, end: int) -> FetchQuery:
+        """Return the same of a window that no longer depends on when it is asked for."""
+        query = self.queries[0].model_copy(update={"start": start, "end": end})
+        return replace(self, queries=(query,), relative=())
+
+    def __repr__(self) -> str:
+        """Return it on one line."""
+        return f"<FetchQuery {self._asked}: {self._cost}>"
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it."""
+        columns = ", ".join(self.schema.names)
+        return facts_table("FetchQuery", {"query": self._asked, "at most": self._cost, "columns": columns})
+
+    @property
+    def _asked(self) -> str:
+        return of_query(self.queries[0], self.queries[0].start, self.queries[-1].end)
+
+    @property
+    def _cost(self) -> str:
+        return f"{counted(len(self.queries), 'request')}, weight {sum(map(weight, self.queries)):,}"
+
+
+_REQUIRED = ("interval",)
+
+
+def given(arguments: Mapping[str, Any], *, leave: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
+    """Keep the arguments of a method that its caller gave a value, or that a query for points always has.
+
+    Examples
+    --------
+    >>> given({"self": 0, "coin": "BTC", "side": None, "interval": None})
+    {'coin': 'BTC', 'interval': None}
+    """
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name != "self" and name not in leave and (value is not None or name in _REQUIRED)
+    }
+
+
+class SeriesMethods(ABC, Generic[ResultT]):
+    """Every method that asks for points. All arguments are keyword-only.
+
+    Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
+    ISO 8601 strings; what has no zone is UTC. A candle or profile belongs to the window when its interval starts in it:
+    a window from 23:50 to 00:05 has one hour in it, that of midnight. A window longer than one request may cover is
+    asked for in several requests.
+    """
+
+    @abstractmethod
+    def _points(self, query: FetchQuery) -> ResultT: ...
+
+    # --- prices ---
+
+    def candles(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        by_side: bool = False,
+        side: str | None = None,
+        sort_direction: str = "asc",
+        gapfill: bool = False,
+        quote: str | None = None,
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch candles.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        by_side : bool, default False
+            One series for BUY and one for SELL, the side of the aggressor. ``side`` implies it.
+        side : str, optional
+            Only this side: BUY or SELL.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        gapfill : bool, default False
+            Fill intervals without trades with the last close, if the service can.
+        quote : str, optional
+            ``USD`` converts the volume to USD; prices stay in the quote of the market.
+        group_by : str, optional
+            ``sum`` adds up the markets of a coin into one series, with amounts in USD.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema TRADE_SIDE_AGNOSTIC_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``first_timestamp`` : timestamp, Time of the first trade. [UTC]
+            - ``last_timestamp`` : timestamp, Time of the last trade. [UTC]
+            - ``open`` : float64, Price of the first trade. [quote per coin]
+            - ``high`` : float64, Highest price. [quote per coin]
+            - ``low`` : float64, Lowest price. [quote per coin]
+            - ``close`` : float64, Price of the last trade. [quote per coin]
+            - ``volume`` : float64, Traded volume, of the series' side where it has one. [coin or USD, see
+              amount_unit]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+            By side the schema is TRADE_AGG: ``side``, BUY or SELL, stands after ``raw_symbol``, and the key, by
+            which rows are sorted, is (exchange, raw_symbol, side, timestamp): of each market first BUY, then
+            SELL.
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.candles(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.candles(
+        ...         exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     )
+        >>> day.height
+        24
+        """
+        name = "TRADE_AGG" if by_side or side else "TRADE_SIDE_AGNOSTIC_AGG"
+        return self._points(FetchQuery.of(name, given(locals(), leave={"by_side", "name"})))
+
+    def trades(
+        self,
+        *,
+        exchange: Names,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        side: str | None = None,
+        sort_direction: str = "asc",
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch raw trades.
+
+        BUY and SELL, the sides of the aggressor, are two series. A trade has no interval: the column
+        ``interval`` is null, or has the interval that the service uses for the weight of trades.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        side : str, optional
+            Only this side: BUY or SELL.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per trade, key (exchange, raw_symbol, side, timestamp, id)
+            Sorted by the key, in time as asked. Schema TRADE, in this order:
+
+            - ``timestamp`` : timestamp, Time of the trade. [UTC]
+            - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``id`` : string, Exchange-native trade id.
+            - ``price`` : float64, Price. [quote per coin]
+            - ``amount`` : float64, Amount. [coin or USD, see amount_unit]
+            - ``quote_amount`` : float64, Amount in terms of the quote. [quote]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.trades(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     minute = client.trades(
+        ...         exchange="DEMO_SPOT", coin="BTC", start="2024-08-08T12:00", end="2024-08-08T12:01", side="buy"
+        ...     )
+        >>> minute["side"].unique().to_list()
+        ['BUY']
+        """
+        return self._points(FetchQuery.of("TRADE", locals()))
+
+    # --- derivatives ---
+
+    def open_interest(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch the open interest of perpetuals.
+
+        An interval without a report has no row. With ``quote="USD"`` all values are null if the service has
+        no price of the market, neither from trades nor from recorded candles; then `candles` returns no rows.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        quote : str, optional
+            ``USD`` converts at the price at which the interval closed.
+        group_by : str, optional
+            ``sum`` adds up the markets of a coin, in USD; each counts with its last value for up to 24
+            hours.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema OPEN_INTEREST_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
+            - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
+            - ``low`` : float64, Lowest open interest. [coin or USD, see amount_unit]
+            - ``close`` : float64, Last open interest. [coin or USD, see amount_unit]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.open_interest(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.open_interest(
+        ...         exchange="DEMO_PERP", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09", quote="USD"
+        ...     )
+        >>> day.height
+        24
+        """
+        return self._points(FetchQuery.of("OPEN_INTEREST_AGG", locals()))
+
+    def funding(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        funding_interval: int | str | timedelta | None = None,
+        sort_direction: str = "asc",
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch funding rates of perpetuals, and predicted ones.
+
+        If a rate is positive, longs pay shorts. The predicted rate is that of the next settlement. Each rate
+        is a fraction of the position's value per ``funding_interval``, by default 8 hours, whatever the
+        interval of the exchange. Rates are converted in proportion: a rate per 8 hours is eight times the
+        rate per hour. There is no column for this interval, because it is the same in all rows; ``interval``
+        is the time that a row covers.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        funding_interval : int, str or timedelta, optional
+            Interval that all rates are converted to, e.g. ``1h``; by default 8 hours. A number is in
+            milliseconds.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        group_by : str, optional
+            ``open_interest_weighted_avg`` averages the rates of the markets of a coin, weighted by their open
+            interest in USD.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema FUNDING_RATE_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``rate_open`` : float64, First funding rate; positive: longs pay shorts. [1 per funding
+              interval]
+            - ``rate_high`` : float64, Highest funding rate. [1 per funding interval]
+            - ``rate_low`` : float64, Lowest funding rate. [1 per funding interval]
+            - ``rate_close`` : float64, Last funding rate. [1 per funding interval]
+            - ``predicted_open`` : float64, First predicted rate of the next settlement. [1 per funding
+              interval]
+            - ``predicted_high`` : float64, Highest predicted rate. [1 per funding interval]
+            - ``predicted_low`` : float64, Lowest predicted rate. [1 per funding interval]
+            - ``predicted_close`` : float64, Last predicted rate. [1 per funding interval]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.funding(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     rates = [
+        ...         client.funding(
+        ...             exchange="DEMO_PERP", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09",
+        ...             funding_interval=over,
+        ...         )
+        ...         for over in ("1h", "8h")
+        ...     ]
+        >>> hourly, usual = (rate["rate_close"].item() for rate in rates)
+        >>> abs(usual - 8 * hourly) < 1e-12
+        True
+        """
+        return self._points(FetchQuery.of("FUNDING_RATE_AGG", locals()))
+
+    def liquidations(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        side: str | None = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch liquidations, longs and shorts separately.
+
+        BUY means that longs were liquidated, and SELL that shorts were. Exchanges report only some of their
+        liquidations, so the amounts are lower bounds.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        side : str, optional
+            Only this side: BUY (longs were liquidated) or SELL (shorts were liquidated).
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        quote : str, optional
+            ``USD`` converts at the price of each liquidation.
+        group_by : str, optional
+            ``sum`` adds up the markets of a coin into one series, with amounts in USD.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, side, timestamp)
+            Sorted by the key, in time as asked. Schema LIQUIDATION_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``liquidations`` : float64, Liquidated volume; BUY = longs. [coin or USD, see amount_unit]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.liquidations(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.liquidations(
+        ...         exchange="DEMO_PERP", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09"
+        ...     )
+        >>> day["side"].to_list()
+        ['BUY', 'SELL']
+        """
+        return self._points(FetchQuery.of("LIQUIDATION_AGG", locals()))
+
+    def cme_open_interest(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        sort_direction: str = "asc",
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch the open interest of regulated futures.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema CME_OPEN_INTEREST_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
+            - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
+            - ``low`` : float64, Lowest open interest. [coin or USD, see amount_unit]
+            - ``close`` : float64, Last open interest. [coin or USD, see amount_unit]
+            - ``value_open`` : float64, First value of the open interest. [USD]
+            - ``value_high`` : float64, Highest value. [USD]
+            - ``value_low`` : float64, Lowest value. [USD]
+            - ``value_close`` : float64, Last value. [USD]
+            - ``price_open`` : float64, First price. [quote per coin]
+            - ``price_high`` : float64, Highest price. [quote per coin]
+            - ``price_low`` : float64, Lowest price. [quote per coin]
+            - ``price_close`` : float64, Last price. [quote per coin]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.cme_open_interest(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.cme_open_interest(
+        ...         exchange="DEMO_CME", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09"
+        ...     )
+        >>> day.select("open", "price_close", "value_close").null_count().row(0)
+        (0, 0, 0)
+        """
+        return self._points(FetchQuery.of("CME_OPEN_INTEREST_AGG", locals()))
+
+    # --- profiles ---
+
+    def volume_profile(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        block_size: float | str | Decimal | None = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch the volume traded at each price level.
+
+        Each interval has its own profile.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        block_size : number, optional
+            Height of a price level; by default the service chooses it. [quote per coin]
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``; prices always ascend.
+        quote : str, optional
+            ``USD`` converts the volumes to USD; prices stay in the quote of the market.
+        group_by : str, optional
+            ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
+            Sorted by the key, in time as asked. Schema VOLUME_PROFILE_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``price`` : float64, Low edge of the level. [quote per coin]
+            - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
+              amount_unit]
+            - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
+              amount_unit]
+            - ``volume`` : float64, buy_volume + sell_volume. [coin or USD, see amount_unit]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.volume_profile(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     levels = client.volume_profile(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09",
+        ...         block_size=100,
+        ...     )
+        >>> bool((levels["price"] % 100 == 0).all())
+        True
+        """
+        return self._points(FetchQuery.of("VOLUME_PROFILE_AGG", locals()))
+
+    def tpo(
+        self,
+        *,
+        exchange: Names,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        interval: str | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        block_minutes: int | None = None,
+        session: str | None = None,
+        block_size: float | str | Decimal | None = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch market profiles (TPO), level by level.
+
+        A market profile (time price opportunity) says in which time blocks the price traded at each level.
+        Results of the whole session, such as its value area, are repeated in each of its rows. With
+        ``session`` a session is a day, a week from Monday or a calendar month, and ``interval`` is not
+        needed. With ``interval`` alone a session is one ``interval`` long. If you pass both, ``session`` sets
+        the length, and ``interval`` only the weight of the request.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        interval : str, optional
+            Length of a session, ``1m 5m 15m 30m 1h 4h 1d 1w``, unless you pass ``session``. It also sets the
+            weight of the request. Pass at least one of ``interval`` and ``session``.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        block_minutes : int, optional
+            Length of a time block: 5, 30, 60 or 240; by default 30. [min]
+        session : str, optional
+            Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
+            months on the first. Without it a session is one ``interval`` long. A session that began before
+            ``start`` is left out.
+        block_size : number, optional
+            Height of a price level; by default the service chooses it. [quote per coin]
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``; prices always ascend.
+        quote : str, optional
+            ``USD`` converts the volumes to USD; prices stay in the quote of the market.
+        group_by : str, optional
+            ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
+            Sorted by the key, in time as asked. Schema TPO_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Session start. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``period_start`` : timestamp, Profile period start. [UTC]
+            - ``period_end`` : timestamp, Profile period end. [UTC]
+            - ``block_size_minutes`` : int64, Length of a time block. [min]
+            - ``poc_price`` : float64, Point of control. [quote per coin]
+            - ``vah_price`` : float64, Value area high. [quote per coin]
+            - ``val_price`` : float64, Value area low. [quote per coin]
+            - ``profile_high`` : float64, Highest level. [quote per coin]
+            - ``profile_low`` : float64, Lowest level. [quote per coin]
+            - ``opening_price`` : float64, First price of the session. [quote per coin]
+            - ``closing_price`` : float64, Last price of the session. [quote per coin]
+            - ``ibr_high`` : float64, Initial balance high. [quote per coin]
+            - ``ibr_low`` : float64, Initial balance low. [quote per coin]
+            - ``total_tpo_count`` : int64, Sum of the levels' counts. [TPO]
+            - ``value_area_percentage`` : float64, Share of the counts inside the value area. [%]
+            - ``poor_highs`` : list[float64], Poor highs. [quote per coin]
+            - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
+            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
+            - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
+            - ``price`` : float64, Low edge of the level. [quote per coin]
+            - ``block_ids`` : list[int32], Blocks, from 0 at the session's start, that touched the level.
+            - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
+              amount_unit]
+            - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
+              amount_unit]
+            - ``tpo_count`` : int64, Number of blocks that touched the level. [TPO]
+            - ``volume`` : float64, Volume at the level. [coin or USD, see amount_unit]
+            - ``first_touch_block`` : int64, First block that touched the level.
+            - ``last_touch_block`` : int64, Last block that touched the level.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        See Also
+        --------
+        tpo_sessions : The same sessions, one row each.
+
+        Notes
+        -----
+        ``client.query.tpo(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     levels = client.tpo(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09",
+        ...         session="daily", block_minutes=30, block_size=100,
+        ...     )
+        >>> int(levels["block_ids"].explode().n_unique())
+        48
+        """
+        return self._points(_tpo(locals()))
+
+    def tpo_sessions(
+        self,
+        *,
+        exchange: Names,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        interval: str | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        block_minutes: int | None = None,
+        session: str | None = None,
+        block_size: float | str | Decimal | None = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch market profiles (TPO), session by session.
+
+        A row has the point of control, the value area, the initial balance and more, but no levels. The
+        arguments, the request and its weight are those of ``tpo``. Fields that the API does not define are
+        left out.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        interval : str, optional
+            Length of a session, ``1m 5m 15m 30m 1h 4h 1d 1w``, unless you pass ``session``. It also sets the
+            weight of the request. Pass at least one of ``interval`` and ``session``.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        block_minutes : int, optional
+            Length of a time block: 5, 30, 60 or 240; by default 30. [min]
+        session : str, optional
+            Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
+            months on the first. Without it a session is one ``interval`` long. A session that began before
+            ``start`` is left out.
+        block_size : number, optional
+            Height of a price level; by default the service chooses it. [quote per coin]
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        quote : str, optional
+            ``USD`` converts the volumes to USD; prices stay in the quote of the market.
+        group_by : str, optional
+            ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and session, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema TPO_SESSIONS, in this order:
+
+            - ``timestamp`` : timestamp, Session start. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``period_start`` : timestamp, Profile period start. [UTC]
+            - ``period_end`` : timestamp, Profile period end. [UTC]
+            - ``block_size_minutes`` : int64, Length of a time block. [min]
+            - ``poc_price`` : float64, Point of control. [quote per coin]
+            - ``vah_price`` : float64, Value area high. [quote per coin]
+            - ``val_price`` : float64, Value area low. [quote per coin]
+            - ``profile_high`` : float64, Highest level. [quote per coin]
+            - ``profile_low`` : float64, Lowest level. [quote per coin]
+            - ``opening_price`` : float64, First price of the session. [quote per coin]
+            - ``closing_price`` : float64, Last price of the session. [quote per coin]
+            - ``ibr_high`` : float64, Initial balance high. [quote per coin]
+            - ``ibr_low`` : float64, Initial balance low. [quote per coin]
+            - ``total_tpo_count`` : int64, Sum of the levels' counts. [TPO]
+            - ``value_area_percentage`` : float64, Share of the counts inside the value area. [%]
+            - ``poor_highs`` : list[float64], Poor highs. [quote per coin]
+            - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
+            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
+            - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        See Also
+        --------
+        tpo : The levels.
+
+        Notes
+        -----
+        ``client.query.tpo_sessions(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.tpo_sessions(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09",
+        ...         session="daily", block_size=100,
+        ...     )
+        >>> day.select("val_price", "poc_price", "vah_price").rows()
+        [(...)]
+        """
+        query = _tpo(locals())
+        grouped = query.queries[0].group_by is not None
+        schema = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
+        return self._points(
+            replace(query, schema=schema, finish=lambda levels: _sessions(levels, schema, grouped=grouped))
+        )
+
+    # --- heatmaps ---
+
+    def book_heatmap(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        block_size: float | str | Decimal | None = None,
+        max_depth: int | None = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+        group_by: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch the order book at each price level.
+
+        A row has the size that rested at a level when the interval ended. ``block_sizes`` lists the heights
+        of a level that the service recommends.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        block_size : number, optional
+            Height of a price level; by default the service chooses it. [quote per coin]
+        max_depth : int, optional
+            Largest number of price levels per side, from the mid outwards; more than 3500 weigh more.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``; prices always ascend.
+        quote : str, optional
+            ``USD`` converts the sizes, each at its own price.
+        group_by : str, optional
+            ``sum`` adds up the books of a coin into one, with sizes in USD.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series, timestamp, side and price, key (exchange, raw_symbol, timestamp, side, price)
+            Sorted by the key, in time as asked. Schema BLOCK_BOOK_SNAPSHOT_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``side`` : category, BID or ASK.
+            - ``price`` : float64, Low edge of the level. [quote per coin]
+            - ``size`` : float64, Resting size at the level. [coin or USD, see amount_unit]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.book_heatmap(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     book = client.book_heatmap(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-08T01:00",
+        ...         block_size=10, max_depth=3,
+        ...     )
+        >>> book["side"].to_list()
+        ['ASK', 'ASK', 'ASK', 'BID', 'BID', 'BID']
+        """
+        return self._points(FetchQuery.of("BLOCK_BOOK_SNAPSHOT_AGG", locals()))
+
+    def liquidation_heatmap(
+        self,
+        *,
+        coin: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        exchange: Names = None,
+        block_size: float | str | Decimal | None = None,
+        max_depth: int | None = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+    ) -> ResultT:
+        """Fetch the liquidations at each price level.
+
+        They are those of all markets of a coin on one exchange.
+
+        Parameters
+        ----------
+        coin : str or list of str
+            Base asset.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        exchange : str or list of str, optional
+            Exchange, if the service has several.
+        block_size : number, optional
+            Height of a price level; by default the service chooses it. [quote per coin]
+        max_depth : int, optional
+            Largest number of price levels; more than 1500 weigh more.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``; prices always ascend.
+        quote : str, optional
+            ``USD`` converts at the price of each liquidation.
+
+        Returns
+        -------
+        frame, one row per series, timestamp and price, key (exchange, raw_symbol, coin, timestamp, price)
+            Sorted by the key, in time as asked. Schema VENUEX_LIQUIDATION_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``price`` : float64, Low edge of the level. [quote per coin]
+            - ``liquidations`` : float64, Liquidation volume at the level. [coin or USD, see amount_unit]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.liquidation_heatmap(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     levels = client.liquidation_heatmap(
+        ...         exchange="DEMO_PERP", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09",
+        ...         block_size=500,
+        ...     )
+        >>> levels["liquidations"].min() > 0
+        True
+        """
+        return self._points(FetchQuery.of("VENUEX_LIQUIDATION_AGG", locals()))
+
+    # --- options ---
+
+    def implied_volatility(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        tenor: str | None = None,
+        sort_direction: str = "asc",
+    ) -> ResultT:
+        """Fetch implied volatility at constant times to expiry.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange of the options.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        coin : str or list of str, optional
+            Base asset of the options.
+        raw_symbol : str or list of str, optional
+            Symbol of a summary; this, ``coin`` or both.
+        tenor : str, optional
+            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``; by default all of them.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
+            Sorted by the key, in time as asked. Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``implied_volatility`` : float64, Implied volatility, annualised. [%]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.implied_volatility(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.implied_volatility(
+        ...         exchange="DEMO_OPTIONS", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09", tenor="1m"
+        ...     )
+        >>> day.select("raw_symbol", "tenor").rows()
+        [('BTC_ATM', 'ONE_M')]
+        """
+        return self._points(FetchQuery.of("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", locals()))
+
+    def skew(
+        self,
+        *,
+        exchange: str,
+        coin: str,
+        raw_symbol: str,
+        tenor: str,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        sort_direction: str = "asc",
+    ) -> ResultT:
+        """Fetch the skew of options.
+
+        The service defines the skew: that of tidytape is the volatility of the put minus that of the call.
+        ``markets(type="SKEW_OPTION_SUMMARY_AGG")`` lists the summaries and their tenors.
+
+        Parameters
+        ----------
+        exchange : str
+            Exchange of the options.
+        coin : str
+            Base asset of the options.
+        raw_symbol : str
+            Symbol of the summary, which says what kind of skew it is.
+        tenor : str
+            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
+            Sorted by the key, in time as asked. Schema SKEW_OPTION_SUMMARY_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``skew`` : float64, Volatility of the put minus that of the call; positive: puts are dearer.
+              [vol points]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.skew(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.skew(
+        ...         exchange="DEMO_OPTIONS", coin="BTC", raw_symbol="BTC_25", tenor="1w",
+        ...         interval="1d", start="2024-08-08", end="2024-08-09",
+        ...     )
+        >>> day["skew"].item() > 0
+        True
+        """
+        return self._points(FetchQuery.of("SKEW_OPTION_SUMMARY_AGG", locals()))
+
+    def option_open_interest(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        sort_direction: str = "asc",
+    ) -> ResultT:
+        """Fetch the open interest of all options of a coin.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Exchange of the options.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+            ``normalized_symbol``.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema OPTION_OPEN_INTEREST_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, Unit of the amounts, COIN or USD; null where not known.
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``underlying_price_close`` : float64, Last underlying price. [quote per coin]
+            - ``oi_close`` : float64, Last open interest. [coin or USD, see amount_unit]
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.option_open_interest(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.option_open_interest(
+        ...         exchange="DEMO_OPTIONS", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     )
+        >>> day.height
+        24
+        """
+        return self._points(FetchQuery.of("OPTION_OPEN_INTEREST_AGG", locals()))
+
+    # --- supply ---
+
+    def token_supply(
+        self,
+        *,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        token_name: str | None = None,
+        coin: Names = None,
+        sort_direction: str = "asc",
+    ) -> ResultT:
+        """Fetch market value, supply and dominance of a token.
+
+        Parameters
+        ----------
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+            back from now; the units are s, m, h, d and w.
+        end : int, datetime, date or str, optional
+            End of the window, exclusive, written like ``start``; by default now.
+        limit : int, optional
+            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        token_name : str, optional
+            Token; this or ``coin``. Usually the ``coin_name`` of a market.
+        coin : str or list of str, optional
+            Base asset, instead of ``token_name``.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, coin, timestamp)
+            Sorted by the key, in time as asked. Schema TOKEN_SUPPLY_AGG, in this order:
+
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``marketcap`` : float64, Market capitalization, last of the interval. [USD]
+            - ``first_marketcap`` : float64, Market capitalization, first of the interval. [USD]
+            - ``marketcap_dominance_percent`` : float64, Share of the total. [%]
+            - ``circulating_supply`` : float64, Circulating supply. [coin]
+            - ``total_supply`` : float64, Total supply. [coin]
+            - ``max_supply`` : float64, Maximum supply. [coin]
+            - ``total_value_locked`` : float64, Total value locked. [USD]
+            - ``fully_diluted_valuation`` : float64, Fully diluted valuation. [USD]
+            - ``total_volume`` : float64, Traded volume over 24 hours. [USD]
+            - ``usd_price`` : float64, Price. [USD per coin]
+            - ``cg_marketcap_rank`` : int64, Rank by market capitalization.
+            - ``chain`` : string, Chain the token lives on.
+            - ``contract_address`` : string, Address of the token's contract.
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+            is a `RefusedQueryError`. Neither costs weight.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+            came twice with different values; `TapeError`, the tape has no answer to this query.
+
+        Notes
+        -----
+        ``client.query.token_supply(...)`` takes the same arguments and fetches nothing.
+        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.token_supply(coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09")
+        >>> 0 < day["marketcap_dominance_percent"].item() < 100
+        True
+        """
+        return self._points(FetchQuery.of("TOKEN_SUPPLY_AGG", locals()))
+
+
+def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
+    """Return the query of a market profile, whose options have a prefix in a query of any type."""
+    prefixed = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
+    asked = {prefixed.get(name, name): value for name, value in arguments.items()}
+    if asked["interval"] is None:
+        if asked["tpo_session"] is None:
+            raise QueryError(
+                "interval",
+                got=None,
+                expected="how long a session is: a session ('daily', 'weekly', 'monthly'), or an interval ('4h')",
+                code="INVALID_INTERVAL",
+            )
+        # The contract wants one. Every session starts with a day, and the days of a window weigh next to nothing.
+        asked["interval"] = Interval.DAY
+    try:
+        return FetchQuery.of("TPO_AGG", asked)
+    except QueryError as error:
+        raise respelled(error, {query: method for method, query in prefixed.items()}) from None
+
+
+def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:
+    """Return one row per session, with what it says as a whole; a tape of an older release lacks some columns."""
+    names = [name for name in levels.columns if name in schema.names]
+    sessions = levels.select(names).unique(maintain_order=True)
+    key = schema.key_of(grouped=grouped)
+    twice = sessions.filter(sessions.select(key).is_duplicated())
+    if not twice.is_empty():
+        moments = tuple(twice["timestamp"].dt.epoch("s").unique().sort())
+        raise IncompleteDataError(
+            f"TPO_AGG: {len(moments)} sessions came twice with different values, the first at {moments[0]}",
+            missing=tuple((moment, moment + 1) for moment in moments),
+        )
+    return sessions

@@ -1,0 +1,63 @@
+"""What the streams of both clients share: what they say of themselves, and how a response is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import httpx
+
+from tidytape.client._display import described
+from tidytape.client._following import Following
+from tidytape.query import StreamQuery
+
+FrameT = TypeVar("FrameT")
+
+ABORT = "tidytape.abort"
+"""The extension of a response whose transport has a way of its own to end it: a function that does not block."""
+
+
+def abort(response: httpx.Response) -> None:
+    """End a response that another thread may be reading, without blocking: what waits for its socket is woken."""
+    if ABORT in response.extensions:
+        response.extensions[ABORT]()
+        return
+    stream = response.extensions.get("network_stream")
+    if stream is not None:
+        shut(stream.get_extra_info("socket"))
+
+
+def shut(connection: Any) -> None:
+    """End a socket that another thread may be reading, without blocking: that thread is woken."""
+    # Not by the method of a TLS socket, which would first take apart what the other thread is using.
+    shutdown = socket.socket.shutdown if isinstance(connection, socket.socket) else type(connection).shutdown
+    with contextlib.suppress(OSError):
+        shutdown(connection, socket.SHUT_RDWR)
+
+
+class StreamBase(ABC, Generic[FrameT]):
+    """What a stream says of itself."""
+
+    def __init__(self, following: Following) -> None:
+        self._following = following
+
+    @property
+    def query(self) -> StreamQuery:
+        """What is streamed."""
+        return self._following.query
+
+    @property
+    def token(self) -> str | None:
+        """Resumes the stream after the last batch that was returned; None before there is one."""
+        return self._following.token
+
+    def __repr__(self) -> str:
+        """Return what is streamed, without the token, which is long."""
+        params = self.query.model_copy(update={"token": None}).to_params()
+        return f"<{type(self).__name__} {described(params)}>"
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the iteration, from anywhere, and close the connection. It does not block."""

@@ -1,0 +1,91 @@
+"""Open interest of the demo's regulated futures, reported once an hour."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidytape.demo._hidden import Hidden
+from tidytape.demo._market import FUTURES
+from tidytape.demo._noise import generator
+from tidytape.times import SECOND, YEAR
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+_COIN, _SIZE = "BTC", 5.0  # coins of a contract
+_MONTHS = "FGHJKMNQUVXZ"  # by which exchanges name the months
+_TICK = 5.0
+_CARRY = 0.07  # of the future over the spot price [1 per year]
+_FRIDAY = 4
+_ROLL = 7  # days before its expiry, a future hands its open interest over
+
+
+class Futures:
+    """The future of the month, hour by hour.
+
+    Parameters
+    ----------
+    seed : int, >= 0
+        That of the hidden market.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._contracts = 5_400.0
+
+    def day(self, hidden: Hidden) -> tuple[dict[str, object], pl.DataFrame]:
+        """Return the next day.
+
+        Parameters
+        ----------
+        hidden : Hidden
+            The day.
+
+        Returns
+        -------
+        dict
+            The future, as a row of the lake's table ``markets``.
+        polars.DataFrame, one row per whole hour
+            The lake's table ``cme_open_interest``.
+        """
+        import polars as pl
+
+        today = datetime.fromtimestamp(hidden.start // SECOND, UTC).date()
+        expiry = _last_friday(today)
+        if today > expiry - timedelta(days=_ROLL):
+            expiry = _last_friday(expiry + timedelta(days=8))
+        symbol = f"{_COIN}{_MONTHS[expiry.month - 1]}{expiry.year % 10}"
+        spot = hidden.hourly(_COIN)
+        hours = hidden.start + np.arange(spot.size) * 3600 * SECOND
+        ends = int(datetime(expiry.year, expiry.month, expiry.day, 15, tzinfo=UTC).timestamp()) * SECOND
+        price = np.rint(spot * (1.0 + _CARRY * (ends - hours) / YEAR) / _TICK) * _TICK
+        draws = generator(self._seed, hidden.number, "futures")
+        moved = draws.normal(size=spot.size) * np.where(today.weekday() <= _FRIDAY, 14.0, 0.0)
+        contracts = np.rint(np.maximum(self._contracts + np.cumsum(moved), 1_000.0))
+        self._contracts = float(contracts[-1])
+        amount = contracts * _SIZE
+        market = {
+            "exchange": FUTURES,
+            "raw_symbol": symbol,
+            "normalized_symbol": f"{_COIN}-USD",
+            "coin": _COIN,
+            "quote_coin": "USD",
+            "category": "FUTURE",
+            "tick_size": _TICK,
+            "block_size": 10.0,
+            "coin_name": "Bitcoin",
+        }
+        rows = pl.DataFrame(
+            {"timestamp": hours, "amount": amount, "usd_amount": amount * price, "price": price}
+        ).with_columns(exchange=pl.lit(FUTURES), raw_symbol=pl.lit(symbol))
+        return market, rows
+
+
+def _last_friday(day: date) -> date:
+    """Return the last Friday of a month."""
+    last = (day.replace(day=1) + timedelta(days=32)).replace(day=1) - timedelta(days=1)
+    return last - timedelta(days=(last.weekday() - _FRIDAY) % 7)

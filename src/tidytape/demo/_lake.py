@@ -1,0 +1,167 @@
+"""The demo's lake: every kind of data the service has, all of it following one hidden market, day by day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidytape.demo._book import Books
+from tidytape.demo._funding import FundingRates
+from tidytape.demo._futures import Futures
+from tidytape.demo._hidden import Hidden, hidden_days
+from tidytape.demo._liquidations import liquidations
+from tidytape.demo._market import MARKETS, Market, markets
+from tidytape.demo._open_interest import Interest
+from tidytape.demo._options import CHAINS, Chain
+from tidytape.demo._outcomes import Outcomes, prediction_market
+from tidytape.demo._quotes import Quotes
+from tidytape.demo._tokens import tokens
+from tidytape.demo._trades import Tape
+from tidytape.errors import QueryError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+DAYS = 3
+"""How long the market is if it is not said."""
+
+
+class _Simulated:
+    """All events of one market, day by day."""
+
+    def __init__(self, market: Market, seed: int) -> None:
+        self._quotes, self._tape = Quotes(market, seed), Tape(market, seed)
+        self._books = Books(market, seed) if market.book else None
+        self._interest = Interest(market, seed) if market.open_interest else None
+        self._funding = FundingRates(market, market.funding, seed) if market.funding else None
+
+    def day(self, hidden: Hidden) -> dict[str, pl.DataFrame]:
+        """Return the rows of the next day, by table."""
+        quoted = self._quotes.day(hidden)
+        rows = {"trades": self._tape.day(quoted)}
+        if self._books:
+            rows["book"] = self._books.day(quoted)
+        if self._funding:
+            rows["funding"] = self._funding.day(quoted)
+        if self._interest:
+            rows["liquidations"] = liquidations(quoted, rows["trades"])
+            rows["open_interest"] = self._interest.day(quoted, rows["trades"], rows["liquidations"])
+        return rows
+
+
+def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.DataFrame]]:
+    """Yield the events of the demo, day by day and table by table.
+
+    Parameters
+    ----------
+    days : int, >= 1
+        How many. A longer market begins with the rows of a shorter one.
+    seed : int, >= 0
+        Another seed, another market.
+
+    Yields
+    ------
+    day : int
+        Days since the market began.
+    table : str
+        One of `tidytape.lake.TABLES`.
+    rows : polars.DataFrame
+
+    Raises
+    ------
+    QueryError
+        If an argument is out of its range.
+    """
+    for day, rows, _ in _simulated(days, seed):
+        for table, frame in rows.items():
+            yield day, table, frame
+
+
+def _simulated(days: int, seed: int) -> Iterator[tuple[int, dict[str, pl.DataFrame], pl.DataFrame]]:
+    """Yield number, rows by table and future of each day."""
+    import polars as pl
+
+    _at_least(1, "days", days)
+    _at_least(0, "seed", seed)
+    simulated = [_Simulated(market, seed) for market in MARKETS]
+    outcomes, futures = Outcomes(seed), Futures(seed)
+    chains = [Chain(terms, seed) for terms in CHAINS]
+    for hidden in islice(hidden_days(seed), days):
+        parts: dict[str, list[pl.DataFrame]] = {}
+        for market in simulated:
+            for table, rows in market.day(hidden).items():
+                parts.setdefault(table, []).append(rows)
+        parts["trades"].append(outcomes.day(hidden))
+        future, interest = futures.day(hidden)
+        parts["cme_open_interest"] = [interest]
+        parts["option_quotes"] = [chain.day(hidden) for chain in chains]
+        parts["token_supply"] = [tokens(hidden)]
+        joined = {table: pl.concat(rows, how="diagonal") for table, rows in parts.items()}
+        yield hidden.number, joined, pl.DataFrame([future])
+
+
+def fill(
+    path: str | Path,
+    *,
+    days: int = DAYS,
+    seed: int = 7,
+    progress: Callable[[int, int], object] | None = None,
+) -> None:
+    """Fill a lake with the demo's market, which is simulated. Filling it again changes nothing.
+
+    The market begins on 2024-08-07 at 00:00 UTC. Each day is written before the next one is made, so memory does not
+    grow with the days.
+
+    Parameters
+    ----------
+    path : path
+        The lake; made if it is not there.
+    days : int, >= 1
+        How long the market is. A longer one begins with the rows of a shorter one, so a lake can be filled further.
+    seed : int, >= 0
+        Another seed, another market. The same seed gives the same bytes on one machine, and values within 1e-12 on
+        another one.
+    progress : callable, optional
+        Called after each day with the number of days that are written, and of all days.
+
+    Raises
+    ------
+    QueryError
+        If an argument is out of its range.
+    LakeError
+        If the lake cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tidytape.lake import Lake
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fill(folder, days=1)
+    ...     len(Lake(folder).markets())
+    17
+    """
+    import polars as pl
+
+    from tidytape.lake import Lake
+    from tidytape.lake._predictions import outcome_markets
+
+    _at_least(1, "days", days)
+    _at_least(0, "seed", seed)
+    lake = Lake.create(path)
+    lake.register_prediction_markets(prediction_market())
+    of_outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
+    known = [markets(), of_outcomes]
+    for day, rows, future in _simulated(days, seed):
+        lake.register(pl.concat([*known, future], how="diagonal_relaxed"))
+        for table, frame in rows.items():
+            lake.append(table, frame, source=f"demo:{seed}:{day}")
+        if progress is not None:
+            progress(day + 1, days)
+
+
+def _at_least(least: int, parameter: str, got: object) -> None:
+    if isinstance(got, bool) or not isinstance(got, int) or got < least:
+        raise QueryError(parameter, got=got, expected=f"a whole number, at least {least}")

@@ -1,0 +1,60 @@
+"""Liquidations of a perpetual: trades that a fast move forced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidytape.demo._hidden import TAIL
+from tidytape.demo._market import COINS
+from tidytape.demo._noise import generator
+from tidytape.demo._quotes import Quoted
+from tidytape.times import SECOND
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+_RUN = 300  # what a fast move is measured over [s]
+_CALM = 0.0075  # a move that liquidates hardly anybody, over the annual volatility of the coin
+
+
+def liquidations(quoted: Quoted, tape: pl.DataFrame) -> pl.DataFrame:
+    """Return liquidations: trades that went with a price that ran, the more of them the faster it ran.
+
+    Parameters
+    ----------
+    quoted : Quoted
+        The market on one day.
+    tape : polars.DataFrame
+        Its trades.
+
+    Returns
+    -------
+    polars.DataFrame, one row per liquidation
+        The lake's table ``liquidations``. A long is liquidated by an aggressive sell.
+    """
+    import polars as pl
+
+    market, hidden = quoted.market, quoted.hidden
+    second = TAIL + ((tape["timestamp"].to_numpy() - hidden.start) // SECOND)
+    run = np.log(quoted.middle[second] / quoted.middle[second - _RUN])
+    buys = (tape["side"] == "BUY").to_numpy()
+    along = np.where(buys, run, -run)
+    calm = _CALM * COINS[market.coin].volatility
+    chance = 0.002 + np.clip((along - calm) / (2.3 * calm), 0.0, 0.75)
+    draws = generator(hidden.seed, hidden.number, f"liquidations {market.name}")
+    hit = (draws.random(tape.height) < chance) & (along > -calm)
+    side = pl.when(pl.col("side") == "SELL").then(pl.lit("BUY")).otherwise(pl.lit("SELL"))
+    return tape.filter(pl.Series(hit)).select(
+        "exchange",
+        "raw_symbol",
+        pl.concat_str(pl.lit("L"), "id").alias("id"),
+        "timestamp",
+        "sequence",
+        side.alias("side"),
+        "price",
+        "amount",
+        "quote_amount",
+    )

@@ -1,0 +1,80 @@
+"""Open interest of a perpetual: the flow opens and closes positions, liquidations close them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidytape.demo._hours import MINUTES
+from tidytape.demo._market import COINS, Market
+from tidytape.demo._noise import Floats, Reverting
+from tidytape.demo._quotes import Quoted
+from tidytape.times import MINUTE
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+_OF_A_MINUTE = 1.5e-4  # of open interest, what a usual minute trades
+_RETURNS = 6.0 * MINUTES  # how long it takes to return to where it began [min]
+
+
+class Interest:
+    """The open interest of one perpetual, day by day.
+
+    A minute opens or closes a share of what it trades; which of both goes on for an hour or so, and what is liquidated
+    closes. It also returns slowly to where it began.
+
+    Parameters
+    ----------
+    market : Market
+    seed : int, >= 0
+        That of the hidden market.
+    """
+
+    def __init__(self, market: Market, seed: int) -> None:
+        self._market = market
+        self._opening = Reverting(seed, f"open interest {market.name}", [75.0, 1_200.0], [0.22, 0.09])
+        self._held = Reverting(seed, "", [_RETURNS], [0.0])
+
+    def day(self, quoted: Quoted, tape: pl.DataFrame, liquidated: pl.DataFrame) -> pl.DataFrame:
+        """Return reports of the next day, one at the end of each minute.
+
+        Parameters
+        ----------
+        quoted : Quoted
+            The market on that day.
+        tape, liquidated : polars.DataFrame
+            Its trades and liquidations.
+
+        Returns
+        -------
+        polars.DataFrame, one row per minute
+            The lake's table ``open_interest``.
+        """
+        market, hidden = self._market, quoted.hidden
+        opening = self._opening.day(hidden.number, MINUTES)[1:].sum(axis=1)
+        volume, closed = _per_minute(tape, hidden.start), _per_minute(liquidated, hidden.start)
+        usual = market.open_interest
+        busy = (
+            np.maximum(volume / _OF_A_MINUTE / usual, 0.0) ** 0.6
+        )  # a large trade often only moves a position
+        change = opening * busy * (_OF_A_MINUTE * usual) - 2.5 * closed
+        amount = np.maximum(usual + self._held.driven(change[:, None])[1:, 0], 0.2 * usual)
+        if market.contract:  # a number of contracts is a number of coins at the price
+            contracts = np.rint(amount * COINS[market.coin].price / market.contract)
+            amount = contracts * market.contract / quoted.closes
+        else:
+            amount = np.rint(amount * 1_000.0) / 1_000.0
+        columns = {"timestamp": hidden.minute_ends, "amount": amount, "quote_amount": amount * quoted.closes}
+        return quoted.reports(columns)
+
+
+def _per_minute(events: pl.DataFrame, start: int) -> Floats:
+    """Return the amount of events in each minute of a day. [coin]"""
+    minute = (events["timestamp"].to_numpy() - start) // MINUTE
+    amounts: Floats = np.bincount(  # type: ignore[assignment]  # sums of floats
+        minute, weights=events["amount"].to_numpy(), minlength=MINUTES
+    )
+    return amounts

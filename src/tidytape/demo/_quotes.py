@@ -1,0 +1,98 @@
+"""Where each market is: the hidden price, a little late, and its distance from it, which comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidytape.demo._hidden import TAIL, Hidden
+from tidytape.demo._hours import MINUTES, SECONDS, silent
+from tidytape.demo._market import Market
+from tidytape.demo._noise import Booleans, Floats, Reverting
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+_LASTING, _SPREAD = [30.0, 3.0], [0.00006, 0.00002]  # of a market's own distance [min], [1]
+_SWING = 0.00025  # how far one standard deviation of the mood moves it [1]
+_OVERSHOOT = 0.03  # of the trend of the price
+_LOOK_BACK = TAIL // 60
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """One market on one day.
+
+    Attributes
+    ----------
+    market : Market
+        Which.
+    hidden : Hidden
+        The day.
+    middle : array, `TAIL` + 86,401
+        Between best bid and ask, at the beginning of each second and at the end of the day, `TAIL` seconds of the day
+        before first. [quote per coin]
+    recorded : array of bool, 1,440
+        In which minutes the exchange is not silent.
+    """
+
+    market: Market
+    hidden: Hidden
+    middle: Floats
+    recorded: Booleans
+
+    @property
+    def closes(self) -> Floats:
+        """The middle at the end of each minute. [quote per coin]"""
+        return self.middle[TAIL + 60 :: 60]
+
+    @property
+    def premiums(self) -> Floats:
+        """How far the middle is from the hidden price at the end of each minute. [1]"""
+        return self.closes / self.hidden.price[self.market.coin][TAIL + 60 :: 60] - 1.0
+
+    def reports(self, columns: Mapping[str, np.ndarray]) -> pl.DataFrame:
+        """Return columns with one value per minute as rows of a table, but for silent minutes."""
+        import polars as pl
+
+        return (
+            pl.DataFrame(dict(columns))
+            .filter(pl.Series(self.recorded))
+            .with_columns(exchange=pl.lit(self.market.exchange), raw_symbol=pl.lit(self.market.raw_symbol))
+        )
+
+
+class Quotes:
+    """The prices of one market, day by day.
+
+    Parameters
+    ----------
+    market : Market
+    seed : int, >= 0
+        That of the hidden market.
+    """
+
+    def __init__(self, market: Market, seed: int) -> None:
+        self._market, self._seed = market, seed
+        self._own = Reverting(seed, f"premium {market.name}", _LASTING, _SPREAD)
+        self._before = np.full(_LOOK_BACK, market.premium)
+
+    def day(self, hidden: Hidden) -> Quoted:
+        """Return the next day."""
+        market = self._market
+        price = hidden.price[market.coin]
+        premium = market.premium + self._own.day(hidden.number, MINUTES).sum(axis=1)
+        if market.swing:
+            trend = np.clip(hidden.trend[market.coin] * _OVERSHOOT, -0.0006, 0.0006)
+            premium = premium + market.swing * (_SWING * hidden.mood + trend)
+        knots = np.concatenate([self._before, premium])
+        self._before = premium[-_LOOK_BACK - 1 : -1]
+        second = np.arange(-TAIL, SECONDS + 1.0)
+        late = np.interp(second - market.lag, second, price)
+        away = np.interp(second, np.arange(-_LOOK_BACK, MINUTES + 1) * 60.0, knots)
+        recorded = ~silent(market.exchange, hidden.number, self._seed)
+        return Quoted(market, hidden, late * (1.0 + away), recorded)

@@ -1,0 +1,391 @@
+"""The one door for eager frames: pandas and pyarrow frames become polars frames, and results are converted back.
+
+Behind this module every eager frame is polars; no other module knows pandas or pyarrow. docs/reference/pandas.md has
+the policy as a table. This module also checks what every frame must have: column names that are unique strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.exceptions import DuplicateError
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames._sources import missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_EXACT: Final = 2**53
+"""Up to here a float can be any whole number."""
+
+_ROW: Final = "__row"
+
+_OWN_VALUES: Final = "category"
+"""In place of a type: a category of whatever values there are."""
+
+
+class _Own(NamedTuple):
+    """How to convert a column back to the caller's type; it applies while the column still has its polars type."""
+
+    inside: pl.DataType
+    type: Any
+    """A type of pandas or pyarrow, or `_OWN_VALUES`."""
+    column: Any = None
+    """The caller's column, if polars cannot hold it; rows are then taken from it by their numbers."""
+
+
+@dataclass(frozen=True)
+class Door(Generic[IntoFrameT]):
+    """A caller's eager frame, its polars version, and how to convert results back.
+
+    Attributes
+    ----------
+    native : frame of polars, pandas or pyarrow
+        The caller's frame.
+    frame : polars DataFrame
+        The same columns and rows. Categories become their values, and times with a zone become UTC. A column that
+        polars cannot hold is replaced by a struct that holds the number of the row.
+    own : mapping of str to _Own
+        How to convert each column back; empty for polars frames, which need no conversion.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"word": pd.Categorical(["b", None]), "day": pd.period_range("2024-08-08", periods=2)})
+    >>> door = Door.of(frame)
+    >>> door.outside
+    {'day': 'period[D]'}
+    >>> door.back(door.frame.reverse())["day"].astype(str).to_list()
+    ['2024-08-09', '2024-08-08']
+    """
+
+    native: IntoFrameT
+    frame: pl.DataFrame = field(repr=False)
+    own: Mapping[str, _Own] = field(repr=False)
+
+    @classmethod
+    def of(cls, native: IntoFrameT, *, as_text: bool = True) -> Door[IntoFrameT]:
+        """Convert a frame of polars, pandas or pyarrow whose column names are strings.
+
+        Parameters
+        ----------
+        native : frame
+        as_text : bool
+            Whether categories of pandas become text, which can be joined with other text; else they become enums,
+            which compare faster.
+        """
+        import polars as pl
+
+        if nw.dependencies.is_polars_dataframe(native):
+            return cls(native, native, {})
+        is_pandas = nw.dependencies.is_pandas_dataframe(native)
+        given: Any = native
+        columns, own = {}, {}
+        for name in given.columns if is_pandas else given.column_names:
+            column = given[name]
+            held = _from_pandas(column, as_text=as_text) if is_pandas else _from_arrow(column)
+            inside = pl.DataFrame({_ROW: np.arange(len(column))}).to_struct() if held is None else held
+            type_ = column.dtype if is_pandas else column.type
+            columns[name] = inside
+            own[name] = _Own(_plain(inside.dtype), type_, column if held is None else None)
+        return cls(native, pl.DataFrame(columns), own)
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """Columns that polars cannot hold, with their types."""
+        return {name: str(own.type) for name, own in self.own.items() if own.column is not None}
+
+    def with_counts(self, names: Iterable[str]) -> Door[IntoFrameT]:
+        """Return the door with float columns that have nulls as int64, if all their other values are integers.
+
+        pandas keeps integers with nulls as floats, because numpy integers have no null. Columns with values beyond
+        2**53 stay floats, because there a float may stand for several integers.
+        """
+        import polars as pl
+
+        columns = [self.frame[name] for name in names if self.own]
+        lacking = [column for column in columns if column.dtype == pl.Float64 and column.null_count()]
+        counts = [(column, column.cast(pl.Int64, strict=False)) for column in lacking]
+        whole = [
+            count
+            for column, count in counts
+            if count.cast(pl.Float64).equals(column) and (count.abs() <= _EXACT).all()
+        ]
+        return replace(self, frame=self.frame.with_columns(whole)) if whole else self
+
+    def like(self, names: Mapping[str, str | None], *, of: Door[Any] | None = None) -> Door[IntoFrameT]:
+        """Return a door that converts columns of a result back to the types of other columns.
+
+        Parameters
+        ----------
+        names : mapping of str to str or None
+            For each column of a result, the caller's column whose type it gets. None for a column of categories that
+            gets new categories, made of its own values.
+        of : Door, optional
+            The door of the frame that has these caller's columns, if it is not this one.
+        """
+        own, known = dict(self.own), (of or self).own
+        for name, like in names.items():
+            if like is not None and like in known:
+                own[name] = known[like]
+            elif like is None and name in own and _is_category(own[name].type):
+                own[name] = own[name]._replace(type=_OWN_VALUES)
+        return replace(self, own=own)
+
+    def back(self, frame: pl.DataFrame, *, like_rows: bool = False) -> IntoFrameT:
+        """Convert a polars frame to the kind of the caller's frame.
+
+        Parameters
+        ----------
+        frame : polars DataFrame
+        like_rows : bool
+            Whether its rows are the caller's rows in the caller's order; a pandas frame then keeps its index.
+        """
+        native: Any = self.native
+        if nw.dependencies.is_polars_dataframe(native):
+            return cast("IntoFrameT", frame)
+        if not nw.dependencies.is_pandas_dataframe(native):
+            import pyarrow as pa
+
+            arrays = {column.name: _to_arrow(column, self._own(column)) for column in frame}
+            return cast("IntoFrameT", pa.table(arrays))
+        import pandas as pd
+
+        index = native.index if like_rows else pd.RangeIndex(len(frame))
+        columns: dict[str, Any] = {}
+        for column in frame:
+            name = column.name
+            is_same = like_rows and name in self.frame and column.equals(self.frame[name])
+            columns[name] = native[name].copy() if is_same else _to_pandas(column, self._own(column))
+            if isinstance(columns[name], pd.Series):
+                columns[name].index = index
+        made = pd.DataFrame(columns, index=index, copy=False)
+        return cast("IntoFrameT", made)
+
+    def _own(self, column: pl.Series) -> _Own | None:
+        """Return how to convert a column back, or None if the caller had no column of its name and polars type."""
+        own = self.own.get(column.name)
+        return own if own is not None and own.inside == _plain(column.dtype) else None
+
+
+def _plain(dtype: pl.DataType) -> pl.DataType:
+    """Return a polars type, with String for categoricals and enums."""
+    import polars as pl
+
+    return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
+
+
+def _is_category(type_: Any) -> bool:
+    """Return whether a type of pandas or pyarrow is categorical."""
+    type_ = getattr(type_, "pyarrow_dtype", type_)
+    return hasattr(type_, "categories") or hasattr(type_, "index_type")
+
+
+def _from_pandas(column: pd.Series[Any], *, as_text: bool) -> pl.Series | None:
+    """Convert a pandas column to polars, with null for NaN; return None if polars cannot hold it."""
+    import polars as pl
+    import pyarrow as pa
+
+    dtype: Any = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize <= 8:
+        return pl.Series(np.ascontiguousarray(column, dtype.newbyteorder("=")), nan_to_null=True)
+    try:
+        values = pa.array(column, from_pandas=True)
+    # The class of pyarrow's error depends on the type and on the value.
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
+        return None
+    # A column of dicts would become structs, and come back with the union of all keys in every dict.
+    if dtype == np.dtype(object) and (pa.types.is_struct(values.type) or pa.types.is_map(values.type)):
+        return None
+    if not isinstance(values, pa.DictionaryArray):
+        series = _from_arrow(values)
+        return series.fill_nan(None) if series is not None and series.dtype.is_float() else series
+    categories = _from_arrow(values.dictionary)
+    if categories is None:
+        return None
+    if categories.is_empty():
+        categories = categories.cast(pl.String)
+    if categories.dtype == pl.String and not as_text:
+        categories = categories.cast(pl.Enum(categories))
+    return categories.gather(pl.Series(values.indices))
+
+
+def _from_arrow(column: Any) -> pl.Series | None:
+    """Convert a pyarrow column to polars; return None if polars cannot hold it."""
+    import polars as pl
+    import pyarrow as pa
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        return None
+    # polars knows time zones by name only, not by offset.
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+    try:
+        return cast("pl.Series", pl.from_arrow(column))
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def _to_pandas(column: pl.Series, own: _Own | None) -> Any:
+    """Return the values of a column in the caller's type, or in a numpy type if the caller has no such column.
+
+    They are an array; of objects a series, because pandas would guess the type of an array of them.
+
+    Integers and booleans with nulls get a nullable pandas type in place of a numpy type, which has no null.
+    """
+    import pandas as pd
+    import polars as pl
+
+    if own is not None and own.column is not None:
+        rows = column.struct.field(_ROW)
+        has_null = bool(rows.null_count())
+        taken = own.column.array.take(rows.fill_null(-1).to_numpy(), allow_fill=has_null)
+        return pd.Series(taken, dtype=None if has_null else own.type)
+    dtype = None if own is None else own.type
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.arrays.ArrowExtensionArray(_to_arrow(column, own))
+    if isinstance(dtype, pd.CategoricalDtype) and _plain(column.dtype) == pl.String:
+        codes = column.cast(pl.Enum(dtype.categories.to_list()), strict=False)
+        if codes.null_count() == column.null_count():
+            places = codes.to_physical().cast(pl.Int64).fill_null(-1)
+            return pd.Categorical.from_codes(places.to_numpy(), dtype=dtype, validate=False)
+        dtype = _OWN_VALUES  # a value is not among the caller's categories
+    if dtype == np.dtype(object):
+        return pd.Series(column.to_list(), dtype=object)
+    is_whole = column.dtype == pl.Boolean or column.dtype.is_integer()
+    values: Any
+    if is_whole and column.null_count():
+        nullable: Any = pd.api.types.pandas_dtype(str(column.dtype).replace("Boolean", "boolean"))
+        values = nullable.__from_arrow__(column.to_arrow())
+        dtype = None if isinstance(dtype, np.dtype) else dtype
+    else:
+        has_numpy = is_whole or column.dtype.is_float()
+        values = column.to_numpy(writable=True) if has_numpy else column.to_pandas().array
+    if dtype is None or values.dtype == dtype:
+        return values
+    series: Any = pd.Series(values)
+    return series.astype(dtype).array
+
+
+def _to_arrow(column: pl.Series, own: _Own | None) -> Any:
+    """Return the values of a column in the caller's type, or in polars' own if the caller has no such column."""
+    import polars as pl
+    import pyarrow as pa
+
+    if own is None:
+        return column.to_arrow()
+    if own.column is not None:
+        return own.column.take(column.struct.field(_ROW).to_arrow())
+    if own.type == _OWN_VALUES:
+        return column.cast(pl.Categorical()).to_arrow()
+    values = (column if column.dtype == own.inside else column.cast(own.inside)).to_arrow()
+    type_ = getattr(own.type, "pyarrow_dtype", own.type)
+    if not pa.types.is_dictionary(type_):
+        return values.cast(type_, safe=False)
+    coded = values.dictionary_encode()
+    indices, words = coded.indices.cast(type_.index_type), coded.dictionary.cast(type_.value_type)
+    return pa.DictionaryArray.from_arrays(indices, words, ordered=type_.ordered)
+
+
+MARKET = ("exchange", "raw_symbol")
+"""Columns that name one market."""
+
+BUCKET = "__bucket"
+"""Working name of the bucket start, while ``timestamp`` is still the event's own time."""
+
+READABLE: Final = "numbers, texts, flags or times"
+"""What a column must hold to be read."""
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+
+def wrapped(
+    native: Any,
+    *,
+    parameter: str = "frame",
+    kinds: str = "a frame, eager or lazy, of an engine Narwhals knows",
+) -> Frame:
+    """Wrap a native frame with Narwhals; raise QueryError if it is no frame, or if a column name is not allowed."""
+    kind = f"{type(native).__module__}.{type(native).__qualname__}"
+    try:
+        frame: Frame = nw.from_native(native)
+    except TypeError:
+        raise QueryError(parameter, got=kind, expected=kinds) from None
+    except DuplicateError:
+        raise _name_error(parameter, "two columns of one name") from None
+    engine = frame.implementation
+    if isinstance(frame, nw.DataFrame) and not (
+        engine.is_polars() or engine.is_pandas() or engine.is_pyarrow()
+    ):
+        raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
+    # SQL engines list their own columns, because of duplicate names in DuckDB Narwhals shows only the last.
+    names = list(native.columns if in_sql(frame) else frame.columns)
+    for place, name in enumerate(names):
+        if name in names[:place] or not isinstance(name, str) or _is_odd(name):
+            raise _name_error(parameter, f"{'two columns' if name in names[:place] else 'a column'} {name!r}")
+    return frame
+
+
+def in_sql(frame: Frame) -> bool:
+    """Return whether a frame belongs to an SQL engine: DuckDB or Spark."""
+    return frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
+
+
+def _is_odd(name: str) -> bool:
+    """Return whether a name could be that of a working column, or polars would read it as a pattern."""
+    # pandas writes its index as __index_level_0__.
+    is_working = name.startswith("__") and not name.endswith("__")
+    return is_working or name == "*" or (name.startswith("^") and name.endswith("$"))
+
+
+def _name_error(parameter: str, got: str) -> QueryError:
+    """Return the error for a column name that is not allowed."""
+    expected = "columns of which each has a text as its name, and none like '__name', '^name$' or '*'"
+    hint = "rename or drop them; of columns of several levels keep one, or join the levels to one text"
+    return QueryError(parameter, got=got, expected=expected, hint=hint)
+
+
+def require(
+    names: Iterable[Any], available: Sequence[str], *, also: Iterable[str] = (), native: Any = None
+) -> None:
+    """Raise MissingColumnError unless ``available`` has all these columns.
+
+    The error suggests functions that return a frame with these columns and with ``also``, which are not checked. If
+    ``native`` is a pandas frame that has one of them as its index, it suggests to make the index a column.
+    """
+    names = list(names)
+    # A name that is not a string cannot be a column, and may not be hashable.
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise MissingColumnError(strange, available=available)
+    if absent := [name for name in dict.fromkeys(names) if name not in available]:
+        if of_index := [name for name in absent if name in _index_names(native)]:
+            hint = f"{of_index[0]!r} is in the index: frame.reset_index() makes it a column"
+            raise MissingColumnError(of_index, available=available, hint=hint, has_nearest=False)
+        raise missing(absent, needed=[*names, *also], available=available)
+
+
+def _index_names(native: Any) -> Sequence[Any]:
+    """Return the names of the levels of a pandas frame's index."""
+    is_pandas = nw.dependencies.is_pandas_dataframe(native)
+    return tuple(native.index.names) if is_pandas else ()
+
+
+def are_apart(names: Sequence[Any], taken: Iterable[Any]) -> bool:
+    """Return whether names are unique and none is taken; names that are not strings are ignored."""
+    texts = [name for name in names if isinstance(name, str)]
+    return len(set(texts)) == len(texts) and not any(name in texts for name in taken if isinstance(name, str))
+
+
+def listed(got: Any) -> list[Any]:
+    """Return one column name, or several, as a list; other values go into the list unchecked."""
+    try:
+        return [got] if isinstance(got, str | bytes) else list(got)
+    except TypeError:
+        return [got]

@@ -1,0 +1,407 @@
+"""Combine the points of one key into one: sums, extremes, first and last, weighted means; and join last known values.
+
+Weights are amounts, and are summed as `exact` sums amounts. The products of weights and values have an unknown number
+of decimals, so they are split differently: into an integer, a multiple of 2**-40, and the remainder. That costs half as
+much, and suffices because a mean has few rows, one per market of a coin. Up to 2**14 rows of products of 1e-8 to 1e11
+and more add up exactly, to sums below 9e15. The sum of other products is right to 1e-15 of the sum of magnitudes, but
+its last bit may depend on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar, cast
+
+import narwhals.stable.v2 as nw
+
+from tidytape import catalogue
+from tidytape.frames import _exact as exact
+from tidytape.frames._door import Frame
+
+_Frame = TypeVar("_Frame", bound=Frame)
+
+COVERAGE: Final = catalogue.COVERAGE.column
+"""Share of the rows of a sum whose amounts are known. [1]"""
+
+LATEST: Final = 2**63 - 1
+"""A time no point is as late as. [ns]"""
+
+EARLIEST: Final = -(2**63)
+"""A time no point is as early as. [ns]"""
+
+IDLE: Final = "__idle"
+"""1 where a candle only fills a gap, else 0."""
+
+
+def traded(frame: Any, keys: Sequence[str]) -> Any:
+    """Drop candles that only fill a gap where another candle of the same keys has trades; add `IDLE`, 1 for fillers."""
+    fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
+    idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE)
+    return frame.with_columns(idle).filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
+
+
+def with_coverage(frame: Any, columns: Collection[str], *, point: Sequence[str] = ()) -> Any:
+    """Return points with `COVERAGE`: 1 where their amounts are known, else 0.
+
+    Parameters
+    ----------
+    frame : frame, n rows
+        Points.
+    columns : collection of str
+        Their payload. A row is known if all its summed columns are finite; without any, if its first close is finite.
+    point : sequence of str
+        If points have levels, the key of the combined point: each of its levels then gets the share of known rows
+        among all rows of that point.
+    """
+    amounts = [name for name in columns if _rule(name) == "sum"]
+    amounts = amounts or [name for name in columns if _rule(name) == "close"][:1]
+    known = nw.all_horizontal(*(nw.col(name).is_finite() for name in amounts), ignore_nulls=False)
+    frame = frame.with_columns(nw.when(known).then(1.0).otherwise(0.0).alias(COVERAGE))
+    return frame.with_columns(nw.col(COVERAGE).mean().over(*point)) if point else frame
+
+
+def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first: str, last: str) -> Frame:
+    """Return one row per keys; the name of each column decides how its values are combined, see `_rule`.
+
+    An open is the first value that is not null in the order of column ``first``, a close the last in the order of
+    ``last``. Both hold integers, which differ between the rows of one key. A column that is null in every row stays
+    null. A sum is null if one of its amounts is.
+    """
+    rules = {name: _rule(name) for name in columns}
+    ends = {
+        name: (nw.col(first), LATEST) if rule == "open" else (nw.col(last), EARLIEST)
+        for name, rule in rules.items()
+        if rule in {"open", "close"}
+    }
+    # The aggregations `first` and `last` are not used, because Spark has no row order within a group.
+    places = [
+        nw.when(nw.col(name).is_null()).then(nw.lit(never)).otherwise(place).alias(f"__place_{name}")
+        for name, (place, never) in ends.items()
+    ]
+    bounds = [
+        (place.min() if rules[name] == "open" else place.max()).over(*keys).alias(f"__bound_{name}")
+        for name in ends
+        for place in [nw.col(f"__place_{name}")]
+    ]
+    picked = [
+        nw.when(place == nw.col(f"__bound_{name}")).then(nw.col(name)).alias(name)
+        for name, (place, _) in ends.items()
+    ]
+    if ends:
+        frame = frame.with_columns(*places).with_columns(*bounds).with_columns(*picked)
+    return _joined(frame, keys, rules)
+
+
+def summed(frame: Frame, keys: Sequence[str], columns: Iterable[str]) -> Frame:
+    """Return one row per keys, with the sums of the columns, null where one of the amounts is unknown."""
+    return _joined(frame, keys, {name: "share" if name == COVERAGE else "sum" for name in columns})
+
+
+def _rule(column: str) -> str:
+    """Return how a column of this name is combined: open, high, low, close, sum or share."""
+    if column == COVERAGE:
+        return "share"
+    word = {"first_timestamp": "low", "last_timestamp": "high"}.get(column, column.rpartition("_")[2])
+    return word if word in {"open", "high", "low", "close"} else "sum"
+
+
+def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
+    sums = [name for name, rule in rules.items() if rule == "sum"]
+    lows = [name for name, rule in rules.items() if rule == "low"]
+    highs = [name for name, rule in rules.items() if rule in {"open", "high", "close"}]
+    if sums:
+        frame = exact.in_parts(frame, *sums)
+    parts = [
+        *(nw.col(name).max() for name in highs),
+        *(nw.col(name).min() for name in lows),
+        *(nw.col(name).mean() for name, rule in rules.items() if rule == "share"),
+        *([exact.summed(*sums)] if sums else []),
+    ]
+    results = {name: exact.total(name) for name in sums}
+    points = (
+        frame.group_by(*keys).agg(*parts).select(*keys, *(results.get(name, nw.col(name)) for name in rules))
+    )
+    if {"buy_volume", "sell_volume"} <= set(rules) and "volume" not in keys:
+        points = points.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+    return points
+
+
+_PLACES: Final = {"whole": 0, "fraction": -40}
+_PARTS: Final = (*_PLACES, "left")
+
+
+def weighted(
+    frame: Any,
+    keys: Sequence[str],
+    values: Sequence[str],
+    *,
+    weight: str,
+    same_nulls: Mapping[str, str] | None = None,
+) -> Any:
+    r"""Return one row per keys, with the mean of each column by weight, :math:`\sum_i w_i x_i / \sum_i w_i`.
+
+    The mean of a column leaves out rows in which it is null. ``__used_`` plus the column's name is the sum of the
+    weights that its mean used, null if there are none; ``__members`` is the number of all rows. No sum depends on the
+    order of the rows.
+
+    ``same_nulls`` maps a column to another one that is null in the same rows; both then share one sum of weights.
+    """
+    frame = exact.in_parts(_in_parts(frame, values, weight=weight), weight)
+    shared = {name: (same_nulls or {}).get(name, name) for name in values}
+    used = {name: f"__weights_{other}" for name, other in shared.items()}
+    frame = frame.with_columns(
+        part
+        for name in dict.fromkeys(shared.values())
+        for part in exact.where(~nw.col(name).is_null(), weight, used[name])
+    )
+    sums_of_weights = list(dict.fromkeys(used.values()))
+    parts = [_name(name, part) for name in values for part in _PARTS]
+    sums = frame.group_by(*keys).agg(
+        nw.col(*parts).sum(), exact.summed(*sums_of_weights), nw.len().alias("__members")
+    )
+    sums = sums.with_columns(*map(_total, values), *map(exact.total, sums_of_weights))
+    return sums.select(
+        *keys,
+        "__members",
+        *(
+            nw.when(nw.col(own) > 0).then(nw.col(name) / nw.col(own)).alias(name)
+            for name, own in used.items()
+        ),
+        *(nw.when(nw.col(own) > 0).then(nw.col(own)).alias(f"__used_{name}") for name, own in used.items()),
+    )
+
+
+def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
+    """Add the parts of the products of values and their weight."""
+    left = {name: nw.col(_name(name, "left")) for name in values}
+    frame = frame.with_columns((nw.col(weight) * nw.col(name)).alias(_name(name, "left")) for name in values)
+    for part, place in _PLACES.items():
+        frame = frame.with_columns(
+            exact.rounded(left[name], place).alias(_name(name, part)) for name in values
+        )
+        frame = frame.with_columns(
+            (left[name] - nw.col(_name(name, part))).alias(_name(name, "left")) for name in values
+        )
+    return frame
+
+
+def _total(name: str) -> nw.Expr:
+    whole, fraction, left = (nw.col(_name(name, part)) for part in _PARTS)
+    exact_sum = whole + (fraction + left)
+    return nw.when(whole.is_finite()).then(exact_sum).otherwise(whole).alias(name)
+
+
+def _name(column: str, part: str) -> str:
+    return f"__weighted_{column}_{part}"
+
+
+STANDING: Final = "__standing"
+"""Column of how many reports a sum is of."""
+
+UNKNOWN: Final = "__unknown"
+"""Column of how many of those reports have no amount, or one beyond `MOST`."""
+
+MOST: Final = 1e24
+"""Largest report that is added and taken off again without a trace; no stock is as large. [coin]"""
+
+_FOREVER: Final = 2**62  # 146 years; a time plus it is still an int64
+
+
+def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner", "left"] = "left") -> _Frame:
+    """Return the rows of two frames with equal keys, where null equals null on every engine.
+
+    Both have the columns ``on``; the other columns of ``right`` have names that ``left`` does not have.
+    """
+    ours, theirs = left.collect_schema(), right.collect_schema()
+    rows: Any
+    if left.implementation.is_polars() and all(ours[name] == theirs[name] for name in on):
+        rows = left.to_native().join(right.to_native(), on=list(on), how=how, nulls_equal=True)
+        return cast("_Frame", nw.from_native(rows))
+    others = [name for name in theirs if name not in on]
+    rows = left.with_columns(_text(name, ours[name]) for name in on)
+    texts = right.select(*others, *(_text(name, theirs[name]) for name in on))
+    return cast(
+        "_Frame", rows.join(texts, on=[f"__of_{name}" for name in on], how=how).select(*ours, *others)
+    )
+
+
+def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
+    """Add each column as text that is never null, and one constant column; return the frame and these columns' names.
+
+    Use it for keys of two frames that are concatenated and may differ in type; to join frames, use `joined`.
+    """
+    schema = frame.collect_schema()
+    texts = [_text(name, schema[name]) for name in columns]
+    return frame.with_columns(nw.lit("").alias("__of"), *texts), [
+        "__of",
+        *(f"__of_{name}" for name in columns),
+    ]
+
+
+def _text(name: str, dtype: Any) -> nw.Expr:
+    """Return a column as text, named ``__of_`` plus its name; "=" before each value tells "" apart from null."""
+    value = nw.col(name)
+    if dtype.is_float():
+        value = nw.when(value == 0.0).then(nw.lit(0.0)).otherwise(value)  # -0.0 would become "-0.0"
+    return nw.concat_str(nw.lit("="), value.cast(nw.String())).fill_null("").alias(f"__of_{name}")
+
+
+def last_known(name: str, *, by: Sequence[str], order: Sequence[str]) -> nw.Expr:
+    """Return the last value of a column that is not null, at or before each row of its series; null before the first.
+
+    ``order`` names columns that put the rows of a series in an order without ties.
+    """
+    return nw.col(name).fill_null(strategy="forward").over(*by, order_by=list(order))
+
+
+def as_of(
+    frame: Any,
+    reports: Any,
+    column: str,
+    *,
+    by: Sequence[str],
+    at: str = "timestamp",
+    carry: int = _FOREVER,
+) -> Any:
+    """Add the last known value of a report to each row: the newest at or before its time.
+
+    Parameters
+    ----------
+    frame : frame, n rows
+        ``by`` and ``at``, and no column of the report's name.
+    reports : frame, m rows, key (by, at), in any order
+        Has ``column``, float64; rows in which it is null are ignored.
+    column : str
+        The column that is reported.
+    by : sequence of str
+        Columns of the series, equal in a report and in the rows that it applies to. Null equals null.
+    at : str
+        Column of the times of both, int64. [ns]
+    carry : int
+        The age up to which a report holds. [ns]
+
+    Returns
+    -------
+    frame, n rows
+        The column is null where no report holds.
+    """
+    key, unknown = [*by, at], nw.lit(None, nw.Int64())
+    known = reports.filter(~nw.col(column).is_null())
+    rows = nw.concat(
+        [
+            known.select(*key, column, __reported=nw.col(at), __asked=nw.lit(0)),
+            frame.select(*key)
+            .unique()
+            .select(*key, unknown.cast(nw.Float64()).alias(column), __reported=unknown, __asked=nw.lit(1)),
+        ]
+    )
+    order = [at, "__asked"]
+    rows = rows.with_columns(last_known(name, by=by, order=order) for name in (column, "__reported"))
+    holds = nw.col(at) - nw.col("__reported") <= min(carry, _FOREVER)
+    return joined(frame, rows.filter(nw.col("__asked") == 1, holds).select(*key, column), on=key)
+
+
+def consolidated(
+    frame: Frame, keys: Sequence[str], columns: Iterable[str], *, members: Sequence[str]
+) -> Frame:
+    """Return one candle per keys: summed volumes, extremes, the first member's open and the last member's close.
+
+    If several members traded first at the same time, the first by name gives the open; likewise the last by name gives
+    the close. Candles that only fill a gap count only where no member traded. If it is unknown when one of several
+    members traded first (last), the open (close) is null, and so is the time of the first (last) trade.
+    """
+    columns = list(columns)
+    frame = traded(frame, keys)
+    ends = {"first_timestamp": ("open", LATEST), "last_timestamp": ("close", EARLIEST)}
+    for time, (_, never) in ends.items():
+        order = nw.col(time).cast(nw.Int64()).fill_null(never).alias("__order")
+        frame = frame.with_columns(order).with_row_index(f"__place_{time}", order_by=["__order", *members])
+        frame = frame.with_columns(nw.col(f"__place_{time}").cast(nw.Int64()))
+    known = []
+    for time, (price, _) in ends.items():
+        lacks = (nw.col(time).is_null() & (nw.col(IDLE) == 0)).cast(nw.Int64())
+        is_known = (lacks.max().over(*keys) == 0) | (nw.len().over(*keys) == 1)
+        known += [
+            nw.when(is_known).then(nw.col(name)).alias(name) for name in (price, time) if name in columns
+        ]
+    frame = frame.with_columns(known)
+    return reduced(frame, keys, columns, first="__place_first_timestamp", last="__place_last_timestamp")
+
+
+def standing_sums(
+    reports: Any,
+    moments: Any,
+    *,
+    members: Sequence[str],
+    series: Sequence[str],
+    columns: Sequence[str],
+    carry: int,
+    counts: Sequence[str] = (),
+) -> Any:
+    """Return, at given moments of each series, the sum over all members of their last known values.
+
+    A report adds its value to the sum when it is made; the value is subtracted when the member's next report comes or
+    the report expires. So there are two changes per report, and no row per member and moment. Values are split into
+    parts as in `exact`, so that subtracting leaves no rounding error behind.
+
+    Parameters
+    ----------
+    reports : frame, n rows, key (members, series, timestamp), in any order
+        Reports of a stock, such as open interest. The last of ``columns`` is the close of the report's interval. It
+        stays the last known value until the next report, and replaces the other columns where they are null or the
+        member sends no report. If it is null, the stock is unknown until the next report.
+    moments : frame, m rows
+        ``series`` and ``timestamp`` int64 [ns], each once or more often.
+    members, series : sequence of str
+        Columns that name a member, and the series it is a member of.
+    columns : sequence of str
+        The columns that are reported, float64 and finite.
+    carry : int
+        The age up to which a report holds. [ns]
+    counts : sequence of str
+        Columns of small integers, as float64, that stay valid as long as the close and are summed, too.
+
+    Returns
+    -------
+    frame, one row per series and moment
+        ``series``, ``timestamp``; the columns, null where nothing holds, or where a report holds that is unknown or
+        beyond `MOST`, which would drown what comes after it; `STANDING`, how many reports hold; `UNKNOWN`, how many of
+        them are unknown; and the counts.
+    """
+    close, others = columns[-1], columns[:-1]
+    beside = {name: f"beside_{name}" for name in others}
+    key, more = [*series, "timestamp"], [STANDING, UNKNOWN, *counts]
+    reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
+    is_sane = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
+    follows = nw.col("timestamp").shift(-1).over(*members, *series, order_by="timestamp")
+    reports = reports.with_columns(
+        nw.when(is_sane).then(0.0).otherwise(1.0).alias(UNKNOWN),
+        nw.lit(1.0).alias(STANDING),
+        *(nw.when(is_sane).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns),
+        __end=nw.min_horizontal(follows, nw.col("timestamp") + (min(carry, _FOREVER) + 1)),
+    )
+    reports = exact.in_parts(reports, *columns).with_columns(
+        part for name in others for part in exact.difference(name, close, beside[name])
+    )
+    held, at_once = [*exact.parts_of(close), *more], exact.parts_of(*beside.values())
+    is_asked = nw.col("__asked") > 0
+    changes = nw.concat(
+        [
+            reports.select(*key, *held, *at_once, __asked=nw.lit(0)),
+            reports.select(
+                *series,
+                nw.col("__end").alias("timestamp"),
+                *((0.0 - nw.col(name)).alias(name) for name in held),
+                *(nw.lit(0.0).alias(name) for name in at_once),
+                __asked=nw.lit(0),
+            ),
+            moments.select(*key)
+            .unique()
+            .select(*key, *(nw.lit(0.0).alias(name) for name in (*held, *at_once)), __asked=nw.lit(1)),
+        ]
+    )
+    sums = changes.group_by(*key).agg(nw.col(*held, *at_once, "__asked").sum())
+    sums = sums.with_columns(nw.col(*held).cum_sum().over(*series, order_by="timestamp")).filter(is_asked)
+    sums = sums.with_columns(part for name in others for part in exact.together(close, beside[name], name))
+    holds = (nw.col(STANDING) > 0) & (nw.col(UNKNOWN) == 0)
+    return sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)

@@ -1,0 +1,173 @@
+"""Rows next to each other, and rows repeated, on every engine: the first and last, the next one, one per number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast
+
+import narwhals
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from tidytape.frames._door import Frame
+
+# `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
+# `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
+
+
+def first(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
+    """First value of a group of the frame in the order of some columns, for an aggregation."""
+    return _first_and_last(frame, column, order)[0]
+
+
+def last(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
+    """Last value of a group of the frame in the order of some columns, for an aggregation."""
+    return _first_and_last(frame, column, order)[1]
+
+
+def _first_and_last(frame: Frame, column: str, order: Sequence[str]) -> tuple[nw.Expr, nw.Expr]:
+    if frame.implementation.is_spark_like():
+        # Spark knows no first of an order, but compares structs field by field.
+        placed = nw.struct(*dict.fromkeys((*order, column)))
+        return placed.min().struct.field(column), placed.max().struct.field(column)
+    value = nw.col(column)
+    return narwhals.Expr.first(value, order_by=order), narwhals.Expr.last(value, order_by=order)
+
+
+def order_keys(
+    frame: Frame, name: str, columns: tuple[str, str] = ("timestamp", "sequence")
+) -> tuple[list[nw.Expr], tuple[str, ...]]:
+    """Return columns to add to the frame, and the names of those that then put its rows in order."""
+    if not frame.implementation.is_polars():
+        return [], columns
+    # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
+    timestamp, sequence = (nw.col(column).cast(nw.Int128()) for column in columns)
+    return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(name)], (name,)
+
+
+def within(value: nw.Expr, keys: Sequence[str]) -> nw.Expr:
+    """Return an aggregate of each row's group, null being a key; of no keys, that of all rows."""
+    return value.over(*keys) if keys else value
+
+
+_NEXT: Final = "__next_"
+
+
+def with_next(
+    frame: nw.LazyFrame[Any],
+    names: Iterable[str],
+    *,
+    over: Sequence[str],
+    order_by: Sequence[str],
+    prefix: str = _NEXT,
+) -> nw.LazyFrame[Any]:
+    """Add to each row the values of the next one, as ``<prefix><name>``; null in the last row."""
+    return frame.with_columns(
+        nw.col(name).shift(-1).over(*over, order_by=order_by).alias(f"{prefix}{name}") for name in names
+    )
+
+
+def next_of(name: str) -> str:
+    """Return what `with_next` calls the next row's value of a column."""
+    return f"{_NEXT}{name}"
+
+
+def interpolated(at: nw.Expr, x: str, y: str, *, prefix: str = _NEXT) -> nw.Expr:
+    """Interpolate column ``y`` at the value ``at`` of column ``x``, linearly between a row and the next one.
+
+    A row has the result if ``at`` lies between its ``x`` and the next row's; other rows are null. A row whose ``x``
+    equals ``at`` gives its own ``y`` and needs no next row. So if ``x`` rises, at most one row has a result.
+    """
+    here, there = nw.col(x), nw.col(f"{prefix}{x}")
+    line = nw.col(y) + (nw.col(f"{prefix}{y}") - nw.col(y)) * (at - here) / (there - here)
+    return nw.when(here == at).then(nw.col(y)).otherwise(nw.when((here < at) & (at < there)).then(line))
+
+
+def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
+    """Return whether each row of a frame of polars is the first, or has other keys than the one before it.
+
+    Null is a key.
+    """
+    is_first = np.zeros(len(rows), np.bool_)
+    is_first[:1] = True
+    if keys:
+        polars = rows.implementation.to_native_namespace()
+        here = polars.col(*keys)
+        is_first[1:] = (
+            rows.to_native().select(polars.any_horizontal(here.ne_missing(here.shift()))).to_series()[1:]
+        )
+    return is_first
+
+
+_BASE: Final = 32
+MOST_NUMBERS: Final = _BASE**4
+"""Most numbers of a range of four digits; the query of a longer one fails."""
+
+
+def spread(
+    frame: nw.LazyFrame[Any], first: str, last: str, *, name: str, digits: int = 4
+) -> nw.LazyFrame[Any]:
+    """Repeat each row once per integer of a range, ends included.
+
+    SQL engines build the integers digit by digit, in base 32: for each digit, every row is repeated 32 times, and rows
+    beyond the last number are dropped at once. The digits are a string literal in the query. A table of numbers would
+    have to exist where the engine looks for tables, and its size would depend on the largest distance, which is only
+    known once the rows of the lazy frame are read.
+
+    Parameters
+    ----------
+    frame : narwhals LazyFrame
+    first, last : str
+        Columns of the ends, int64, which the result lacks. A range whose last number is below its first gives no row.
+    name : str
+        Name for the column of the numbers, int64.
+    digits : int
+        How many digits of base 32 a distance may have; the query of a longer range fails.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = nw.from_native(pl.LazyFrame({"low": [3, 7], "high": [5, 7], "of": ["a", "b"]}))
+    >>> spread(frame, "low", "high", name="number").collect().rows()
+    [('a', 3), ('a', 4), ('a', 5), ('b', 7)]
+    """
+    start, end = nw.col(first), nw.col(last)
+    # A distance of more digits overflows int32 on purpose: the engine then raises, instead of leaving out the numbers
+    # that the digits cannot reach.
+    scale = 2**31 // _BASE**digits
+    distance = ((end - start) * scale).cast(nw.Int32)
+    last_number = start + distance.cast(nw.Int64()) // scale
+    others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
+    rows = frame.select(*others, start.alias("__at"), last_number.alias("__end"))
+    if frame.implementation.is_polars():
+        # polars has lists of integers, which take a tenth of the time.
+        polars = frame.implementation.to_native_namespace()
+        numbers = polars.int_ranges("__at", polars.col("__end") + 1).alias(name)
+        native = rows.filter(nw.col("__at") <= nw.col("__end")).to_native().select(*others, numbers)
+        return cast("nw.LazyFrame[Any]", nw.from_native(native.explode(name)))
+    for place in reversed(range(digits)):
+        steps = " ".join(str(digit * _BASE**place) for digit in range(_BASE))
+        rows = (
+            rows.with_columns(nw.lit(steps).str.split(" ").alias("__step"))
+            .explode("__step")
+            .with_columns(nw.col("__at") + nw.col("__step").cast(nw.Int64))
+            .filter(nw.col("__at") <= nw.col("__end"))
+            .drop("__step")
+        )
+    return rows.select(*others, nw.col("__at").alias(name))
+
+
+def crossed(frame: nw.LazyFrame[Any], name: str, values: Iterable[float]) -> nw.LazyFrame[Any]:
+    """Repeat each row once per value; the values become a column of float64.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = nw.from_native(pl.LazyFrame({"coin": ["BTC", "ETH"]}))
+    >>> crossed(frame, "days", [7, 30]).sort("coin", "days").collect().rows()
+    [('BTC', 7.0), ('BTC', 30.0), ('ETH', 7.0), ('ETH', 30.0)]
+    """
+    # A text, which every engine splits, and reads to the last bit: no other way of writing numbers is common to all.
+    numbers = nw.lit(" ".join(repr(float(value)) for value in values)).str.split(" ")
+    return frame.with_columns(numbers.alias(name)).explode(name).with_columns(nw.col(name).cast(nw.Float64))

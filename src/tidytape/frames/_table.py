@@ -1,0 +1,424 @@
+"""A caller's frame, opened for work: lazy, with times as whole nanoseconds and words as text; closed as what it was.
+
+Categories of two frames do not meet, and an Enum takes no other word. So inside, words are text, which engines sort,
+join and compare alike. The results have the caller's categories again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS
+from tidytape.errors import QueryError
+from tidytape.frames._door import READABLE, Door, are_apart, in_sql, listed, require, wrapped
+from tidytape.frames._times import Clock, clock_of, counted, dated, quoted, replaced
+
+if TYPE_CHECKING:
+    import polars as pl
+
+P = ParamSpec("P")
+
+Rows = nw.LazyFrame[Any]
+"""Rows to work on, on polars, DuckDB or Spark."""
+
+_TIMES = ("timestamp", "first_timestamp", "last_timestamp", "expiry")
+"""Columns of times that events and points have."""
+
+_SHARED = "Categorical"  # as polars calls its own; those of a caller's Categories have their names behind
+
+
+def categories_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of words that a frame keeps as categories, each with its type in the engine."""
+    names = [name for name, dtype in schema.items() if isinstance(dtype, nw.Categorical | nw.Enum)]
+    if not names:
+        return {}
+    native = frame.to_native()
+    if frame.implementation.is_duckdb():
+        types = dict(zip(native.columns, native.types, strict=True))
+    else:
+        types = native.collect_schema()
+    return {name: types[name] for name in names}
+
+
+def worded(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFrame[Any]:
+    """Return the rows with these columns of categories as text, but for those of polars, which all frames share.
+
+    They sort, join and compare as text does, and group faster.
+    """
+    names = [name for name, dtype in categories.items() if str(dtype) != _SHARED]
+    if not names:
+        return rows
+    return rows.with_columns(nw.col(*names).cast(nw.String))
+
+
+def categorised(frame: Any, categories: Mapping[str, Any]) -> Any:
+    """Return the frame with columns of text as these categories, of the engine it lives in now; undoes `worded`.
+
+    A type that is None is one of whatever words there are, where the engine has such; DuckDB leaves them text.
+    """
+    if not categories:
+        return frame
+    schema, engine = frame.collect_schema(), frame.implementation
+    texts = {name: dtype for name, dtype in categories.items() if schema.get(name) == nw.String}
+    loose = [name for name, dtype in texts.items() if dtype is None]
+    if loose and not engine.is_duckdb():
+        frame = frame.with_columns(nw.col(*loose).cast(nw.Categorical))
+    fixed = {name: dtype for name, dtype in texts.items() if dtype is not None}
+    if not fixed:
+        return frame
+    if engine.is_duckdb():
+        in_sql = {name: f"{quoted(name)}::{dtype}" for name, dtype in fixed.items()}
+        return replaced(frame, in_sql)
+    return nw.from_native(frame.to_native().cast(fixed))
+
+
+IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
+"""Columns that say which series a row belongs to."""
+
+_MEANT = ("timestamp", *IDENTITY, *(field.column for field in DESCRIPTOR_FIELDS))
+"""Columns that functions look at wherever a frame has them."""
+
+_KINDS = "a frame of polars, pandas, pyarrow, DuckDB or Spark"
+
+
+@dataclass(frozen=True)
+class Table(Generic[IntoFrameT]):
+    """A caller's frame, and the rows of it to work on.
+
+    Attributes
+    ----------
+    rows : narwhals LazyFrame
+        All columns of the frame, on polars, DuckDB or Spark. Times are int64 nanoseconds since the epoch, and
+        categories text. Windows need ``over(..., order_by=...)``: nothing else says an order everywhere.
+    native : frame
+        What the caller gave.
+    engine : narwhals Implementation
+        Whose frame that is.
+    clocks : mapping of str to Clock
+        How the frame says the times of the columns that were named as times.
+    categories : mapping of str to type
+        The types of the columns that are categories in the frame, as its engine says them.
+    door : Door or None
+        Through which an eager frame came in; None for a lazy one.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> table = Table.opened(pl.DataFrame({"timestamp": [datetime(1970, 1, 1, 1, tzinfo=UTC)]}), times=["timestamp"])
+    >>> table.rows.collect()["timestamp"].to_list()
+    [3600000000000]
+    >>> later = table.rows.select(until=nw.col("timestamp") + 1_000_000_000)
+    >>> table.closed(later, times={"until": "timestamp"})["until"].to_list()
+    [datetime.datetime(1970, 1, 1, 1, 0, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
+    """
+
+    rows: nw.LazyFrame[Any]
+    native: IntoFrameT
+    engine: nw.Implementation
+    clocks: Mapping[str, Clock] = field(repr=False)
+    categories: Mapping[str, Any] = field(repr=False)
+    door: Door[IntoFrameT] | None = field(repr=False)
+
+    @classmethod
+    def opened(
+        cls,
+        native: IntoFrameT | Table[IntoFrameT],
+        needed: Iterable[str] = (),
+        *,
+        times: Iterable[str] = (),
+        numbers: Iterable[str] = (),
+        optional_times: Iterable[str] = (),
+        also: Iterable[str] = (),
+        parameter: str = "frame",
+        as_text: bool = True,
+    ) -> Table[IntoFrameT]:
+        """Return the frame opened.
+
+        Parameters
+        ----------
+        native : frame or Table
+            Eager or lazy, of any engine; or such a frame opened before, which asks less of it.
+        needed : iterable of str
+            Columns it must have.
+        times : iterable of str
+            Columns it must have, of times.
+        numbers : iterable of str
+            Columns it must have, of numbers; they become float64.
+        optional_times : iterable of str
+            Columns of times that it may have.
+        also : iterable of str
+            Columns that the error of a missing column suggests besides; they are not checked.
+        parameter : str
+            What the caller calls the frame, for the message of an error.
+        as_text : bool
+            Whether categories become text. Not where they are only compared with words, which needs no copy of them.
+
+        Raises
+        ------
+        MissingColumnError
+            If a column is absent.
+        QueryError
+            If ``native`` is no frame, its columns have no names of their own, of SQL in lower case, a time has no zone,
+            or a column of numbers holds something else.
+        """
+        if isinstance(native, Table):
+            table: Table[IntoFrameT] = native
+            frame, door, engine, native = table.frame, table.door, table.engine, table.native
+        else:
+            frame = wrapped(native, parameter=parameter, kinds=_KINDS)
+            engine = frame.implementation
+            door = Door.of(native, as_text=as_text) if isinstance(frame, nw.DataFrame) else None
+            frame = frame if door is None or door.frame is native else nw.from_native(door.frame)
+        needed, times, numbers = tuple(needed), tuple(times), tuple(numbers)
+        schema = frame.collect_schema()
+        require((*needed, *times, *numbers), schema.names(), also=also, native=native)
+        times = (*times, *(name for name in optional_times if name in schema))
+        if door is not None and (counts := door.with_counts(times)) is not door:
+            door, frame = counts, nw.from_native(counts.frame)
+            schema = frame.collect_schema()
+        # To SQL a column Total is the total that a function adds, and it is read instead.
+        if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
+            expected = "names in lower case, for its engine does not tell them from others"
+            raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
+        _refuse_outside(door, [*needed, *times, *numbers, *_MEANT], parameter)
+        numbers = tuple(dict.fromkeys(numbers))
+        for name in numbers:
+            if not schema[name].is_numeric():
+                raise QueryError(
+                    parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
+                )
+        # Lazily, so that an optimiser is used where there is one.
+        lazy: nw.LazyFrame[Any] = frame.lazy()
+        clocks = {name: clock_of(frame, name, schema[name]) for name in times}
+        categories = categories_of(frame, schema)
+        rows = worded(counted(lazy, clocks), categories if as_text else {})
+        casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
+        whole = [name for name, clock in clocks.items() if clock.counts and schema[name] != nw.Int64]
+        casts += [nw.col(name).cast(nw.Int64) for name in whole]
+        rows = rows.with_columns(casts) if casts else rows
+        # What goes back through a door of its own needs no categories of polars.
+        own = {} if door is not None and door.own else categories
+        return cls(rows, native, engine, clocks, own, door)
+
+    @property
+    def frame(self) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+        """The caller's frame, on polars if it is eager."""
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(
+            self.native if self.door is None else self.door.frame
+        )
+        return frame
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether the caller's frame is in memory."""
+        return self.door is not None
+
+    def same_nulls(self, names: Sequence[str]) -> dict[str, str]:
+        """Return for each column the first one that is null in the same rows; of a lazy frame only itself is known."""
+        frame = self.frame
+        if isinstance(frame, nw.LazyFrame):
+            return {name: name for name in names}
+        nulls = frame.select(nw.col(*names).is_null())
+        return {name: next(other for other in names if (nulls[other] == nulls[name]).all()) for name in names}
+
+    def with_words(
+        self, words: Mapping[str, str | None], *, of: Table[Any] | None = None
+    ) -> Table[IntoFrameT]:
+        """Return the table whose results have columns that are new, or hold other words than the frame's.
+
+        Parameters
+        ----------
+        words : mapping of str to str or None
+            Columns of a result, each with the column of the frame whose type it has; None for a column of the frame
+            that has other words, which its categories may not know: it gets categories of its own.
+        of : Table, optional
+            The table whose columns those are, if not this one.
+        """
+        categories, known = dict(self.categories), (of or self).categories
+        for name, like in words.items():
+            if like is None and name in categories:
+                categories[name] = None
+            elif like is not None and like in known:
+                categories[name] = known[like]
+        door = None if self.door is None else self.door.like(words, of=None if of is None else of.door)
+        return replace(self, categories=categories, door=door)
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """Names and types of the columns, in order, asked of the engine once."""
+        return self.rows.collect_schema()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self.schema)
+
+    def series(self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()) -> list[str]:
+        """Return the columns that tell one series from another: ``by``, or the identity columns that there are.
+
+        Raises
+        ------
+        MissingColumnError
+            If a column of ``by`` is absent.
+        QueryError
+            If ``by`` names a column twice or one of ``without``.
+        """
+        present = self.names
+        left_out = tuple(without)
+        if by is None:
+            return [name for name in IDENTITY if name in present and name not in left_out]
+        columns = listed(by)
+        if not are_apart(columns, left_out):
+            expected = f"names, each once and none of {', '.join(map(repr, left_out))}"
+            raise QueryError("by", got=columns, expected=expected)
+        require(columns, present)
+        _refuse_outside(self.door, columns, "by")
+        if in_sql(self.rows) and (dotted := [name for name in columns if "." in name]):
+            expected = "names without a dot, which SQL takes for a column of a table"
+            raise QueryError("by", got=dotted[0], expected=expected, hint="rename it")
+        return columns
+
+    def collected(self, why: str) -> nw.DataFrame[Any]:
+        """Return the rows in memory, for what no engine of SQL can compute.
+
+        Parameters
+        ----------
+        why : str
+            What it is that cannot be said in SQL, e.g. ``"a fit is a loop"``.
+
+        Raises
+        ------
+        QueryError
+            If the frame is one of DuckDB or Spark, whose rows tidytape does not read unless the caller collects them.
+        """
+        if in_sql(self.rows):
+            raise QueryError(
+                "frame",
+                got=f"a frame of {self.engine.value}",
+                expected="a frame of polars, pandas or pyarrow",
+                hint=f"{why}: collect it first, e.g. with {'.pl()' if self.engine.is_duckdb() else '.toPandas()'}",
+            )
+        return self.rows.collect()
+
+    def closed(
+        self,
+        result: nw.LazyFrame[Any] | nw.DataFrame[Any],
+        *,
+        sort: Sequence[str] = (),
+        times: Mapping[str, str] | None = None,
+        like_rows: bool = False,
+        in_parts: bool = False,
+    ) -> IntoFrameT:
+        """Return a result as the kind of frame that was opened, its times and categories as the caller says them.
+
+        Parameters
+        ----------
+        result : narwhals LazyFrame, or DataFrame made of `collected` rows
+        sort : sequence of str
+            Columns to sort by, where rows have an order.
+        times : mapping of str to str, optional
+            Columns of nanoseconds that are new, each with the column whose way of saying time it takes.
+        like_rows : bool
+            Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
+        in_parts : bool
+            Whether polars computes an eager result in parts, which takes less memory than the whole.
+        """
+        if sort:
+            result = result.sort(*sort)
+        clocks = {**self.clocks} | {name: self.clocks[like] for name, like in (times or {}).items()}
+        clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
+        if clocks:
+            names = result.collect_schema().names()
+            clocks = {name: clock for name, clock in clocks.items() if name in names}
+            result = dated(result.lazy(), clocks)
+        rows = categorised(result.lazy(), self.categories)
+        if self.door is None:
+            return cast("IntoFrameT", rows.to_native())
+        collected = rows.collect("polars", engine="streaming" if in_parts else "auto")
+        return self.door.like(times or {}).back(collected.to_native(), like_rows=like_rows)
+
+
+class Tabular(Protocol[P]):
+    """A public function that `tabular` makes of a core."""
+
+    core: Callable[Concatenate[Rows, P], Rows]
+
+    def __call__(self, frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
+        """Return what the core makes of the frame's rows, as the kind of frame that was given."""
+
+
+def tabular(
+    needed: Sequence[str] | Callable[..., Sequence[str]],
+    *,
+    check: Callable[..., None] | None = None,
+    new_times: Mapping[str, str] | None = None,
+    sort: Sequence[str] = (),
+    in_parts: bool = False,
+) -> Callable[[Callable[Concatenate[Rows, P], Rows]], Tabular[P]]:
+    """Make a public function of a core: it opens the caller's frame, calls the core and closes what that returns.
+
+    ``function.core`` is the core itself, for callers such as the service, whose rows are lazy and have known columns.
+
+    Parameters
+    ----------
+    needed : iterable of str, or function
+        Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Those of
+        events and points that are times, such as ``timestamp`` and ``expiry``, become nanoseconds.
+    check : function, optional
+        Is called with the opened `Table` and the keyword arguments of a call, and raises QueryError.
+    new_times, sort, in_parts
+        As ``times``, ``sort`` and ``in_parts`` of `Table.closed`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> @tabular(["price"])
+    ... def doubled(trades: Rows, /) -> Rows:
+    ...     return trades.with_columns(nw.col("price") * 2)
+    >>> doubled(pl.DataFrame({"price": [1.5]}))["price"].to_list()
+    [3.0]
+    """
+
+    def made(core: Callable[Concatenate[Rows, P], Rows]) -> Tabular[P]:
+        def function(frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
+            signature.bind(frame, *args, **kwargs)  # a wrong argument is told of as the public function's
+            columns = needed(**kwargs) if callable(needed) else needed
+            table = Table.opened(frame, columns, times=[name for name in columns if name in _TIMES])
+            if check is not None:
+                check(table, **kwargs)
+            result = core(table.rows, *args, **kwargs)
+            return table.closed(result, sort=sort, times=new_times, in_parts=in_parts)
+
+        signature = inspect.signature(core)
+        first, *others = signature.parameters.values()
+        parameters = [first.replace(annotation="IntoFrameT"), *others]
+        public = cast("Any", update_wrapper(cast("Any", function), core))
+        public.__signature__ = signature.replace(parameters=parameters, return_annotation="IntoFrameT")
+        public.core = core
+        return cast("Tabular[P]", public)
+
+    return made
+
+
+def planned(
+    core: Callable[Concatenate[Rows, P], Rows], rows: pl.LazyFrame, *args: P.args, **kwargs: P.kwargs
+) -> pl.LazyFrame:
+    """Return what a core makes of rows of the lake, whose columns are known: nothing is checked."""
+    made: pl.LazyFrame = core(nw.from_native(rows), *args, **kwargs).to_native()
+    return made
+
+
+def _refuse_outside(door: Door[Any] | None, names: Iterable[str], parameter: str) -> None:
+    """Raise QueryError if one of the columns is of a type that no frame of polars can hold."""
+    outside = {} if door is None else door.outside
+    if name := next((name for name in names if name in outside), None):
+        expected = f"{READABLE} in column {name}"
+        raise QueryError(parameter, got=f"{name}: {outside[name]}", expected=expected)

@@ -1,0 +1,267 @@
+"""What the amounts of a market count: coins, the quote, or contracts; and whether two of them agree.
+
+Three sources say it, in this order: the message or file itself, the symbol, and what an exchange is known to count. No
+source is overruled by the name that the caller gives to the exchange. Where no source says it, the unit is unknown, and
+`tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
+
+The tables below repeat what the exchanges document. They never convert anything: sizes of contracts differ per market
+and change, so the caller, the registry or BitMEX's list of instruments has to say them.
+
+Examples
+--------
+>>> of_symbol("BTCUSD_PERP"), of_symbol("BTCUSDT_240927"), of_symbol("BTCUSDT")
+(<AmountUnit.CONTRACTS: 'contracts'>, <AmountUnit.COIN: 'coin'>, None)
+>>> documented("bybit", "BTCUSD", "trades", otherwise=None)
+<AmountUnit.QUOTE: 'quote'>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+import polars as pl
+
+from tidytape.catalogue import Category
+from tidytape.lake._symbols import guessed, told_class
+from tidytape.lake._tables import LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TRADES
+
+
+class AmountUnit(StrEnum):
+    """What an amount counts."""
+
+    COIN = "coin"
+    QUOTE = "quote"
+    CONTRACTS = "contracts"
+
+
+_COIN, _QUOTE, _CONTRACTS = AmountUnit
+
+_BINANCE_FUTURE = re.compile(r"([A-Z0-9]+)_(?:PERP|\d{6})")
+
+_STABLECOINS = ("USDT", "USDC", "BUSD")
+"""Quotes of Binance's USD-M futures."""
+
+_BY_SYMBOL: tuple[tuple[re.Pattern[str], AmountUnit], ...] = (
+    (re.compile(r"[A-Z0-9]+-(?:USD|USDT|USDC)-(?:SWAP|\d{6})"), _CONTRACTS),  # OKX: BTC-USDT-SWAP
+    (re.compile(r"[A-Z0-9]+_(?:CW|NW|CQ|NQ)"), _CONTRACTS),  # Huobi: BTC_CQ
+    (re.compile(r"[PF]I_[A-Z0-9]+(?:_\d{6})?"), _QUOTE),  # Kraken: PI_XBTUSD
+)
+"""Symbols that only markets with this unit have."""
+
+_IN_COIN = frozenset(
+    {
+        "ASCENDEX", "ASTER", "ASTER_FUTURES", "BINANCE", "BINANCE_DEX", "BINANCE_EUROPEAN_OPTIONS", "BINANCE_FUTURES",
+        "BINANCE_JERSEY", "BINANCE_OPTIONS", "BINANCE_US", "BITFINEX", "BITFINEX_DERIVATIVES", "BITFLYER", "BITGET",
+        "BITSTAMP", "BLOCKCHAIN_COM", "BULLISH", "BYBIT_OPTIONS", "BYBIT_SPOT", "COINBASE", "COINBASE_INTERNATIONAL",
+        "COINFLEX", "CRYPTO_COM", "CRYPTO_COM_DERIVATIVES", "DYDX", "DYDX_V4", "FTX", "FTX_US", "GATE_IO", "GEMINI",
+        "HITBTC", "HUOBI", "HYPERLIQUID", "KRAKEN", "KUCOIN", "LIGHTER", "MANGO", "OKCOIN", "OKEX", "POLONIEX",
+        "POLYMARKET", "SERUM", "STAR_ATLAS", "UPBIT", "WOO_X",
+    }
+)  # fmt: skip
+"""Exchanges whose amounts are coins in all markets."""
+
+_IN_CONTRACTS = frozenset(
+    {
+        "BINANCE_COINM", "BINANCE_DELIVERY", "BITMEX", "BITNOMIAL", "CME", "DELTA", "GATE_IO_FUTURES", "HUOBI_DM",
+        "HUOBI_DM_LINEAR_SWAP", "HUOBI_DM_OPTIONS", "HUOBI_DM_SWAP", "KUCOIN_FUTURES", "OKEX_FUTURES", "OKEX_OPTIONS",
+        "OKEX_SPREADS", "OKEX_SWAP",
+    }
+)  # fmt: skip
+"""Exchanges whose amounts are contracts in all markets."""
+
+_KRAKEN_FUTURES = ((re.compile(r"[PF]F_.*"), _COIN), (re.compile(r".*"), _CONTRACTS))
+_BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], AmountUnit], ...]] = MappingProxyType(
+    {
+        "BITGET_FUTURES": ((re.compile(r".*(?:USDT|USDC|PERP)"), _COIN),),
+        "BYBIT": ((re.compile(r"[A-Z0-9]+USD(?:[FGHJKMNQUVXZ]\d{2})?"), _QUOTE), (re.compile(r".*"), _COIN)),
+        "CRYPTOFACILITIES": _KRAKEN_FUTURES,
+        "DERIBIT": (
+            (re.compile(r".*-[CP]"), _COIN),
+            (re.compile(r".*_USD[CT](?:-.*)?"), _COIN),
+            (re.compile(r"[A-Z]+-(?:PERPETUAL|\d{1,2}[A-Z]{3}\d{2})"), _QUOTE),
+        ),
+        "KRAKEN_FUTURES": _KRAKEN_FUTURES,
+        "PHEMEX": ((re.compile(r".*USDT"), _COIN), (re.compile(r".*"), _CONTRACTS)),
+    }
+)
+"""Exchanges whose markets differ: the first pattern that a symbol fits decides; no pattern, not known."""
+
+_OTHERWISE: Mapping[tuple[str, str], AmountUnit | None] = MappingProxyType(
+    {
+        ("FTX", RECORDED_CANDLES.name): _QUOTE,
+        ("FTX_US", RECORDED_CANDLES.name): _QUOTE,
+        ("LIGHTER", OPEN_INTEREST.name): None,
+        ("DERIBIT", OPTION_QUOTES.name): _COIN,
+    }
+)
+"""Tables of an exchange that count something else than its trades."""
+
+
+def is_coin_margined(raw_symbol: str) -> bool:
+    """Return whether a symbol names a COIN-M future of Binance, whose margin is in coin.
+
+    A future of the USD-M market is named alike, but its quote is a stablecoin.
+
+    Examples
+    --------
+    >>> [is_coin_margined(symbol) for symbol in ("BTCUSD_PERP", "BTCUSD_240927", "BTCUSDT_240927", "BTCBUSD_210129")]
+    [True, True, False, False]
+    """
+    return of_symbol(raw_symbol) is _CONTRACTS and _BINANCE_FUTURE.fullmatch(raw_symbol.upper()) is not None
+
+
+def is_in_dollars(pair: str) -> bool:
+    """Return whether a pair is quoted in USD and not in a stablecoin; where it could be either, it is in USD.
+
+    Examples
+    --------
+    >>> [is_in_dollars(pair) for pair in ("BTCUSD", "1000SHIBUSD", "BTCUSDT", "BTCBUSD")]
+    [True, True, False, False]
+    """
+    symbol = guessed(pair)
+    return pair.upper().endswith("USD") and (symbol is None or symbol.quote_coin == "USD")
+
+
+def of_symbol(raw_symbol: str) -> AmountUnit | None:
+    """Return the unit that a symbol alone says, None where it says none."""
+    symbol = raw_symbol.strip().upper()
+    future = _BINANCE_FUTURE.fullmatch(symbol)
+    if future and is_in_dollars(future[1]):
+        return _CONTRACTS
+    if future and future[1].endswith(_STABLECOINS):
+        return _COIN
+    return next((unit for pattern, unit in _BY_SYMBOL if pattern.fullmatch(symbol)), None)
+
+
+def of_binance(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
+    """Return what amounts in Binance's own layouts count: contracts in COIN-M markets, coins in all others."""
+    return AmountUnit.CONTRACTS if is_coin_margined(raw_symbol) else AmountUnit.COIN
+
+
+def of_coins(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
+    """Return COIN, for layouts that hold coins alone."""
+    return _COIN
+
+
+def of_mapped(table: str, exchange: str, raw_symbol: str) -> AmountUnit | None:
+    """Return what amounts in a file with a column map count.
+
+    The map says that a column is the table's, which is in coin; but for symbols and exchanges whose amounts are known
+    to count something else, and futures in USD, which may.
+    """
+    return documented(exchange, raw_symbol, table, otherwise=of_future(raw_symbol))
+
+
+def of_future(raw_symbol: str) -> AmountUnit | None:
+    """Return COIN, or None for a future in USD: such futures count coins, USD or contracts.
+
+    Examples
+    --------
+    >>> of_future("BTC-PERP") is None, of_future("BTC-USD")
+    (True, <AmountUnit.COIN: 'coin'>)
+    """
+    pair = guessed(raw_symbol)
+    is_future = told_class(raw_symbol) in {Category.PERPETUAL.value, Category.FUTURE.value}
+    return None if is_future and (pair is None or pair.quote_coin == "USD") else _COIN
+
+
+def documented(
+    exchange: str, raw_symbol: str, table: str, *, otherwise: AmountUnit | None
+) -> AmountUnit | None:
+    """Return what the symbol says, else what the exchange is known to count.
+
+    Parameters
+    ----------
+    exchange : str
+        Any spelling: ``binance-delivery`` is ``BINANCE_DELIVERY``.
+    raw_symbol : str
+        The market; of option quotes, which are partitioned by coin, the coin.
+    table : str
+        Name of the table that the amounts are for.
+    otherwise : AmountUnit or None
+        The unit at an exchange that is not known here.
+
+    Returns
+    -------
+    AmountUnit or None
+        None if it is not known.
+    """
+    name = re.sub(r"[^A-Z0-9]+", "_", exchange.upper())
+    said = of_symbol(raw_symbol)
+    if said is not None:
+        return said
+    if (name, table) in _OTHERWISE:
+        return _OTHERWISE[name, table]
+    if name in _IN_COIN:
+        return _COIN
+    if name in _IN_CONTRACTS:
+        return _CONTRACTS
+    if name in _BY_EXCHANGE:
+        symbol = raw_symbol.upper()
+        return next((unit for pattern, unit in _BY_EXCHANGE[name] if pattern.fullmatch(symbol)), None)
+    return otherwise
+
+
+_TRADED = ("price", "price", "amount", "quote_amount")
+QUOTED: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
+    {
+        TRADES.name: _TRADED,
+        LIQUIDATIONS.name: _TRADED,
+        RECORDED_CANDLES.name: ("low", "high", "volume", "quote_volume"),
+    }
+)
+"""Tables with both amounts: lowest and highest price, amount in coin and amount in the quote."""
+
+_TOLERANCE = 0.01
+"""Relative difference that rounding by the exchange explains; a wrong unit differs by a factor."""
+
+
+def mismatched(rows: pl.LazyFrame, table: str, *, by: list[pl.Expr]) -> pl.DataFrame:
+    """Return the groups whose amount in the quote is not the amount in coin at any of their prices.
+
+    Sums of a group are compared, because exchanges round the amounts of a row.
+
+    Parameters
+    ----------
+    rows : polars.LazyFrame
+        Rows of one of the tables `QUOTED`.
+    table : str
+        Its name.
+    by : list of expressions
+        Expressions that group the rows.
+
+    Returns
+    -------
+    polars.DataFrame, one row per such group, sorted by ``by``
+        ``by``, and ``ratio``: the quote over the nearest amount that a price gives. [1]
+
+    Examples
+    --------
+    >>> rows = pl.LazyFrame({"raw_symbol": "A", "price": [2.0], "amount": [3.0], "quote_amount": [60.0]})
+    >>> mismatched(rows, "trades", by=[pl.col("raw_symbol")]).rows()
+    [('A', 10.0)]
+    """
+    low, high, amount, quote = (pl.col(name) for name in QUOTED[table])
+    known = (amount > 0) & amount.is_finite() & quote.is_finite() & low.is_finite() & high.is_finite()
+    least, most, total = pl.col("__least"), pl.col("__most"), pl.col("__quote")
+    above = total > most + _TOLERANCE * most.abs()
+    below = total < least - _TOLERANCE * least.abs()
+    return (
+        rows.filter(known)
+        .group_by(by)
+        .agg(__quote=quote.sum(), __least=(low * amount).sum(), __most=(high * amount).sum())
+        .filter(above | below)
+        .with_columns(ratio=total / pl.when(above).then(most).otherwise(least))
+        .drop("__quote", "__least", "__most")
+        .sort([expression.meta.output_name() for expression in by])
+        .collect(engine="streaming")
+    )
+
+
+def description(table: str, ratio: float) -> str:
+    """Describe a mismatch, for a message."""
+    _, _, amount, quote = QUOTED[table]
+    return f"{quote} is {ratio:.4g} times {amount} × price, so one of them counts something else"

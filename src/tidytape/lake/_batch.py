@@ -1,0 +1,183 @@
+"""A batch: the rows of one table from one source, in parts, so that a file larger than memory can be one commit."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import polars as pl
+
+from tidytape.lake._tables import Table
+
+IN_MEMORY = 256 * 2**20
+"""Rows beyond this wait on disk. [bytes]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a batch, with their bounds.
+
+    Attributes
+    ----------
+    markets : frozenset of tuple of str
+        Values of the table's partition columns: (exchange, raw_symbol), or for option quotes (exchange, coin).
+    first, last : int
+        Their smallest and largest timestamp. [ns]
+    low, high : str or int, or None
+        Smallest and largest value of the table's ``identity``; None if all are null.
+    rows : int
+        How many.
+    held : polars.DataFrame or Path
+        The rows, or the file that holds them.
+    changes : tuple of callable
+        Functions that change the rows whenever they are read, one after the other. They keep the markets, the
+        timestamps, the identities and the number of rows.
+    """
+
+    markets: frozenset[tuple[str, ...]]
+    first: int
+    last: int
+    low: Any
+    high: Any
+    rows: int
+    held: pl.DataFrame | Path
+    changes: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
+
+    def frame(self) -> pl.DataFrame:
+        """Return the rows."""
+        rows = self.held if isinstance(self.held, pl.DataFrame) else pl.read_parquet(self.held)
+        for change in self.changes:
+            rows = change(rows)
+        return rows
+
+    def changed(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Part:
+        """Return the part with one more change, which is made when the rows are read."""
+        return replace(self, changes=(*self.changes, change))
+
+    def meets(self, other: Part) -> bool:
+        """Return whether two parts could hold the same row."""
+        return (
+            self.low is not None
+            and other.low is not None
+            and self.low <= other.high
+            and other.low <= self.high
+            and not self.markets.isdisjoint(other.markets)
+        )
+
+
+class Spool:
+    """A temporary folder for frames that do not fit into memory, made when it is first needed.
+
+    Parameters
+    ----------
+    limit : float
+        Memory to fill before the disk. [bytes]
+    """
+
+    def __init__(self, limit: float = IN_MEMORY) -> None:
+        self._free = limit
+        self._folder: Path | None = None
+        self._files = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def hold(self, frame: pl.DataFrame) -> pl.DataFrame | Path:
+        """Return the frame if there is room for it, else the file that it was written to."""
+        size = frame.estimated_size()
+        if size <= self._free:
+            self._free -= size
+            return frame
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="tidytape-"))
+        self._files += 1
+        path = self._folder / f"{self._files}.parquet"
+        frame.write_parquet(path, compression="lz4")
+        return path
+
+
+class Batch:
+    """Rows of one table, in parts.
+
+    Parameters
+    ----------
+    table : Table
+        Whose rows they are.
+    spool : Spool, optional
+        Holds the parts that do not fit into memory; without one they stay in memory.
+
+    Attributes
+    ----------
+    parts : list of Part
+        Its rows.
+    counted : bool
+        Whether ``sequence`` counts the lines of a file, which says nothing about its order beside other files. An
+        append counts on from the rows of the lake.
+    """
+
+    def __init__(self, table: Table, spool: Spool | None = None) -> None:
+        self.table = table
+        self.spool = spool
+        self.parts: list[Part] = []
+        self.counted = False
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self.parts)
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def markets(self) -> list[tuple[str, ...]]:
+        """Values of the table's partition columns, sorted."""
+        return sorted({market for part in self.parts for market in part.markets})
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add rows; the frame must conform to the table.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame, n rows
+            An empty frame adds nothing. A column that is not the table's helps a change, and is not stored.
+        """
+        if frame.is_empty():
+            return
+        time, identity = frame["timestamp"], frame[self.table.identity]
+        partitions = self.table.partitions
+        self.parts.append(
+            Part(
+                # A table without partition columns is one partition.
+                markets=frozenset(frame.select(partitions).unique().iter_rows() if partitions else [()]),
+                first=time.min(),  # type: ignore[arg-type]  # polars types every value it might hold
+                last=time.max(),  # type: ignore[arg-type]
+                low=identity.min(),
+                high=identity.max(),
+                rows=frame.height,
+                held=self.spool.hold(frame) if self.spool else frame,
+            )
+        )
+
+    def change(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+        """Change every row of the batch, see `Part.changes`."""
+        self.parts = [part.changed(change) for part in self.parts]
+
+    def order_by_id(self) -> None:
+        """Set the ``sequence`` of every row to its id; all ids are integers of 64 bits."""
+        self.change(lambda rows: rows.with_columns(sequence=pl.col("id").cast(pl.Int64)))

@@ -1,0 +1,190 @@
+"""Names of exchanges and markets: what a symbol stands for, and which names can be stored and queried again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import polars as pl
+
+from tidytape.catalogue import Category
+from tidytape.errors import QueryError
+from tidytape.query import _values as values
+
+QUOTES = (
+    "FDUSD", "PYUSD", "BUSD", "TUSD", "USDC", "USDD", "USDE", "USDP", "USDT", "USD1",
+    "AUD", "BIDR", "BRL", "BTC", "BNB", "CAD", "CHF", "DAI", "ETH", "EUR", "GBP", "IDR", "JPY", "KRW", "MXN", "TRY",
+    "UAH", "USD", "XBT", "ZAR",
+)  # fmt: skip
+"""Quotes that a symbol without a separator may end in."""
+
+_KNOWN = frozenset(
+    {
+        "AAVE", "ADA", "APT", "ARB", "ATOM", "AVAX", "BAT", "BCH", "BNB", "BTC", "DAI", "DOGE", "DOT", "EOS", "ETC",
+        "ETH", "FIL", "FTT", "GRT", "HBAR", "ICP", "INJ", "LINK", "LPT", "LTC", "MATIC", "MKR", "MNT", "NEAR", "OP",
+        "PEPE", "POL", "QNT", "SHIB", "SOL", "SUI", "TON", "TRB", "TRX", "UNI", "USDC", "USDT", "WBT", "XBT", "XLM",
+        "XMR", "XRP", "XTZ",
+    }
+)  # fmt: skip
+_DOLLARS = frozenset({"DAI", "USDC", "USDT"})
+# XBTUSD is XBT in USD, not XB in TUSD, and BTCBUSD is no BTCB: only a list of coins can tell.
+
+_LONGEST_FIRST = sorted(QUOTES, key=lambda quote: (-len(quote), quote))
+_SEPARATORS = re.compile(r"[-_/:.]")
+# What markets of one pair are told apart by: kind of contract, expiry.
+_SUFFIX = re.compile(r"(PERP|PERPETUAL|SWAP|SPOT|FUTURES?|\d{4,8}|\d{1,2}[A-Z]{3}\d{2})")
+# BTC-27DEC24-60000-C: strike, which may have decimals, and kind of an option.
+_OPTION = re.compile(r"[-_]\d+(?:[.D]\d+)?[-_][CP]$")
+_DATED = re.compile(r"\d{6}|\d{8}|\d{1,2}[A-Z]{3}\d{2}")
+_COINS = {"XBT": "BTC"}
+_COIN = re.compile(r"[A-Z0-9$]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What a symbol stands for.
+
+    Attributes
+    ----------
+    coin : str
+        Base asset.
+    quote_coin : str
+        Quote asset.
+    """
+
+    coin: str
+    quote_coin: str
+
+    @property
+    def normalized(self) -> str:
+        """The cross-exchange symbol, e.g. ``BTC-USDT``."""
+        return f"{self.coin}-{self.quote_coin}"
+
+
+def guessed(raw_symbol: str) -> Symbol | None:
+    """Return what an exchange's symbol most likely stands for, or None.
+
+    Parameters
+    ----------
+    raw_symbol : str
+        Exchange-native symbol.
+
+    Returns
+    -------
+    Symbol or None
+        None where several readings are as good, or there is none.
+
+    Examples
+    --------
+    >>> [guessed(symbol).normalized for symbol in ("BTCUSDT", "eth-usd", "XBTUSD", "BTCUSD_PERP", "BTC-PERPETUAL")]
+    ['BTC-USDT', 'ETH-USD', 'BTC-USD', 'BTC-USD', 'BTC-USD']
+    >>> guessed("KRW-DOGE").normalized, guessed("BTC_XMR"), guessed("WHATEVER")
+    ('DOGE-KRW', None, None)
+    """
+    pair_and_date = _OPTION.sub("", raw_symbol.strip().upper())
+    parts = [part for part in _SEPARATORS.split(pair_and_date) if part]
+    if len(parts) >= 2 and parts[0] in {"FF", "FI", "FX", "PF", "PI"}:
+        parts.pop(0)  # PI_XBTUSD: kind of contract first
+    pair = [part for part in parts if not _SUFFIX.fullmatch(part)]
+    if not pair:
+        return None
+    if len(pair) == 1:
+        coin, quote = _cut(pair[0])
+        if not quote and len(parts) > 1:
+            quote = "USD"  # BTC-PERPETUAL, BTC-27DEC24: dollars unless they say otherwise
+        if not quote:
+            return None
+    else:
+        # BTC/USDT:USDT names the settlement last.
+        coin, quote = pair[0], pair[1]
+        if coin in QUOTES and quote not in QUOTES:
+            # KRW-DOGE: some exchanges name the quote first. BTC_XMR may be such a name, or a contract on BTC.
+            if coin in _KNOWN - _DOLLARS:
+                return None
+            coin, quote = quote, coin
+    coin, quote = _COINS.get(coin, coin), _COINS.get(quote, quote)
+    if not (_COIN.fullmatch(coin) and _COIN.fullmatch(quote)):
+        return None
+    return Symbol(coin, quote)
+
+
+def told_class(raw_symbol: str) -> str | None:
+    """Return the class of a market whose symbol says so, None where it says nothing.
+
+    Examples
+    --------
+    >>> [told_class(one) for one in ("BTC-27DEC24-60000-C", "BTC-PERPETUAL", "BTCUSD_240927", "BTCUSDT")]
+    ['OPTION', 'PERPETUAL', 'FUTURE', None]
+    """
+    symbol = raw_symbol.strip().upper()
+    parts = _SEPARATORS.split(symbol)
+    if _OPTION.search(symbol) and any(map(_DATED.fullmatch, parts)):
+        return Category.OPTION.value
+    if {"PERP", "PERPETUAL", "SWAP"} & set(parts):
+        return Category.PERPETUAL.value
+    return Category.FUTURE.value if any(map(_DATED.fullmatch, parts[1:])) else None
+
+
+def _cut(pair: str) -> tuple[str, str]:
+    cuts = [
+        (pair.removesuffix(quote), quote)
+        for quote in _LONGEST_FIRST
+        if pair.endswith(quote) and len(pair) > len(quote)
+    ]
+    if len(cuts) > 1 and cuts[0][1] not in {"BUSD", "TUSD"}:
+        return cuts[0]
+    if len(cuts) > 1:
+        cuts = [cut for cut in cuts if cut[0] in _KNOWN]
+    return cuts[0] if len(cuts) == 1 else (pair, "")
+
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST_NAME = 255 - len("raw_symbol=")
+"""Longest value that fits into a folder's name. [bytes]"""
+
+
+def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
+    """Read the name of a folder of the lake: trimmed, valid in a query, and no longer than a folder's name can be.
+
+    Raises
+    ------
+    QueryError
+        If it is no such name.
+
+    Examples
+    --------
+    >>> storable(" BTC/USDT ", parameter="raw_symbol")
+    'BTC/USDT'
+    """
+    name = values.text(value, parameter=parameter, code=code)
+    if name == _NULL:
+        raise QueryError(parameter, got=value, expected="a name, and this one stands for none", code=code)
+    if len(quote(name, safe="")) > _LONGEST_NAME:
+        expected = f"a name of at most {_LONGEST_NAME} bytes, each other than A-Z a-z 0-9 _ . - ~ counted three times"
+        raise QueryError(parameter, got=value, expected=expected, code=code)
+    return name
+
+
+def unstorable(names: pl.Series) -> pl.Series:
+    """Return the names that cannot be stored as they are, each once."""
+    return (
+        names.drop_nulls()
+        .unique()
+        .map_elements(lambda name: None if is_storable(name) else name, return_dtype=pl.String)
+        .drop_nulls()
+    )
+
+
+def is_storable(name: str) -> bool:
+    r"""Return whether a name can be stored as it is.
+
+    Examples
+    --------
+    >>> is_storable("BTC/USDT"), is_storable(" BTC"), is_storable("B\tTC"), is_storable("é" * 200)
+    (True, False, False, False)
+    """
+    try:
+        return storable(name, parameter="name") == name
+    except QueryError:
+        return False

@@ -1,0 +1,319 @@
+"""Check that what a lake holds is sound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote
+
+import polars as pl
+from tqdm.auto import tqdm
+
+from tidytape.errors import LakeError, counted
+from tidytape.lake import _delta
+from tidytape.lake._store import Lake
+from tidytape.lake._tables import Table
+from tidytape.lake.hygiene._checks import CHECKS, FILES, Check, Scope
+from tidytape.lake.hygiene._info import chosen, tables_of
+from tidytape.lake.rollup._recipes import RECIPES
+from tidytape.lake.rollup._state import noted
+
+_AT_ONCE = 5_000_000
+"""Rows of many markets that are looked at together."""
+
+_SCHEMA = {
+    "check": pl.String,
+    "severity": pl.String,
+    "table": pl.String,
+    "market": pl.String,
+    "count": pl.Int64,
+    "example": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault of a lake.
+
+    Attributes
+    ----------
+    check : str
+        Name of the check.
+    severity : {"error", "advice"}
+        Whether an answer from the lake may be wrong, or only slower than need be.
+    table : str
+        Name of the table.
+    market : str
+        The values of the table's partition columns, e.g. ``"BINANCE BTCUSDT"``; empty where there are none.
+    count : int
+        How many rows, files or instants.
+    example : str
+        The first of them.
+    """
+
+    check: str
+    severity: Literal["error", "advice"]
+    table: str
+    market: str
+    count: int
+    example: str
+
+    def __str__(self) -> str:
+        where = f"{self.table} {self.market}".rstrip()
+        return f"{self.severity}: {self.check}: {where}: {self.count:,}, first: {self.example}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The result of a check.
+
+    Attributes
+    ----------
+    checks : tuple of str
+        Names of the checks that were made.
+    rows : int
+        Rows of the tables that were looked at.
+    findings : tuple of Finding
+        By table, market and check.
+    """
+
+    checks: tuple[str, ...]
+    rows: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether there is no error; advice does not count."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+    def frame(self) -> pl.DataFrame:
+        """Return the findings as a frame.
+
+        Returns
+        -------
+        polars.DataFrame, one row per finding
+            ``check``, ``severity``, ``table``, ``market``, ``count``, ``example``.
+        """
+        return pl.DataFrame(
+            [{name: getattr(finding, name) for name in _SCHEMA} for finding in self.findings], schema=_SCHEMA
+        )
+
+    def __str__(self) -> str:
+        errors = sum(finding.severity == "error" for finding in self.findings)
+        verdict = "sound" if self.sound else counted(errors, "error")
+        return "\n".join(
+            (
+                *map(str, self.findings),
+                f"{counted(self.rows, 'row')}, {counted(len(self.checks), 'check')}: {verdict}",
+            )
+        )
+
+
+def check(
+    lake: Lake,
+    *,
+    tables: Iterable[str] | None = None,
+    checks: Iterable[str] | None = None,
+    progress: bool | None = None,
+) -> CheckReport:
+    """Check that what a lake holds is sound.
+
+    Reads every row, small markets many at a time, in memory that does not grow with the lake: keys are compared by
+    shares of their hashes, books are rebuilt day by day. Looks at the version of each table that is the newest when the
+    check comes to it, so others may write meanwhile.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+    tables : iterable of str, optional
+        Names of the tables to check; all where left out.
+    checks : iterable of str, optional
+        Names of the checks to make, see `tidytape.lake.hygiene._checks.CHECKS`; all where left out. That the files can
+        be read is always checked, and a market that has a broken file is not checked further.
+    progress : bool, optional
+        Show a bar on the standard error; by default if that is a terminal.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    QueryError
+        If there is no such table or check.
+    LakeError
+        If a table cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> report = check(Lake.create(tempfile.mkdtemp()))
+    >>> report.sound, report.findings
+    (True, ())
+    """
+    wanted = None if tables is None else set(tables)
+    chosen_tables = tables_of(lake, wanted)
+    names = chosen("check", checks, [check.name for check in CHECKS])
+    made = [check for check in CHECKS if check.name in names]
+    now = time.time_ns()
+    findings = [
+        Finding("log", "error", name, "", 1, "the table is gone: restore its folder")
+        for name in lake.lost()
+        if wanted is None or name in wanted
+    ]
+    rows = 0
+    with tqdm(unit="row", unit_scale=True, disable=None if progress is None else not progress) as bar:
+        for table in chosen_tables:
+            try:
+                of_table, scopes = _scopes(lake, table, now)
+            except LakeError as error:  # a damaged log does not keep the other tables from being checked
+                of_table, scopes = [Finding("log", "error", table.name, "", 1, str(error))], []
+            findings += of_table
+            bar.total = (bar.total or 0) + sum(scope.size for scope in scopes)
+            for batch in _batches(scopes):
+                bar.set_description(" ".join((table.name, *batch[0].market)))
+                findings += _of_batch(batch, made)
+                size = sum(scope.size for scope in batch)
+                rows += size
+                bar.update(size)
+    return CheckReport(tuple(names), rows, tuple(findings))
+
+
+def _scopes(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Scope]]:
+    """Return the markets of a table, or why its rows cannot be looked at."""
+    delta = lake.delta(table.name)
+    try:
+        _delta.require_readable(delta, table)
+    except LakeError as error:
+        return [Finding("columns", "error", table.name, "", 1, error.message)], []
+    unknown = _delta.unknown(delta, table)
+    advice = f"{unknown[0]!r}, which this release does not know: not checked" if unknown else ""
+    findings = [Finding("columns", "advice", table.name, "", len(unknown), advice)] if unknown else []
+    files = _delta.file_log(delta)
+    rows = _delta.scanned(delta, table, lake.storage_options)
+    names = list(table.partitions)
+    by_market = files.partition_by(names, as_dict=True) if names else {(): files}
+    scopes = []
+    for values in files.select(names).unique().sort(names).rows() if names else [()]:
+        partition = dict(zip(names, values, strict=True))
+        same = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in partition.items()]
+        scopes.append(
+            Scope(lake, table, delta, partition, by_market[values], rows.filter(pl.lit(True), *same), now)
+        )
+    return findings, [scope for scope in scopes if scope.files.height] + _without_files(
+        lake, table, scopes, now
+    )
+
+
+def _without_files(lake: Lake, table: Table, scopes: list[Scope], now: int) -> list[Scope]:
+    """Return markets whose minutes are noted as made, and have no file: nothing else would look at them."""
+    recipe = RECIPES.get(table.name)
+    if recipe is None or not lake.has_table(recipe.raw.name):
+        return []
+    delta = lake.delta(table.name)
+    with_files = {tuple(scope.partition.values()) for scope in scopes}
+    markets = [(exchange, symbol) for exchange, symbol in lake.markets_in(recipe.raw.name)]
+    delta.read_notes(len(markets))
+    files, rows = _delta.file_log(delta).clear(), table.empty().lazy()
+    return [
+        Scope(lake, table, delta, dict(zip(table.partitions, market, strict=True)), files, rows, now)
+        for market in markets
+        if market not in with_files and noted(delta, market) is not None
+    ]
+
+
+def _batches(scopes: list[Scope]) -> Iterator[list[Scope]]:
+    """Yield the markets of one table, many of them together where they are small."""
+    batch: list[Scope] = []
+    rows = 0
+    for scope in scopes:
+        # Rows of a market without a name cannot be named in a condition.
+        size = _AT_ONCE if None in scope.partition.values() else scope.size
+        if batch and rows + size > _AT_ONCE:
+            yield batch
+            batch, rows = [], 0
+        batch.append(scope)
+        rows += size
+    if batch:
+        yield batch
+
+
+def _of_batch(batch: list[Scope], made: list[Check]) -> Iterator[Finding]:
+    """Make the checks: of many markets at once, and of each of them those that fail so."""
+    left = [check for check in made if check is not FILES and check.concerns(batch[0].table)]
+    files = True
+    if len(batch) > 1:
+        many = Scope.of_many(batch)
+        if _passes(FILES, many):
+            files = False
+            left = [check for check in left if not (check.together and _passes(check, many))]
+    for scope in batch:
+        broken = list(_findings(FILES, scope)) if files else []
+        yield from broken
+        for check in [] if broken else left:
+            try:
+                with _delta.failing(f"check {check.name}", scope.lake.path):
+                    yield from list(_findings(check, scope))
+            except LakeError as error:
+                # One file that breaks in the middle does not keep the rest of the lake from being checked.
+                reason = f"could not be checked: {error}"
+                yield Finding(check.name, "error", scope.table.name, " ".join(scope.market), 1, reason)
+
+
+def _passes(check: Check, many: Scope) -> bool:
+    """Return whether a look at many markets at once finds nothing."""
+    try:
+        with _delta.failing(f"check {check.name}", many.lake.path):
+            return next(iter(check.find(many)), None) is None
+    except LakeError:
+        return False
+
+
+def _findings(check: Check, scope: Scope) -> Iterator[Finding]:
+    market = " ".join(scope.market)
+    for count, example in check.find(scope):
+        yield Finding(check.name, check.severity, scope.table.name, market, count, example)
+
+
+def require_readable(lake: Lake, tables: Iterable[str]) -> None:
+    """Raise LakeError unless every table opens anew, and its local files are as long as the table's log says.
+
+    This takes milliseconds: no file is read, as `check` does. A table that the lake has lost is tried too, see
+    `Lake.lost`.
+
+    Parameters
+    ----------
+    lake : Lake
+    tables : iterable of str
+        Names of tables that the lake has.
+
+    Raises
+    ------
+    LakeError
+        If a table is gone, its log cannot be read, or a file is missing or has another length. It names the first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> require_readable(Lake.create(tempfile.mkdtemp()), ["markets", "trades"])
+    """
+    for name in dict.fromkeys((*lake.lost(), *tables)):
+        uri = lake.uri(name)
+        table = _delta.opened(uri, lake.storage_options)
+        if table.table_uri.startswith("file://"):
+            root = Path(unquote(table.table_uri.removeprefix("file://")))
+            for path, length in _delta.file_log(table).select("path", "bytes").iter_rows():
+                _require_length(root / path, length, uri)
+
+
+def _require_length(path: Path, length: int, uri: str) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise LakeError(f"{path}: {error.strerror}", path=uri) from None
+    if size != length:
+        raise LakeError(f"{path}: holds {size:,} bytes, the table's log says {length:,}", path=uri)

@@ -1,0 +1,331 @@
+"""Compact and vacuum: many small files to few in the order of time, and delete files that no version needs.
+
+Compacting writes the rows of a market anew in the table's order, and replaces its files in one commit. The commit fails
+if another process wrote to the market meanwhile, or compacted it; then it is tried again. Other markets do not matter.
+
+Delta's own ``optimize`` is not used, because of what was measured (deltalake 1.6.6):
+
+- ``compact`` and ``z_order`` do not notice each other. Two that begin at one version both succeed, and every row is
+  there twice, without an error. They leave out the transactions that would tell.
+- ``compact`` merges files batch by batch as they arrive, so that the row groups of the merged file span nearly all of
+  its time, even where the files were appended one after the other: eight files of 100,000 rows became four row groups,
+  one of which runs from the first row to the last. A query of one hour would then read everything.
+
+Compacting rewrites a whole market, hence only one with at least twice the files it needs: a tape that grows by small
+files is rewritten about as often as it doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import unquote
+
+import polars as pl
+import pyarrow.fs
+from deltalake import DeltaTable
+from tqdm.auto import tqdm
+
+from tidytape.errors import LakeError, QueryError, counted
+from tidytape.lake import _commit, _delta
+from tidytape.lake._parquet import filesystem
+from tidytape.lake._store import Lake
+from tidytape.lake._tables import Table
+from tidytape.lake.hygiene._info import tables_of
+from tidytape.times import MINUTE
+
+TARGET = 128 * 2**20
+"""Size that compacted files are to have. [bytes]"""
+
+RETENTION = 168
+"""How long files stay that an older version needs. [h]"""
+
+_UNFINISHED = 24
+"""How long files stay that no version names: an ingest may be about to commit them. [h]"""
+
+_AT_ONCE = 4_000_000
+"""Rows that are in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What compacting one market did.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    market : str
+        The values of the table's partition columns; empty where there are none.
+    files_before, files_after : int
+        How many files its rows were in, and are in.
+    bytes_before, bytes_after : int
+        How large they were, and are. [bytes]
+    """
+
+    table: str
+    market: str
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+
+    def __str__(self) -> str:
+        where = f"{self.table} {self.market}".rstrip()
+        return (
+            f"{where}: {self.files_before:,} -> {counted(self.files_after, 'file')}, "
+            f"{self.bytes_before:,} -> {counted(self.bytes_after, 'byte')}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What vacuuming one table deleted, or would delete.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    files : int
+        How many.
+    bytes : int
+        How large they are together. [bytes]
+    dry_run : bool
+        Whether nothing was deleted.
+    """
+
+    table: str
+    files: int
+    bytes: int
+    dry_run: bool
+
+    def __str__(self) -> str:
+        would = "would delete" if self.dry_run else "deleted"
+        return f"{self.table}: {would} {counted(self.files, 'file')}, {counted(self.bytes, 'byte')}"
+
+
+def compact(
+    lake: Lake,
+    *,
+    tables: Iterable[str] | None = None,
+    target: int = TARGET,
+    everything: bool = False,
+    progress: bool | None = None,
+) -> tuple[Compacted, ...]:
+    """Put the rows of each market into few files, in the order of time.
+
+    The rows stay the same, and so do the notes of their sources.
+    Each market is one commit; others may write at the same time. The old files stay for those who read them until
+    `vacuum` deletes them.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+    tables : iterable of str, optional
+        Names of tables; all where left out.
+    target : int
+        Size that files are to have. [bytes]
+    everything : bool
+        Rewrite every market, also one that has few files: puts the rows of files that `check` calls unordered in the
+        order of time.
+    progress : bool, optional
+        Show a bar on the standard error; by default if that is a terminal.
+
+    Returns
+    -------
+    tuple of Compacted
+        What was rewritten.
+
+    Raises
+    ------
+    QueryError
+        If there is no such table, or the target is no size.
+    LakeError
+        If a table cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> compact(Lake.create(tempfile.mkdtemp()))
+    ()
+    """
+    if target < 1:
+        raise QueryError("target", got=target, expected="a number of bytes above 0")
+    chosen = [
+        table for table in tables_of(lake, tables) if "timestamp" in table.names
+    ]  # a registry is one file
+    for table in chosen:  # all of them before the first commit
+        _delta.require_writable(lake.delta(table.name), table)
+    work = [
+        (table, names, files)
+        for table in chosen
+        for names, files in _files_by_market(lake, table)
+        if files and (everything or len(files) >= 2 * max(-(-_size(files) // target), 1))
+    ]
+    done = []
+    with tqdm(
+        total=sum(_size(files) for *_, files in work),
+        unit="B",
+        unit_scale=True,
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for table, names, files in work:
+            market = " ".join(names)
+            bar.set_description(f"{table.name} {market}".rstrip())
+            _rewrite(lake, table, names, target)
+            after = _delta.files(lake.delta(table.name), names)
+            done.append(
+                Compacted(table.name, market, len(files), len(after), _size(files), _size(after)),
+            )
+            bar.update(_size(files))
+    return tuple(done)
+
+
+def _size(files: list[_delta.Facts]) -> int:
+    return sum(file.bytes for file in files)
+
+
+def _files_by_market(lake: Lake, table: Table) -> Iterator[tuple[_delta.Partition, list[_delta.Facts]]]:
+    delta = lake.delta(table.name)
+    for names in _delta.partitions(delta) if table.partitions else [()]:
+        if None not in names:  # a market without a name is none of ours, and cannot be named in a condition
+            yield names, _delta.files(delta, names)
+
+
+def _rewrite(lake: Lake, table: Table, names: _delta.Partition, target: int) -> None:
+    partition = dict(zip(table.partitions, names, strict=True))
+
+    def attempt(delta: _delta.Opened) -> None:
+        if not _delta.files(delta, names):
+            return
+        rows = _delta.scanned(delta, table, lake.storage_options).filter(
+            pl.lit(True), *(pl.col(name) == value for name, value in partition.items())
+        )
+        expected = int(rows.select(pl.len()).collect(engine="streaming").item())
+        frames = _in_order(rows, table, expected)
+        _commit.rewrite(delta, table, partition, frames, target=target, options=lake.storage_options)
+
+    _commit.retrying(lake.uri(table.name), attempt, lake.storage_options)
+
+
+def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows in the order of the table, span by span; raise LakeError if that would leave some out."""
+    minute = (pl.col("timestamp") // MINUTE).alias("minute")
+    counts = rows.group_by(minute).agg(rows=pl.len()).drop_nulls().sort("minute").collect(engine="streaming")
+    written = 0
+    for first, last in spans(counts):
+        span = rows.filter(pl.col("timestamp").is_between(first * MINUTE, (last + 1) * MINUTE, closed="left"))
+        frame = span.collect(engine="streaming").sort(table.order)
+        written += frame.height
+        yield frame
+    if written != expected:
+        raise LakeError(
+            f"will not compact {table.name}: {expected - written} of {counted(expected, 'row')} without a time; see "
+            "what check says"
+        )
+
+
+def spans(counts: pl.DataFrame) -> Iterator[tuple[int, int]]:
+    """Yield spans of whole minutes, ends included, of as many rows as memory holds, and one minute at least.
+
+    Parameters
+    ----------
+    counts : polars.DataFrame, one row per minute, sorted
+        ``minute``, ``rows``.
+    """
+    first = last = None
+    count = 0
+    for minute, rows in counts.iter_rows():
+        if first is not None and last is not None and count + rows > _AT_ONCE:
+            yield first, last
+            first, count = None, 0
+        first = minute if first is None else first
+        last, count = minute, count + rows
+    if first is not None and last is not None:
+        yield first, last
+
+
+def vacuum(
+    lake: Lake,
+    *,
+    retention_hours: int | None = None,
+    dry_run: bool = True,
+    tables: Iterable[str] | None = None,
+) -> tuple[Vacuumed, ...]:
+    """Delete the files that the newest version of no table needs.
+
+    These are files that were replaced, e.g. by `compact`, and those that a killed ingest left behind. The newest
+    version stays whole whatever the retention is; older ones can be read only as far back as that.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+    retention_hours : int, >= 0, optional
+        How long a file stays after it was replaced; 168, a week, where left out. Whoever reads an older version than
+        that, or has been reading for longer, loses its files. Files that no version ever named stay 24 hours in any
+        case, because an ingest may be about to commit them. [h]
+    dry_run : bool
+        Only say what would be deleted.
+    tables : iterable of str, optional
+        Names of tables; all where left out.
+
+    Returns
+    -------
+    tuple of Vacuumed, one per table
+
+    Raises
+    ------
+    QueryError
+        If there is no such table, or the retention is below 0.
+    LakeError
+        If a table cannot be opened, or a file not be deleted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> sum(table.files for table in vacuum(Lake.create(tempfile.mkdtemp())))
+    0
+    """
+    if retention_hours is not None and retention_hours < 0:
+        raise QueryError("retention_hours", got=retention_hours, expected="0 or more hours")
+    done = []
+    chosen = tables_of(lake, tables)
+    for table in chosen:  # any file may be needed of a table whose format this release does not know
+        _delta.require_writable(lake.delta(table.name), table)
+    for table in chosen:
+        attempt = partial(_vacuum_table, lake, table, retention_hours, dry_run=dry_run)
+        # It commits its begin and its end, and loses to another process that replaces files at the same time.
+        done.append(_commit.retrying(lake.uri(table.name), attempt, lake.storage_options))
+    return tuple(done)
+
+
+def _vacuum_table(
+    lake: Lake, table: Table, hours: int | None, delta: _delta.Opened, *, dry_run: bool
+) -> Vacuumed:
+    # Twice: files that were replaced, by the retention asked for, and every other one, by no less than a day.
+    retention = RETENTION if hours is None else hours
+    passes = ((False, retention), (True, max(retention, _UNFINISHED)))
+    paths: dict[str, None] = {}
+    for full, limit in passes:
+        paths.update(dict.fromkeys(_vacuum(delta, limit, full=full, dry_run=True, enforce=hours is None)))
+    # The log has the last word, so that no misreading of a path further down can cost a row.
+    needed = set(_delta.file_log(delta)["path"])
+    if wrong := sorted({path for path in paths if path in needed or unquote(path) in needed}):
+        raise LakeError(
+            f"will not delete {wrong[0]!r} of {table.name}: its newest version needs it", path=wrong[0]
+        )
+    # The log also remembers files that were deleted long ago.
+    store = filesystem(lake.uri(table.name), lake.storage_options)
+    infos = (store.get_file_info(path) for path in paths)
+    sizes = [info.size or 0 for info in infos if info.type != pyarrow.fs.FileType.NotFound]
+    if sizes and not dry_run:
+        for full, limit in passes:
+            _vacuum(delta, limit, full=full, dry_run=False, enforce=hours is None)
+    return Vacuumed(table.name, len(sizes), sum(sizes), dry_run)
+
+
+def _vacuum(delta: DeltaTable, hours: int, *, full: bool, dry_run: bool, enforce: bool) -> list[str]:
+    return delta.vacuum(hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)

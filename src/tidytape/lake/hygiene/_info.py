@@ -1,0 +1,195 @@
+"""What is in a lake, by its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from tidytape.errors import QueryError, did_you_mean
+from tidytape.lake import _delta
+from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._store import Lake
+from tidytape.lake._tables import TABLES, Table
+from tidytape.lake.rollup import ROLLUP_TABLES
+
+_EVERY = {**TABLES, **ROLLUP_TABLES}
+_NAMES = ("exchange", "raw_symbol", "coin")
+_IN_CONTRACTS = ("trades", "book", "candles", "open_interest", "liquidations", "cme_open_interest")
+"""Tables whose amounts a contract converts to coin."""
+
+_TIME = pl.Datetime("ns", "UTC")
+_TOTALS = (
+    pl.col("rows").sum(),
+    pl.len().cast(pl.Int64).alias("files"),
+    pl.col("bytes").sum(),
+    pl.col("first").min().cast(_TIME),
+    pl.col("last").max().cast(_TIME),
+)
+
+
+def tables_of(lake: Lake, names: Iterable[str] | None) -> list[Table]:
+    """Return the tables that a lake has, raw events first: an older one lacks some, minutes come with a rollup.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+    names : iterable of str, optional
+        Names of tables; all where left out.
+
+    Raises
+    ------
+    QueryError
+        If there is no such table.
+    """
+    return [_EVERY[name] for name in chosen("table", names, _EVERY) if lake.has_table(name)]
+
+
+def chosen(parameter: str, names: Iterable[str] | None, known: Iterable[str]) -> list[str]:
+    """Return the known names among those given, in the order of the known; raise QueryError for an unknown one."""
+    every = list(known)
+    wanted = every if names is None else list(names)
+    for name in wanted:
+        if name not in every:
+            raise QueryError(
+                parameter,
+                got=name,
+                expected="one of " + ", ".join(every),
+                hint=did_you_mean(name, every),
+            )
+    return [name for name in every if name in wanted]
+
+
+def info(lake: Lake) -> pl.DataFrame:
+    """Return what each table of a lake holds.
+
+    Read from the tables' logs alone, so it takes no longer on a large lake. Only where a file was written by another
+    tool that noted no counts or times, the table is read.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+
+    Returns
+    -------
+    polars.DataFrame, one row per table
+        - ``table`` : name
+        - ``rows``, ``files``, ``markets`` : int64, how many; of a table without partitions ``markets`` is null
+        - ``bytes`` : int64, of the files of the newest version [bytes]
+        - ``first``, ``last`` : time of the first and the last row, null where there is none [UTC, ns]
+        - ``version`` : int64, of the table
+
+    Raises
+    ------
+    LakeError
+        If a table cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> info(Lake.create(tempfile.mkdtemp())).select("table", "rows", "files").row(0)
+    ('trades', 0, 0)
+    """
+    return pl.concat(_info_of(lake, table) for table in tables_of(lake, None))
+
+
+def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
+    files = files_of(lake, table)
+    parts = files.select(table.partitions).n_unique() if table.partitions else None
+    return files.select(*_TOTALS).select(
+        pl.lit(table.name).alias("table"),
+        "rows",
+        "files",
+        pl.lit(parts, pl.Int64).alias("markets"),
+        "bytes",
+        "first",
+        "last",
+        pl.lit(lake.delta(table.name).version(), pl.Int64).alias("version"),
+    )
+
+
+def markets(lake: Lake) -> pl.DataFrame:
+    """Return what each table of a lake holds of each market.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+
+    Returns
+    -------
+    polars.DataFrame, one row per table and market, sorted by them
+        - ``table`` : name
+        - ``exchange``, ``raw_symbol`` : the market; of option quotes ``exchange`` and ``coin``; null where the table
+          does not tell by it
+        - ``rows``, ``files`` : int64, how many
+        - ``bytes`` : int64 [bytes]
+        - ``first``, ``last`` : time of the first and the last row [UTC, ns]
+        - ``recorded_in`` : what the amounts of the files counted before they became coins, as it was said or known when
+          they went in: ``coin``, ``quote``, or the contract, e.g. ``INVERSE 100``; null where nothing was said
+
+    Raises
+    ------
+    LakeError
+        If a table cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> markets(Lake.create(tempfile.mkdtemp())).height
+    0
+    """
+    totals = []
+    for table in tables_of(lake, None):
+        if table.partitions:
+            absent = [pl.lit(None, pl.String).alias(name) for name in _NAMES if name not in table.partitions]
+            by_market = files_of(lake, table).with_columns(absent).group_by(_NAMES).agg(*_TOTALS).sort(_NAMES)
+            totals.append(by_market.select(pl.lit(table.name).alias("table"), pl.all()))
+    return _with_units(pl.concat(totals), lake.markets())
+
+
+def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
+    """Add what the amounts of the files counted: by table, else by the market's contract."""
+    size = pl.col("contract_size").cast(pl.String).str.strip_suffix(".0")
+    units = markets.select(
+        "exchange", "raw_symbol", "amount_units", __contract=pl.format("{} {}", "contract", size)
+    ).unique(["exchange", "raw_symbol"])
+    by_table = pl.col("amount_units").str.extract(pl.format("(?:^|,){}=([a-z]+)", "table"), 1)
+    stated = pl.when(by_table != AmountUnit.CONTRACTS.value).then(by_table)
+    contract = pl.when(pl.col("table").is_in(_IN_CONTRACTS)).then("__contract")
+    joined = totals.join(units, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
+    return joined.with_columns(recorded_in=pl.coalesce(stated, contract)).drop("amount_units", "__contract")
+
+
+def files_of(lake: Lake, table: Table) -> pl.DataFrame:
+    """Return the files of a table by its log, with rows and times even where another tool did not note them.
+
+    There the rows are counted, and the first file of each market has the numbers of all its files, so that sums are
+    right.
+    """
+    delta = lake.delta(table.name)
+    files = _delta.file_log(delta)
+    has_time = "timestamp" in table.names
+    needed = ["rows", *(["first", "last"] if has_time else [])]
+    unknown = pl.any_horizontal(pl.col(needed).is_null()) & pl.col("rows").ne_missing(0)
+    if files.filter(unknown).is_empty():
+        return files
+    key = table.partitions or ["__all"]
+    time = pl.col("timestamp") if has_time else pl.lit(None, pl.Int64)
+    counts = (
+        _delta.scanned(delta, table, lake.storage_options)
+        .with_columns(__all=pl.lit(0))
+        .group_by(key)
+        .agg(rows=pl.len().cast(pl.Int64), first=time.min(), last=time.max())
+        .collect()
+    )
+    is_first = pl.int_range(pl.len()).over(key) == 0
+    return (
+        files.drop("rows", "first", "last")
+        .with_columns(__all=pl.lit(0))
+        .join(counts, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(pl.when(is_first).then(name).alias(name) for name in ("rows", "first", "last"))
+        .select(files.columns)
+    )

@@ -1,0 +1,485 @@
+"""Dumps of data.binance.vision: CSV files, most of them the only one in a zip archive.
+
+========================= =========================================================================================
+dump                      becomes
+========================= =========================================================================================
+``trades``                trades
+``aggTrades``             trades, each one the fills of one order at one price. Their ids count otherwise than those of
+                          ``trades``: put one or the other of a market into a lake, never both
+``fundingRate``           funding, settled rates
+``metrics``               open interest. The ratios of traders are left out
+``liquidationSnapshot``   liquidations, at the average price and with the amount that was filled. Rows come doubled;
+                          the repeated ones are counted, not kept
+``klines``                recorded candles. They are served where a market has no trades
+``bookDepth``             nothing, an error: a row is the amount between the price and some percent off it. Which prices
+                          it rests at is lost, so no level of a book can be made of it
+``bookTicker``            nothing, an error: the best prices alone are no book
+========================= =========================================================================================
+
+Which dump a file is, its name tells, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its header; where both do they must
+agree. Files of the spot market have no header. Times are milliseconds or, of the spot market since 2025, microseconds;
+the first one tells which.
+
+Nothing in a file tells the market it is from, so the exchange has to be given.
+
+Amounts of COIN-M futures, BTCUSD_PERP or BTCUSD_240927, are contracts of some USD each. So trades and liquidations need
+the ``contract``, ``"INVERSE"``, and its ``contract_size``, see `tidytape.lake.ingest.ingest`, unless they are
+registered. Binance says 100 USD for BTC and mostly 10 USD for others [1]_: "mostly" is why it is not filled in here.
+The amounts in coin that ``trades`` hold beside must agree with it. ``metrics`` and ``klines`` tell coins as well, which
+are taken.
+
+How long they are the name tells, ``BTCUSDT-1m-2024-08-08.zip``; where it does not, the first row that closes one unit
+of time before another candle would open. Every row must agree. A month has no length, so its candles are refused.
+
+Dumps of candles of mark, index and premium prices have the same names and columns. They have no volume, though prices
+moved, and no such row is taken for trades.
+
+COIN-M futures count contracts, and tell the coins beside: those are the volume. The volume in terms of the quote is
+contracts times the size of one, so it is null while nobody said what a contract is.
+
+References
+----------
+.. [1] Binance, "Coin-Margined Futures Contract Specifications", contract multiplier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
+
+import polars as pl
+
+from tidytape.catalogue import Side
+from tidytape.errors import IngestError, QueryError, counted
+from tidytape.lake._amount_units import is_coin_margined, of_binance
+from tidytape.lake._batch import Spool
+from tidytape.lake._tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES, TRADES
+from tidytape.lake.ingest._decode import Header, delimited
+from tidytape.lake.ingest._fields import (
+    ABOVE_ZERO,
+    FLAG,
+    INTEGER,
+    LENGTHS,
+    NAME,
+    NOT_NEGATIVE,
+    NUMBER,
+    TEXT,
+    Field,
+    checked,
+    impossible,
+    time,
+    word,
+)
+from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest._time import ISO, UNITS, unit_of
+from tidytape.times import HOUR
+
+_ANY_TIME = time("ms")  # a stand-in: the file's first time tells the unit
+_ORDER_CLOSES = {"sell": Side.BUY.value, "buy": Side.SELL.value}
+"""A liquidating order that sells closes a long, which is our BUY."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Dump:
+    """One kind of dump.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Its header, of the columns that every version has; more may follow.
+    widths : tuple of int
+        Numbers of columns that a file without a header may have; empty where all have one.
+    fields : mapping of str to Field
+        The columns that are read, by our names.
+    refusal : str
+        Why it cannot go into a lake, empty where it can.
+    """
+
+    columns: tuple[str, ...]
+    widths: tuple[int, ...] = ()
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    refusal: str = ""
+
+
+_DUMPS: Mapping[str, _Dump] = MappingProxyType(
+    {
+        "trades": _Dump(
+            # The fourth is quote_qty, price times qty, or base_qty of COIN-M: the contracts in coin.
+            ("id", "price", "qty", "", "time", "is_buyer_maker"),
+            (6, 7),
+            {
+                "id": Field("id", INTEGER),
+                "price": Field("price", NUMBER),
+                "amount": Field("qty", ABOVE_ZERO),
+                "coins": Field("base_qty", ABOVE_ZERO, needed=False),
+                "timestamp": Field("time", _ANY_TIME),
+                "buyer_is_maker": Field("is_buyer_maker", FLAG),
+            },
+        ),
+        "aggTrades": _Dump(
+            (
+                "agg_trade_id", "price", "quantity", "first_trade_id", "last_trade_id", "transact_time",
+                "is_buyer_maker",
+            ),
+            (7, 8),
+            {
+                "id": Field("agg_trade_id", INTEGER),
+                "price": Field("price", NUMBER),
+                "amount": Field("quantity", ABOVE_ZERO),
+                "timestamp": Field("transact_time", _ANY_TIME),
+                "buyer_is_maker": Field("is_buyer_maker", FLAG),
+            },
+        ),
+        "klines": _Dump(
+            (
+                "open_time", "open", "high", "low", "close", "volume", "close_time", "quote_volume", "count",
+                "taker_buy_volume", "taker_buy_quote_volume", "ignore",
+            ),
+            (12,),
+            {
+                "timestamp": Field("open_time", _ANY_TIME),
+                "close_time": Field("close_time", _ANY_TIME),
+                **{name: Field(name, NUMBER) for name in ("open", "high", "low", "close")},
+                "volume": Field("volume", NOT_NEGATIVE),
+                "quote_volume": Field("quote_volume", NOT_NEGATIVE),
+                "trades": Field("count", INTEGER),
+                "buy_volume": Field("taker_buy_volume", NOT_NEGATIVE),
+                "buy_quote_volume": Field("taker_buy_quote_volume", NOT_NEGATIVE),
+            },
+        ),
+        "fundingRate": _Dump(
+            ("calc_time", "funding_interval_hours", "last_funding_rate"),
+            fields={
+                "timestamp": Field("calc_time", _ANY_TIME),
+                "hours": Field("funding_interval_hours", INTEGER),
+                "rate": Field("last_funding_rate", NUMBER),
+            },
+        ),
+        "metrics": _Dump(
+            ("create_time", "symbol", "sum_open_interest", "sum_open_interest_value"),
+            fields={
+                "timestamp": Field("create_time", time(ISO)),
+                "raw_symbol": Field("symbol", NAME),
+                "amount": Field("sum_open_interest", NOT_NEGATIVE, needed=False),
+                "value": Field("sum_open_interest_value", NOT_NEGATIVE, needed=False),
+            },
+        ),
+        "liquidationSnapshot": _Dump(
+            (
+                "time", "side", "order_type", "time_in_force", "original_quantity", "price", "average_price",
+                "order_status", "last_fill_quantity", "accumulated_fill_quantity",
+            ),
+            fields={
+                "timestamp": Field("time", _ANY_TIME),
+                "side": Field("side", word(_ORDER_CLOSES)),
+                "price": Field("average_price", NOT_NEGATIVE),
+                "amount": Field("accumulated_fill_quantity", NOT_NEGATIVE),
+                # The rest of the order: what is the same in all of it is the same row.
+                "order": Field("order_type", TEXT, needed=False),
+                "in_force": Field("time_in_force", TEXT, needed=False),
+                "quantity": Field("original_quantity", TEXT, needed=False),
+                "limit": Field("price", TEXT, needed=False),
+                "status": Field("order_status", TEXT, needed=False),
+                "last": Field("last_fill_quantity", TEXT, needed=False),
+            },
+        ),
+        "bookDepth": _Dump(
+            ("timestamp", "percentage", "depth", "notional"),
+            refusal="bookDepth: amounts within some percent of the price. Which prices they rest at is not told, so "
+            "they are no levels of a book",
+        ),
+        "bookTicker": _Dump(
+            ("update_id", "best_bid_price", "best_bid_qty", "best_ask_price", "best_ask_qty"),
+            refusal="bookTicker: the best bid and ask alone are no book, and the lake has no table for them",
+        ),
+    }
+)  # fmt: skip
+
+_INTERVALS = r"\d{1,2}(?:s|m|h|d|w|mo)"
+"""How names write how long candles are."""
+
+_NAME = re.compile(
+    rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_INTERVALS})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns(Header):
+    """The columns of a dump, and which one it is."""
+
+    kind: str = ""
+
+
+def _described(job: Job, first: str) -> _Columns:
+    """Which dump a file is, and its columns, by its name and its first line."""
+    match = _NAME.fullmatch(job.path.name)
+    named = None if match is None else match[2] if match[2] in _DUMPS else "klines"
+    names = _split_header(first)
+    by_header = _by_header(names)
+    if by_header is not None and named not in {None, by_header}:
+        raise _refused(job, f"its name says {named}, and its header {by_header}")
+    kind = by_header or named
+    if kind is None:
+        raise _refused(
+            job,
+            "neither the header nor the name tells which dump it is; a name is e.g. BTCUSDT-trades-2024-08-08.zip",
+        )
+    dump = _DUMPS[kind]
+    if dump.refusal:
+        raise _refused(job, dump.refusal)
+    if by_header is not None:
+        return _Columns(names, kind=kind)
+    if not dump.widths:
+        raise _refused(job, f"{kind} without its header: {', '.join(dump.columns)}")
+    if len(names) not in dump.widths:
+        widths = " or ".join(map(str, dump.widths))
+        raise _refused(job, f"no header of {kind}, and {counted(len(names), 'column')} instead of {widths}")
+    return _Columns([*dump.columns, *("",) * (len(names) - len(dump.columns))], is_line=False, kind=kind)
+
+
+def _split_header(line: str) -> list[str]:
+    return [name.strip().strip('"') for name in line.split(",")]
+
+
+def _by_header(header: list[str]) -> str | None:
+    dumps = [
+        name
+        for name, dump in _DUMPS.items()
+        if all(header.count(column) == 1 for column in dump.columns if column)
+    ]
+    return dumps[0] if len(dumps) == 1 else None
+
+
+def _refused(job: Job, reason: str) -> IngestError:
+    return IngestError(f"{job.path}: {reason}", path=str(job.path))
+
+
+def _symbol(job: Job) -> str:
+    """The market of a file whose columns do not name it."""
+    if job.raw_symbol is not None:
+        return job.raw_symbol
+    match = _NAME.fullmatch(job.path.name)
+    if match is None:
+        raise QueryError(
+            "raw_symbol",
+            got=None,
+            expected=f"the market of {job.path.name}; a name as Binance gives it tells, e.g. "
+            "BTCUSDT-trades-2024-08-08.zip",
+        )
+    return match[1]
+
+
+def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = False) -> bool:
+    """Return whether a market is a COIN-M future, whose amounts are inverse contracts, and note it.
+
+    The symbol says it, or a column of coins, which no other market has.
+    """
+    found = has_coins or is_coin_margined(symbol)
+    if found:
+        parsed.inverse.add((job.known_exchange, symbol))
+    return found
+
+
+def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
+    symbol = _symbol(job)
+    sold = pl.when("buyer_is_maker").then(pl.lit(Side.SELL.value)).otherwise(pl.lit(Side.BUY.value))
+    trades = TRADES.conform(
+        rows.with_columns(
+            raw_symbol=pl.lit(symbol),
+            id=pl.col("id").cast(pl.String),
+            sequence=pl.col("id"),
+            side=sold,
+            quote_amount=pl.col("price") * pl.col("amount"),
+        )
+    )
+    has_coins = "coins" in rows.columns
+    _coin_margined(job, symbol, parsed, has_coins=has_coins)
+    if has_coins:
+        trades = trades.with_columns(rows["coins"])
+    parsed.batch(TRADES).add(trades)
+
+
+def _candles(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
+    symbol = _symbol(job)
+    placed = rows.with_columns(raw_symbol=pl.lit(symbol))
+    _put_candles(placed, job, parsed, coin_margined=_coin_margined(job, symbol, parsed))
+
+
+_NAMED = re.compile(rf"-({_INTERVALS})-\d{{4}}-")
+_WORDS = {length: word for word, length in LENGTHS.items() if word.islower()}
+
+
+def _named_length(job: Job) -> int | None:
+    """Return how long a file's candles are by its name, None where that does not tell. [ns]
+
+    Raises
+    ------
+    IngestError
+        If it names none that a candle of the lake can have.
+    """
+    match = _NAMED.search(job.path.name)
+    if match is None:
+        return None
+    if match[1].endswith("mo"):
+        reason = "klines of months: they differ in length, and a candle of the lake has one; take those of 1d"
+    elif match[1] not in LENGTHS:
+        reason = f"klines of {match[1]}: none of {', '.join(_WORDS[one] for one in sorted(_WORDS))}"
+    else:
+        return LENGTHS[match[1]]
+    raise IngestError(f"{job.path}: {reason}", path=str(job.path))
+
+
+def _put_candles(rows: pl.DataFrame, job: Job, parsed: Parsed, *, coin_margined: bool) -> None:
+    """Put checked rows into the table of recorded candles.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame, one row per line
+        The columns of the dump by our names: ``close_time`` and ``trades`` beside those of the table.
+    job : Job
+        The file.
+    parsed : Parsed
+        Takes the rows; its ``time_unit`` is that of both times, and its ``interval`` what rows before told.
+    coin_margined : bool
+        The volumes are contracts, and those of the quote coin.
+    """
+    unit = 10 ** UNITS.get(parsed.time_unit or "ms", 6)
+    told = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + unit)
+    named = _named_length(job)
+    if parsed.interval is None:
+        known = told["interval"].filter(told["interval"].is_in(list(_WORDS)))
+        parsed.interval = named or (known[0] if known.len() else None)
+    good = parsed.bad.take(_agreeing(told, parsed.interval, named=named is not None))
+    idle = (pl.col("volume") == 0) & ((pl.col("trades") != 0) | (pl.col("high") != pl.col("low")))
+    good = parsed.bad.take(
+        good.with_columns(
+            reason=pl.when(idle).then(
+                pl.lit("no volume, but a price that moved: of a mark, index or premium, not of trades")
+            )
+        )
+    )
+    if coin_margined:
+        good = good.rename({"volume": "contracts", "buy_volume": "buy_contracts"}).rename(
+            {"quote_volume": "volume", "buy_quote_volume": "buy_volume"}
+        )
+    good = parsed.bad.take(impossible(good))
+    candles = RECORDED_CANDLES.conform(good)
+    if coin_margined:
+        candles = candles.with_columns(good["contracts"], good["buy_contracts"])
+    parsed.batch(RECORDED_CANDLES).add(candles)
+
+
+def _agreeing(rows: pl.DataFrame, wanted: int | None, *, named: bool) -> pl.DataFrame:
+    """The rows with a ``reason`` where one closes at another time than its length says."""
+    if wanted is None:
+        reason = "it closes when no candle would whose length is one of " + ", ".join(
+            _WORDS[one] for one in sorted(_WORDS)
+        )
+        return rows.with_columns(reason=pl.lit(reason))
+    before = "the name of the file" if named else "a row before it"
+    reason = f"it does not close after {_WORDS[wanted]}, as {before} says"
+    return rows.with_columns(reason=pl.when(pl.col("interval") != wanted).then(pl.lit(reason)))
+
+
+def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
+    parsed.batch(FUNDING).add(
+        FUNDING.conform(
+            rows.with_columns(raw_symbol=pl.lit(_symbol(job)), funding_interval=pl.col("hours") * HOUR)
+        )
+    )
+
+
+def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
+    kept = parsed.only(rows, job.raw_symbol, others="metrics of another market")
+    # Of a future whose trades are contracts as well: the value is in coin.
+    parsed.coins.add(OPEN_INTEREST.name)
+    symbols = [symbol for symbol in kept["raw_symbol"].unique() if is_coin_margined(symbol)]
+    coin_margined = pl.col("raw_symbol").is_in(symbols)
+    told = kept.with_columns(
+        pl.when(coin_margined).then("value").otherwise("amount").alias("amount"),
+        pl.when(~coin_margined).then("value").alias("quote_amount"),
+    )
+    parsed.ignore("metrics without open interest", told["amount"].null_count())
+    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(told.filter(pl.col("amount").is_not_null())))
+
+
+def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
+    filled = rows.filter((pl.col("amount") > 0) & (pl.col("price") > 0))
+    parsed.ignore("liquidating order that was not filled", rows.height - filled.height)
+    # There is no id, and each row comes twice: so a row's whole content names it.
+    content = list(_DUMPS["liquidationSnapshot"].fields)
+    symbol = _symbol(job)
+    _coin_margined(job, symbol, parsed)
+    liquidations = LIQUIDATIONS.conform(
+        filled.unique(content, keep="first", maintain_order=True).with_columns(
+            raw_symbol=pl.lit(symbol),
+            id=pl.concat_str(*content, separator="/", ignore_nulls=True),
+            sequence=pl.col("line"),
+            quote_amount=pl.col("price") * pl.col("amount"),
+        )
+    )
+    batch = parsed.batch(LIQUIDATIONS)
+    for part in batch:
+        liquidations = liquidations.join(
+            part.frame().select("id"), on="id", how="anti", maintain_order="left"
+        )
+    parsed.ignore("repeated row", filled.height - liquidations.height)
+    batch.add(liquidations)
+    batch.counted = True
+
+
+_PUT: Mapping[str, Callable[[pl.DataFrame, Job, Parsed], None]] = {
+    "trades": _trades,
+    "aggTrades": _trades,
+    "klines": _candles,
+    "fundingRate": _funding,
+    "metrics": _open_interest,
+    "liquidationSnapshot": _liquidations,
+}
+
+
+class BinanceVision(Layout):
+    """Dumps of data.binance.vision: trades, candles, funding, open interest, liquidations."""
+
+    name = "binance-vision"
+    needs_exchange = True
+    amounts: ClassVar[Mapping[str, str]] = {
+        TRADES.name: "the symbol, or a column `base_qty`",
+        RECORDED_CANDLES.name: "the column of coins that the file also has",
+        OPEN_INTEREST.name: "the column with the value in coins that the file also has",
+        LIQUIDATIONS.name: "the symbol",
+    }
+
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is a dump: by its name as Binance gives it, or by its header."""
+        return (
+            _NAME.fullmatch(name) is not None
+            or _by_header(_split_header(head.partition("\n")[0])) is not None
+        )
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        exchange = pl.lit(job.known_exchange)
+        parsed = Parsed(spool, amount_unit=of_binance)
+        for header, texts in delimited(job, parsed, progress, lambda _, first: _described(job, first)):
+            # A column that only some versions have is read where it is.
+            dump_fields = {
+                ours: column
+                for ours, column in _DUMPS[header.kind].fields.items()
+                if column.needed or column.name in header.names
+            }
+            wanted = header.chosen(texts, dump_fields)
+            if parsed.time_unit is None:
+                parsed.time_unit = unit_of(wanted["timestamp"])
+            times = time(parsed.time_unit or "ms")
+            fields = {
+                ours: Field(column.name, times) if column.kind is _ANY_TIME else column
+                for ours, column in dump_fields.items()
+            }
+            rows = parsed.bad.take(checked(wanted, fields))
+            _PUT[header.kind](rows.with_columns(exchange=exchange), job, parsed)
+        return parsed

@@ -1,0 +1,315 @@
+"""Recorded Binance WebSocket logs.
+
+A line is the receive time in epoch nanoseconds, a space, and one message as JSON: ``trade``, ``depthUpdate`` or
+``bookTicker`` of a combined stream, or the answer of the REST depth endpoint, known by its ``lastUpdateId``. Trades
+and book events are kept, other messages are counted.
+
+A depth answer of most markets names no symbol: it belongs to the only symbol of the file. That of the spot market has
+no time of the exchange either; its row then carries the receive time, by the recorder's clock.
+
+A message of a COIN-M future has the field ``ps``, or a symbol such as BTCUSD_PERP or BTCUSD_240927. Its amounts count
+contracts of a fixed number of USD, under any exchange name, so the caller must give ``contract`` and ``contract_size``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+import polars as pl
+
+from tidytape.catalogue import BookSide, Side
+from tidytape.errors import IngestError
+from tidytape.lake._amount_units import is_coin_margined, is_in_dollars, of_binance
+from tidytape.lake._batch import Spool
+from tidytape.lake._symbols import unstorable
+from tidytape.lake._tables import BOOK, TRADES
+from tidytape.lake.ingest._decode import decoded
+from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest._lines import numbered
+from tidytape.lake.ingest._time import nanoseconds
+
+_HEAD = pl.Struct(
+    {
+        "stream": pl.String(),
+        "lastUpdateId": pl.Int64(),
+        "E": pl.Int64(),
+        "symbol": pl.String(),  # of a depth answer of futures with margin in coin
+        "pair": pl.String(),
+        "data": pl.Struct(
+            {
+                "e": pl.String(),  # kind
+                "E": pl.Int64(),  # time of the event
+                "T": pl.Int64(),  # time of the trade
+                "s": pl.String(),  # symbol
+                "ps": pl.String(),  # pair: futures with margin in coin have it
+                "t": pl.Int64(),  # trade id
+                "p": pl.String(),  # price
+                "q": pl.String(),  # quantity
+                "m": pl.Boolean(),  # the buyer was the maker, so the seller was the aggressor
+                "U": pl.Int64(),  # first update id
+                "u": pl.Int64(),  # last update id
+                "pu": pl.Int64(),  # last id of the update before: futures have it, the spot market has not
+            }
+        ),
+    }
+)
+_LEVELS = pl.List(pl.List(pl.String()))
+_UPDATE = pl.Struct({"data": pl.Struct({"b": _LEVELS, "a": _LEVELS})})
+_SNAPSHOT = pl.Struct({"bids": _LEVELS, "asks": _LEVELS})
+
+
+class BinanceWs(Layout):
+    """Recorded WebSocket logs: trades, depth updates and snapshots."""
+
+    name = "binance-ws"
+    needs_exchange = True
+    follows = True
+    market_options = tuple(name for name in Layout.market_options if name != "funding_interval")
+    amounts: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        (TRADES.name, BOOK.name), "`ps` in the messages, or the symbol"
+    )
+
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is such a log: its first line is a time in nanoseconds, a space and an object."""
+        return re.match(r"\d{19} \{", head) is not None
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one log."""
+        parsed = Parsed(spool, amount_unit=of_binance, piece=job.piece)
+        memory = {} if job.piece is None else job.piece.memory
+        snapshots: list[pl.DataFrame] = []
+        symbols: set[str] = memory.setdefault("symbols", set())
+        # Levels of a later piece count on: there are fewer levels than bytes.
+        rows = 0 if job.piece is None else job.piece.offset
+        for lines in numbered(job.path, parsed.bad, progress, job.piece):
+            parsed.lines += lines.height
+            messages = _messages(lines, parsed)
+            symbols.update(messages["symbol"].drop_nulls().unique())
+            parsed.inverse |= _coin_margined(messages, job.known_exchange)
+            if job.raw_symbol is not None:
+                messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
+            parsed.batch(TRADES).add(_trades(messages, job.known_exchange, parsed))
+            has_previous = messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null()
+            if has_previous.len():
+                memory["futures"] = memory.get("futures", False) or bool(has_previous.any())
+            updates = _levels(_updates(messages), job.known_exchange, rows, parsed)
+            rows += updates.height
+            parsed.batch(BOOK).add(BOOK.conform(updates))
+            answers = _levels(_answers(messages), job.known_exchange, rows, parsed)
+            rows += answers.height
+            snapshots.append(answers)
+        parsed.futures = memory.get("futures", False)
+        # The trades at the beginning of a log do not tell whether they are of a spot market.
+        parsed.any_class = job.piece is not None and "futures" not in memory
+        if job.piece is None and job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
+            message = f"{job.path}: has no {job.raw_symbol!r}, only {', '.join(sorted(symbols))}"
+            raise IngestError(message, path=str(job.path))
+        if "placed" in memory and symbols - {memory["placed"]}:
+            raise IngestError(
+                f"{job.path}: a log of {', '.join(sorted(symbols))}, with depth snapshots that name no symbol: they "
+                f"went in as those of {memory['placed']}, the only symbol by then",
+                path=str(job.path),
+            )
+        _place(snapshots, symbols, job.raw_symbol, parsed)
+        return parsed
+
+
+def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
+    """One row per readable line that is kept: what all kinds have, and a trade's own fields."""
+    halves = pl.col("text").str.splitn(" ", 2).struct
+    split = lines.with_columns(
+        received=nanoseconds(halves.field("field_0"), "ns"), text=halves.field("field_1")
+    ).with_columns(
+        reason=pl.when(pl.any_horizontal(pl.col("received", "text").is_null())).then(
+            pl.lit("no receive time in nanoseconds and JSON object after it")
+        )
+    )
+    split = parsed.bad.take(split)
+    whole = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
+        reason=pl.when(pl.col("head").is_null()).then(
+            pl.lit("the JSON is broken, or a field is of another type")
+        )
+    )
+    heads = parsed.bad.take(whole).unnest("head")
+    data = pl.col("data").struct
+    messages = heads.with_columns(
+        kind=pl.when(data.field("e").is_in(["trade", "depthUpdate"])).then(data.field("e"))
+        .when(pl.col("lastUpdateId").is_not_null() & pl.col("data").is_null()).then(pl.lit("depth snapshot"))
+        .otherwise(None),
+        symbol=pl.coalesce(data.field("s"), "symbol"),
+        pair=pl.coalesce(data.field("ps"), "pair"),
+    )  # fmt: skip
+    other = pl.coalesce(data.field("e"), pl.col("stream").str.extract(r"@(\w+)", 1), pl.lit("other"))
+    for name, count in (
+        messages.filter(pl.col("kind").is_null()).group_by(other.alias("name")).len().iter_rows()
+    ):
+        parsed.ignore(name, count)
+    kept = messages.filter(pl.col("kind").is_not_null())
+    unknown = pl.col("symbol").is_in(unstorable(kept["symbol"]).implode())
+    reason = pl.when(unknown).then(pl.lit("the symbol is not printable, or too long for a folder"))
+    return parsed.bad.take(kept.with_columns(reason=reason))
+
+
+def _coin_margined(messages: pl.DataFrame, exchange: str) -> set[tuple[str, str]]:
+    """Return the markets whose messages or symbols say that their amounts are contracts of some USD."""
+    said = messages.select("symbol", "pair").drop_nulls("symbol").unique()
+    return {
+        (exchange, symbol)
+        for symbol, pair in said.iter_rows()
+        if is_coin_margined(symbol) or (pair is not None and is_in_dollars(pair))
+    }
+
+
+def _trades(messages: pl.DataFrame, exchange: str, parsed: Parsed) -> pl.DataFrame:
+    data = messages.filter(kind="trade").select("line", "received", "data").unnest("data")
+    price, amount = _number("p"), _number("q")
+    trades = data.with_columns(timestamp=_exchange_time("T"), price=price, amount=amount).with_columns(
+        reason=pl.when(pl.any_horizontal(pl.col("s", "t", "p", "q", "T", "m").is_null()))
+        .then(pl.lit("a trade without one of s, t, p, q, T, m"))
+        .when(pl.col("timestamp").is_null()).then(pl.lit("the trade's time is no epoch time in ms or us"))
+        .when(~price.is_finite().fill_null(value=False)).then(pl.lit("the price is no finite number"))
+        .when(~(amount.is_finite() & (amount > 0)).fill_null(value=False))
+        .then(pl.lit("the amount is no finite number above 0"))
+    )  # fmt: skip
+    return TRADES.conform(
+        parsed.bad.take(trades).select(
+            pl.lit(exchange).alias("exchange"),
+            pl.col("s").alias("raw_symbol"),
+            pl.col("t").cast(pl.String).alias("id"),
+            "timestamp",
+            pl.col("t").alias("sequence"),
+            pl.when("m").then(pl.lit(Side.SELL.value)).otherwise(pl.lit(Side.BUY.value)).alias("side"),
+            "price",
+            "amount",
+            (pl.col("price") * pl.col("amount")).alias("quote_amount"),
+            "received",
+        )
+    )
+
+
+def _updates(messages: pl.DataFrame) -> pl.DataFrame:
+    """One row per update, both sides as lists of levels."""
+    data = messages.filter(kind="depthUpdate")
+    sides = decoded(data["text"], _UPDATE).struct.field("data").struct
+    fields = data.select("line", "received", "data").unnest("data")
+    return fields.select(
+        "line",
+        "received",
+        pl.col("s").alias("raw_symbol"),
+        _exchange_time("E").alias("timestamp"),
+        pl.col("U").alias("first_id"),
+        pl.col("u").alias("last_id"),
+        sides.field("b").alias("bids"),
+        sides.field("a").alias("asks"),
+        pl.lit(value=False).alias("is_snapshot"),
+        pl.when(pl.any_horizontal(pl.col("s", "E", "U", "u").is_null()))
+        .then(pl.lit("an update without one of s, E, U, u"))
+        .alias("reason"),
+    )
+
+
+def _answers(messages: pl.DataFrame) -> pl.DataFrame:
+    """One row per depth snapshot, in the same columns."""
+    data = messages.filter(kind="depth snapshot")
+    sides = decoded(data["text"], _SNAPSHOT).struct
+    return data.select(
+        "line",
+        "received",
+        pl.col("symbol").alias("raw_symbol"),
+        pl.coalesce(_exchange_time("E"), "received").alias("timestamp"),
+        pl.lit(None, pl.Int64).alias("first_id"),
+        pl.col("lastUpdateId").alias("last_id"),
+        sides.field("bids").alias("bids"),
+        sides.field("asks").alias("asks"),
+        pl.lit(value=True).alias("is_snapshot"),
+        pl.lit(None, pl.String).alias("reason"),
+    )
+
+
+def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> pl.DataFrame:
+    """One row per level of each event, counted on from ``rows``; an event with a bad level is bad as a whole."""
+    found = pl.concat(
+        events.filter(pl.col(column).list.len() > 0)
+        .select(
+            "line",
+            pl.lit(side.value).alias("side"),
+            pl.col(column).alias("level"),
+        )
+        .explode("level")
+        for side, column in ((BookSide.BID, "bids"), (BookSide.ASK, "asks"))
+    ).with_columns(price=_number(_at(0)), size=_number(_at(1)))
+    good = pl.all_horizontal(
+        pl.col("level").list.len() == 2, pl.col("price", "size").is_finite(), pl.col("size") >= 0
+    )
+    bad = found.filter(~good.fill_null(value=False))["line"].unique()
+    checked = events.with_columns(
+        reason=pl.when(pl.col("reason").is_not_null())
+        .then("reason")
+        .when(pl.any_horizontal(pl.col("bids", "asks", "timestamp").is_null()))
+        .then(pl.lit("a depth message without time, bids or asks"))
+        .when(pl.col("line").is_in(bad.implode()))
+        .then(pl.lit("a level that is no price and size"))
+    )
+    kept = parsed.bad.take(checked).drop("bids", "asks")
+    return (
+        found.drop("level")
+        .join(kept, on="line", how="inner", maintain_order="left")
+        .sort("line", maintain_order=True)
+        .with_columns(
+            exchange=pl.lit(exchange),
+            sequence=pl.int_range(pl.len(), dtype=pl.Int64) + rows + 1,
+        )
+    )
+
+
+def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+    """Add the snapshots; those that name no symbol belong to the only symbol of the file."""
+    answers = pl.concat(snapshots) if snapshots else pl.DataFrame()
+    if answers.is_empty():
+        return
+    named = pl.col("raw_symbol").is_not_null()
+    parsed.batch(BOOK).add(BOOK.conform(answers.filter(named)))
+    answers = answers.filter(~named)
+    if answers.is_empty():
+        return
+    if parsed.piece is not None:
+        _place_in_piece(answers, symbols, wanted, parsed)
+        return
+    known = symbols or ({wanted} if wanted is not None else set())
+    if len(known) == 1:
+        parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
+        return
+    for line in answers["line"].unique().sort():
+        parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known)}")
+
+
+def _place_in_piece(answers: pl.DataFrame, symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+    """Add the snapshots of a piece that name no symbol, or wait until a symbol is known."""
+    known = symbols | ({wanted} if wanted is not None else set())
+    if not known:
+        parsed.waits = True
+    elif len(known) == 1:
+        (symbol,) = known
+        if parsed.piece is not None:
+            parsed.piece.memory["placed"] = symbol
+        parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(symbol))))
+    else:
+        for line in answers["line"].unique().sort():
+            parsed.bad.add(line, f"a depth snapshot names no symbol, and the log has {len(known)}")
+
+
+def _at(position: int) -> pl.Expr:
+    return pl.col("level").list.get(position, null_on_oob=True)
+
+
+def _number(text: pl.Expr | str) -> pl.Expr:
+    return (pl.col(text) if isinstance(text, str) else text).cast(pl.Float64, strict=False)
+
+
+def _exchange_time(name: str) -> pl.Expr:
+    """Epoch nanoseconds of a time in ms, or in us where the stream was asked for that; the two cannot be mixed up."""
+    text = pl.col(name).cast(pl.String)
+    return pl.coalesce(nanoseconds(text, "ms"), nanoseconds(text, "us"))

@@ -1,0 +1,68 @@
+"""Answers of Coinbase Exchange's REST API as they were saved: ``/products/…/trades`` and ``/products/…/candles``.
+
+Trades are an array of objects. Their ``side`` is that of the maker [1]_; ours is that of the aggressor, the other one.
+Candles are an array of arrays: seconds, low, high, open, close, volume [2]_. How long they are stands nowhere, so the
+caller says it. Neither names the product. A file may hold one answer, or one per line.
+
+References
+----------
+.. [1] Coinbase, "Exchange REST API", Get product trades, side.
+.. [2] Coinbase, "Exchange REST API", Get product candles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tidytape.lake._tables import RECORDED_CANDLES, TRADES
+from tidytape.lake.ingest._answers import Answers, Event
+from tidytape.lake.ingest._layout import Parsed
+
+_TRADE = {"id": "trade_id", "timestamp": "time", "price": "price", "amount": "size", "side": "side"}
+_CANDLE = ("timestamp", "low", "high", "open", "close", "volume")
+_TAKERS = {"buy": "sell", "sell": "buy"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coinbase(Answers):
+    """Saved JSON of Coinbase Exchange's REST API: trades and candles.
+
+    Parameters
+    ----------
+    interval : str, optional
+        How long candles are, e.g. ``"1m"``; files of candles need it.
+
+    Examples
+    --------
+    >>> Coinbase(interval="1m").name
+    'coinbase'
+    """
+
+    name = "coinbase"
+    default_exchange = "COINBASE"
+    time_units = {TRADES.name: "iso", RECORDED_CANDLES.name: "s"}  # noqa: RUF012
+
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is an answer with trades; candles could be anyone's."""
+        first = re.match(r"\s*\[\s*\{([^}]*)\}", head)
+        return first is not None and all(f'"{field}"' in first[1] for field in _TRADE.values())
+
+    def events(self, answer: Any, parsed: Parsed) -> Iterator[Event]:
+        """Yield the events of an answer, or of an item of an array."""
+        is_array = isinstance(answer, list) and any(isinstance(entry, list | dict) for entry in answer)
+        yield from map(_event, answer if is_array else [answer])
+
+
+def _event(entry: Any) -> Event:
+    """Return the event of an entry."""
+    if isinstance(entry, dict) and entry.keys() >= set(_TRADE.values()):
+        trade = {ours: entry[theirs] for ours, theirs in _TRADE.items()}
+        maker = str(trade["side"]).lower()
+        return TRADES.name, trade | {"side": _TAKERS.get(maker, maker)}
+    if isinstance(entry, list) and len(entry) == len(_CANDLE):
+        return RECORDED_CANDLES.name, dict(zip(_CANDLE, entry, strict=True))
+    return "neither a trade nor a candle of Coinbase"

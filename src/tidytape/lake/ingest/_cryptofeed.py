@@ -1,0 +1,154 @@
+"""Raw answers of BitMEX's list of instruments, as cryptofeed records them.
+
+A line is the address that was asked, `` -> ``, the receive time in epoch seconds, ``: `` and the answer. Of the list of
+instruments each contract becomes a report of funding, where it has a rate, and of open interest. Other lines are
+counted, not kept.
+
+Open interest is in contracts, and the list says what one is: of an inverse contract ``multiplier`` over
+``underlyingToSettleMultiplier`` in the quote, of a linear one ``multiplier`` over ``quoteToSettleMultiplier`` in coin
+[1]_. The registry keeps it, so trades of the same markets need no ``contract``. A quanto contract is worth another
+number of coins at every rate of two other markets: its open interest is counted, not kept.
+
+References
+----------
+.. [1] BitMEX, "API Explorer", Instrument.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+import orjson
+import polars as pl
+
+from tidytape.frames._grid import exact
+from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._batch import Spool
+from tidytape.lake._tables import FUNDING, OPEN_INTEREST
+from tidytape.lake.ingest._contracts import Contract, ContractKind
+from tidytape.lake.ingest._fields import FLAG, NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, checked, time
+from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest._lines import numbered
+from tidytape.lake.ingest._time import ISO, nanoseconds
+from tidytape.times import SECOND
+
+_ADDRESS = "https://www.bitmex.com/api/v1/instrument"
+_LINE = re.compile(r"(\S+) -> (\d+(?:\.\d+)?): (.*)", re.DOTALL)
+_FIELDS = {
+    "raw_symbol": Field("symbol", NAME),
+    "timestamp": Field("timestamp", time(ISO)),
+    "rate": Field("fundingRate", NUMBER, needed=False),
+    "predicted_rate": Field("indicativeFundingRate", NUMBER, needed=False),
+    "next_funding": Field("fundingTimestamp", time(ISO), needed=False),
+    "interval": Field("fundingInterval", TEXT, needed=False),
+    "amount": Field("openInterest", NOT_NEGATIVE, needed=False),
+    "price": Field("markPrice", NUMBER, needed=False),
+    "is_inverse": Field("isInverse", FLAG, needed=False),
+    "is_quanto": Field("isQuanto", FLAG, needed=False),
+    "multiplier": Field("multiplier", NUMBER, needed=False),
+    "underlying_multiplier": Field("underlyingToSettleMultiplier", NUMBER, needed=False),
+    "quote_multiplier": Field("quoteToSettleMultiplier", NUMBER, needed=False),
+}
+
+
+class Cryptofeed(Layout):
+    """Lists of BitMEX instruments: funding and open interest."""
+
+    name = "cryptofeed"
+    names_exchange = True
+    follows = True
+    default_exchange = "BITMEX"
+    market_options = (
+        "exchange",
+        "raw_symbol",
+        "contract",
+        "contract_size",
+        "amount_unit",
+        "funding_interval",
+    )
+    amounts: ClassVar[Mapping[str, str]] = {OPEN_INTEREST.name: "the list of instruments itself"}
+
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is such a record: it begins with the address of the list."""
+        return head.startswith(_ADDRESS)
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        parsed = Parsed(spool, amount_unit=_contracts, piece=job.piece)
+        for lines in numbered(job.path, parsed.bad, progress, job.piece):
+            parsed.lines += lines.height
+            # A line is a whole answer: few and long, so one by one.
+            for line, text in lines.iter_rows():
+                _take(line, text, job, parsed)
+        return parsed
+
+
+def _contracts(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
+    return AmountUnit.CONTRACTS
+
+
+def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
+    match = _LINE.fullmatch(text)
+    if match is None or not match[1].startswith(_ADDRESS):
+        parsed.ignore("line that is no answer with instruments")
+        return
+    try:
+        contracts = orjson.loads(match[3])
+    except orjson.JSONDecodeError:
+        parsed.bad.add(line, "the answer is no JSON")
+        return
+    if not (isinstance(contracts, list) and all(isinstance(contract, dict) for contract in contracts)):
+        parsed.bad.add(line, "the answer is no list of instruments")
+        return
+    texts = pl.DataFrame(
+        {
+            ours: pl.Series(
+                [
+                    None if (value := contract.get(field.name)) is None else str(value)
+                    for contract in contracts
+                ],
+                dtype=pl.String,
+            )
+            for ours, field in _FIELDS.items()
+        }
+    ).with_columns(line=pl.lit(line, pl.Int64))
+    rows = parsed.bad.take(checked(texts, _FIELDS))
+    rows = parsed.only(rows, job.raw_symbol, others="contract of another symbol")
+    placed = rows.with_columns(
+        exchange=pl.lit(job.exchange or Cryptofeed.default_exchange),
+        received=nanoseconds(pl.lit(match[2]), "s"),
+        # A span is written as the time that it is after the year 2000.
+        funding_interval=nanoseconds(pl.col("interval"), ISO) - _YEAR_2000,
+    )
+    has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
+    parsed.batch(FUNDING).add(FUNDING.conform(placed.filter(has_funding)))
+    interest = placed.filter(pl.col("amount").is_not_null())
+    parsed.ignore("open interest of a quanto contract", interest.filter("is_quanto").height)
+    interest = interest.filter(~pl.col("is_quanto").fill_null(value=False))
+    parsed.contracts.update(_sizes(interest))
+    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
+    neither = placed.filter(~has_funding & pl.col("amount").is_null())
+    parsed.ignore("contract without funding rate and open interest", neither.height)
+
+
+def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
+    """Yield what one contract is of each market whose entry says it."""
+    names = (
+        "exchange",
+        "raw_symbol",
+        "is_inverse",
+        "multiplier",
+        "underlying_multiplier",
+        "quote_multiplier",
+    )
+    for exchange, symbol, is_inverse, multiplier, underlying, quote in listed.select(names).iter_rows():
+        kind = ContractKind.INVERSE if is_inverse else ContractKind.LINEAR
+        per = underlying if is_inverse else quote
+        if is_inverse is not None and multiplier and per and multiplier / per > 0:
+            yield (exchange, symbol), Contract(kind, exact(abs(multiplier)) / exact(abs(per)))
+
+
+_YEAR_2000 = 946_684_800 * SECOND

@@ -1,0 +1,126 @@
+"""The registry of layouts, and which of them a file is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tidytape.errors import QueryError, did_you_mean
+from tidytape.lake.ingest._binance_vision import BinanceVision
+from tidytape.lake.ingest._binance_ws import BinanceWs
+from tidytape.lake.ingest._coinbase import Coinbase
+from tidytape.lake.ingest._cryptofeed import Cryptofeed
+from tidytape.lake.ingest._deribit_chain import DeribitChain
+from tidytape.lake.ingest._kraken import Kraken
+from tidytape.lake.ingest._layout import Layout, nothing_to_choose
+from tidytape.lake.ingest._lean import Lean
+from tidytape.lake.ingest._lines import first_text, inner_name
+from tidytape.lake.ingest._mapped import Csv, Jsonl, Mapped, Parquet
+from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._tardis import Tardis, TardisNode
+
+LAYOUTS: Mapping[str, type[Layout]] = MappingProxyType(
+    {
+        layout.name: layout
+        for layout in (
+            BinanceVision,
+            BinanceWs,
+            Coinbase,
+            Cryptofeed,
+            Csv,
+            DeribitChain,
+            Jsonl,
+            Kraken,
+            Lean,
+            Parquet,
+            Tardis,
+            TardisNode,
+        )
+    }
+)
+"""The layouts by name, in the order of the alphabet."""
+
+
+def recognised(path: Path) -> Layout:
+    """Return the only layout that a file can be written in.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or packed.
+
+    Raises
+    ------
+    QueryError
+        If no layout knows it, or several do.
+    IngestError
+        If the file cannot be read.
+    """
+    head = first_text(path)
+    return recognised_by({path.name, inner_name(path)} if head else {path.name}, head, path)
+
+
+def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
+    """Return the only layout of a file by its names and the beginning of its text; QueryError if there is none."""
+    candidates = [
+        layout for layout in LAYOUTS.values() if any(layout.recognises(name, head) for name in names)
+    ]
+    if len(candidates) == 1:
+        return candidates[0]()
+    if candidates:
+        could_be = ", ".join(layout.name for layout in candidates)
+        expected = f"one of the layouts it could be: {could_be}"
+    else:
+        known = ", ".join(name for name, layout in LAYOUTS.items() if not issubclass(layout, Mapped))
+        expected = (
+            f"a layout for {path.name}: it is recognised as none of {known}; "
+            "files of your own are csv, jsonl or parquet, with a column map"
+        )
+    raise QueryError(
+        "layout",
+        got=None,
+        expected=expected,
+        hint="tidytape ingest LAYOUT FILE, or ingest(file, lake, Csv()), names the layout",
+    )
+
+
+def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
+    """Return what the fields of a layout, or of `Market`, say of themselves as options, by name."""
+    if not is_dataclass(kind):
+        return {}
+    return {field.name: {"default": field.default, **field.metadata} for field in fields(kind)}
+
+
+def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | None, Market]:
+    """Return the layout and the market that options by name stand for, as the command line takes them.
+
+    Parameters
+    ----------
+    layout : str or None
+        Name of the layout; None to see from the files.
+    options : mapping
+        Attributes of the layout and of `Market`. None is left out.
+
+    Raises
+    ------
+    QueryError
+        If there is no such layout, it has no such option, or a value cannot be right.
+    """
+    if layout is not None and layout not in LAYOUTS:
+        raise QueryError(
+            "layout",
+            got=layout,
+            expected="one of " + ", ".join(LAYOUTS),
+            hint=did_you_mean(layout, LAYOUTS),
+        )
+    given = {name: value for name, value in options.items() if value is not None}
+    market = Market(**{name: given.pop(name) for name in options_of(Market) if name in given})
+    kind = None if layout is None else LAYOUTS[layout]
+    known = {} if kind is None else options_of(kind)
+    for name, value in given.items():
+        if name not in known:
+            raise nothing_to_choose(name, value, f"{layout or 'recognised'} files")
+    return (None if kind is None else kind(**given)), market

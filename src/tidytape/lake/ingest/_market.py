@@ -1,0 +1,211 @@
+"""What the caller says of the market that files are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from tidytape.catalogue import Category
+from tidytape.errors import QueryError
+from tidytape.frames._grid import Grid, exact
+from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._symbols import storable
+from tidytape.lake.ingest._contracts import Contract, ContractKind
+from tidytape.query import _values as values
+from tidytape.times import MILLISECOND
+
+Number = Decimal | float | str
+
+
+def option(text: str, *, default: Any = None, flag: str | None = None) -> Any:
+    """Return a field of a dataclass that is an option of the command line.
+
+    Parameters
+    ----------
+    text : str
+        Its help.
+    default : object
+        What it is where left out.
+    flag : str, optional
+        Its flag, where that is not its name.
+    """
+    return field(default=default, metadata={"help": text, "flag": flag})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Market:
+    """What the caller says of the market that files are of; what is left out, files and registry have to say.
+
+    Parameters
+    ----------
+    exchange : str, optional
+        Exchange identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name it themselves, and
+        ``cryptofeed`` and ``deribit-chain`` have one; others need it.
+    raw_symbol : str, optional
+        The one market to take from the files. Files that do not name theirs need it.
+    normalized_symbol, coin : str, optional
+        What the market is called across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``; read out of the raw symbol
+        where left out and not registered yet.
+    category : str, optional
+        Market class, by name or alias. Where left out, and the market is not registered yet: PERPETUAL of what has
+        funding, SPOT of what is traded; null for layouts of exchanges of every class.
+    tick_size : Decimal, int, float or str, optional
+        Smallest price step. [quote per coin]
+    block_size : Decimal, int, float or str, optional
+        Height of a price level of profiles. Where left out, and the market is not registered yet,
+        `tidytape.aggregate.recommended_block_size` of the first trade's price in the first file of it.
+        [quote per coin]
+    contract : {"INVERSE", "LINEAR", "VANILLA"}, optional
+        Amounts in the files are numbers of contracts, of this kind, and are converted, see
+        `tidytape.lake.ingest._contracts`. The registry keeps it: left out, the registered kind and size hold.
+    contract_size : Decimal, int, float or str, optional
+        Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
+    amount_unit : {"coin", "quote", "contracts"}, optional
+        What amounts in the files count, volumes of candles included; it holds for all tables and markets of the files,
+        and the registry keeps it. Left out, the file, the symbol or the exchange has to say it, see
+        `tidytape.lake._amount_units`; what counts contracts or the quote, or an unknown unit, is refused.
+        ``"contracts"`` needs ``contract`` and ``contract_size``. Amounts in the quote are divided by their price;
+        candles have none, so their volume becomes ``quote_volume``, and their volume in coin is null.
+    funding_interval : int, str or timedelta, optional
+        Time between settlements of the funding reports that state none, e.g. ``"8h"``: without it they are not served.
+        One that a file states holds. A report that is in the lake without it cannot get it. [ms]
+
+    Raises
+    ------
+    QueryError
+        If a value cannot be right.
+
+    Examples
+    --------
+    >>> Market(exchange="BITMEX", contract="inverse", contract_size=1).contract
+    'INVERSE'
+    """
+
+    exchange: str | None = option("Exchange of the files, if they do not name it.")
+    raw_symbol: str | None = option("The only market to take; or the market of files that name none.")
+    normalized_symbol: str | None = option(
+        "Symbol as coin-quote, e.g. BTC-USD; by default read from the raw symbol."
+    )
+    coin: str | None = option("Base asset; by default read from the raw symbol.")
+    category: str | None = option("SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")
+    tick_size: Number | None = option("Smallest price step; by default the smallest in the files.")
+    block_size: Number | None = option("Height of a profile level; by default chosen from the price.")
+    contract: str | None = option(
+        "Kind of contract, if amounts are in contracts: INVERSE, LINEAR or VANILLA."
+    )
+    contract_size: Number | None = option(
+        "Size of one contract: in the quote if INVERSE, otherwise in coins."
+    )
+    amount_unit: str | None = option(
+        "Unit of amounts and of candles' volumes: coin, quote or contracts; needed if the files do not show it."
+    )
+    funding_interval: int | str | timedelta | None = option(
+        "Funding interval of rates that have none, e.g. 8h; without one, such rates are not served."
+    )
+
+    def __post_init__(self) -> None:
+        if self.exchange is not None:
+            self._set("exchange", storable(self.exchange, parameter="exchange", code="INVALID_EXCHANGE"))
+        if self.raw_symbol is not None:
+            self._set("raw_symbol", storable(self.raw_symbol, parameter="raw_symbol"))
+        for name in ("normalized_symbol", "coin"):
+            value = getattr(self, name)
+            if value is not None:
+                self._set(name, values.text(value, parameter=name))
+        if self.normalized_symbol and not all(map(str.strip, self.normalized_symbol.split("-"))):
+            raise QueryError("normalized_symbol", got=self.normalized_symbol, expected="e.g. BTC-USDT")
+        for name in ("tick_size", "block_size"):
+            value = getattr(self, name)
+            if value is not None:
+                _require_on_grid(value, name)
+        if self.category is not None:
+            self._set("category", values.choice(self.category, Category, "category").value)
+        self._check_contract()
+        self._check_unit()
+        self.funding_nanoseconds  # noqa: B018  # says that it is no duration
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_contract(self) -> None:
+        if self.contract is None:
+            if self.contract_size is not None:
+                raise QueryError(
+                    "contract_size", got=self.contract_size, expected="contract beside it: what kind it is"
+                )
+            return
+        kind = values.choice(self.contract, ContractKind, "contract")
+        self._set("contract", kind.value)
+        if self.contract_size is None and kind != ContractKind.VANILLA:
+            raise QueryError("contract_size", got=None, expected=f"the size of one {kind} contract")
+        size = exact(1 if self.contract_size is None else self.contract_size, "contract_size")
+        if not -15 <= size.adjusted() <= 15 or len(size.as_tuple().digits) > 15:
+            raise QueryError(
+                "contract_size",
+                got=self.contract_size,
+                expected="a number from 1e-15 to 1e15 of at most 15 digits",
+            )
+        self._set("contract_size", size)
+
+    def _check_unit(self) -> None:
+        if self.amount_unit is None:
+            return
+        unit = values.choice(self.amount_unit, AmountUnit, "amount_unit")
+        if unit is AmountUnit.CONTRACTS and self.contract is None:
+            raise QueryError("contract", got=None, expected="what one contract is, and its contract_size")
+        if unit is not AmountUnit.CONTRACTS and self.contract is not None:
+            raise QueryError(
+                "amount_unit", got=self.amount_unit, expected="contracts, or nothing, beside contract"
+            )
+        self._set("amount_unit", unit)
+
+    @property
+    def stated_contract(self) -> Contract | None:
+        """What the caller says one contract is."""
+        if self.contract is None or self.contract_size is None:
+            return None
+        return Contract(ContractKind(self.contract), exact(self.contract_size))
+
+    @property
+    def stated_unit(self) -> AmountUnit | None:
+        """What the caller says that amounts count."""
+        if self.amount_unit is not None:
+            return AmountUnit(self.amount_unit)
+        return None if self.contract is None else AmountUnit.CONTRACTS
+
+    @property
+    def funding_nanoseconds(self) -> int | None:
+        """The funding interval. [ns]"""
+        if self.funding_interval is None:
+            return None
+        return values.milliseconds(self.funding_interval, parameter="funding_interval") * MILLISECOND
+
+    @property
+    def replaced(self) -> list[str]:
+        """Columns of the registry in which what the caller says wins."""
+        named = ["normalized_symbol", "coin", "quote_coin"] if self.normalized_symbol or self.coin else []
+        return named + [
+            name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None
+        ]
+
+
+def _require_on_grid(value: Number, name: str) -> None:
+    """Raise QueryError unless the number can be the height of a price level."""
+    number = exact(value, name)
+    # The exponent first: the grid writes all its digits out.
+    if not -23 <= number.adjusted() <= 15:
+        raise QueryError(name, got=value, expected="a number from 1e-22 to 1e15")
+    try:
+        Grid.of(number)
+    except QueryError as error:
+        raise QueryError(name, got=value, expected=error.expected) from error
+
+
+def require_market(market: object) -> None:
+    """Raise QueryError if a market is something else, as the name of one."""
+    if not isinstance(market, Market):
+        raise QueryError(
+            "market", got=market, expected='a Market, e.g. Market(exchange="X", raw_symbol="BTC-USD")'
+        )

@@ -1,0 +1,487 @@
+"""Data of tardis.dev: its CSV datasets, and the normalised messages of tardis-node and tardis-machine.
+
+Both name their exchange and market on every line. Times in a dataset are epoch microseconds.
+
+========================= =========================================================================================
+dataset                   becomes
+========================= =========================================================================================
+trades                    trades; one whose side is ``unknown`` is counted, not kept
+incremental_book_L2       book events. They have no update ids, so they are ordered by time and line; a snapshot is the
+                          rows that share its timestamp
+book_snapshot_5, _25      book events, each line a snapshot of all the levels that it names. Of several lines with one
+                          timestamp the last is kept
+derivative_ticker         funding, where a rate or a predicted rate is known, and open interest, where that is known
+liquidations              liquidations
+options_chain             option quotes
+quotes, book_ticker       nothing: the best prices alone are no book
+========================= =========================================================================================
+
+The header tells which it is; trades and liquidations have the same one, and are told by the file's name. In a book an
+amount is what rests at the price from then on, 0 takes it away.
+
+========================= =========================================================================================
+``type``                  becomes
+========================= =========================================================================================
+``trade``                 trades; one whose side is ``unknown`` is counted, not kept
+``derivative_ticker``     funding, where a rate or a predicted rate is known, and open interest, where that is known
+``liquidation``           liquidations
+``option_summary``        option quotes
+anything else             is counted, not kept
+========================= =========================================================================================
+
+One file of messages may hold many exchanges.
+
+Amounts are those of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol say
+which, see `tidytape.lake._amount_units`, whatever the caller calls the exchange.
+
+Liquidations bear the side of the order that closed the position [1]_: a sell closed a long. Ours is that of the
+position, so their sell is our BUY, a long that was liquidated.
+
+Some exchanges publish implied volatilities in percent, others as decimals. `VOLATILITY` lists which. A quote of an
+exchange that is not listed is a bad line, because nothing in the quote says whether 0.8 is 0.8% or 80%.
+
+Of several reports of one market with one timestamp one is kept: the lake holds one state per time, see
+`tidytape.lake._dedupe`. No message states the time between settlements of funding, see ``funding_interval`` of
+`tidytape.lake.ingest.ingest`.
+
+References
+----------
+.. [1] Tardis, "Data Types", liquidations. Its mappers turn Bybit's "Buy", the side of the position, into "sell".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import ClassVar
+
+import polars as pl
+
+from tidytape.catalogue import BookSide, Side
+from tidytape.errors import IngestError, counted
+from tidytape.lake._amount_units import AmountUnit, documented
+from tidytape.lake._batch import Spool
+from tidytape.lake._dedupe import keep_latest, one_id_each, with_ids
+from tidytape.lake._tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES, Table
+from tidytape.lake.ingest._decode import Header, decoded, delimited
+from tidytape.lake.ingest._fields import (
+    ABOVE_ZERO,
+    FLAG,
+    NAME,
+    NOT_NEGATIVE,
+    NUMBER,
+    TEXT,
+    Field,
+    Kind,
+    checked,
+    time,
+    word,
+)
+from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest._lines import numbered
+from tidytape.lake.ingest._time import ISO
+
+_BY_NAME = "Tardis's own name of the exchange, and the symbol"
+_AMOUNTS = {
+    TRADES.name: _BY_NAME,
+    OPEN_INTEREST.name: _BY_NAME,
+    LIQUIDATIONS.name: _BY_NAME,
+    OPTION_QUOTES.name: f"{_BY_NAME}; if they do not show the unit, open interest is null",
+}
+
+_BUY, _SELL = Side.BUY.value, Side.SELL.value
+_UNKNOWN = "UNKNOWN"
+
+VOLATILITY: Mapping[str, float] = MappingProxyType(
+    {
+        "binance-european-options": 100.0,
+        "bullish": 100.0,
+        "bybit-options": 100.0,
+        "deribit": 1.0,
+        "huobi-dm-options": 100.0,
+        "okex-options": 100.0,
+    }
+)
+"""What brings an exchange's implied volatility to percent."""
+
+_TIME = time("iso")  # a stand-in: the layout says how its times are written
+
+# Ours: what Tardis calls it in a CSV file and in a message, what it is, and whether it is always there.
+_Name = tuple[str, str, Kind, bool]
+
+_ALL: Mapping[str, _Name] = {
+    "exchange": ("exchange", "exchange", NAME, True),
+    "raw_symbol": ("symbol", "symbol", NAME, True),
+    "timestamp": ("timestamp", "timestamp", _TIME, True),
+    "received": ("local_timestamp", "localTimestamp", _TIME, False),
+}
+_TRADE: Mapping[str, _Name] = {
+    "id": ("id", "id", TEXT, False),
+    "price": ("price", "price", NUMBER, True),
+    "amount": ("amount", "amount", ABOVE_ZERO, True),
+}
+_KINDS: Mapping[str, Mapping[str, _Name]] = MappingProxyType(
+    {
+        "trade": {
+            **_TRADE,
+            "side": ("side", "side", word({"buy": _BUY, "sell": _SELL, "unknown": _UNKNOWN}), True),
+        },
+        "liquidation": {**_TRADE, "side": ("side", "side", word({"buy": _SELL, "sell": _BUY}), True)},
+        "derivative_ticker": {
+            "rate": ("funding_rate", "fundingRate", NUMBER, False),
+            "predicted_rate": ("predicted_funding_rate", "predictedFundingRate", NUMBER, False),
+            "next_funding": ("funding_timestamp", "fundingTimestamp", _TIME, False),
+            "amount": ("open_interest", "openInterest", NOT_NEGATIVE, False),
+            "price": ("mark_price", "markPrice", NUMBER, False),
+        },
+        "option_summary": {
+            "option_type": ("type", "optionType", word({"call": "CALL", "put": "PUT"}), True),
+            "strike": ("strike_price", "strikePrice", ABOVE_ZERO, True),
+            "expiry": ("expiration", "expirationDate", _TIME, True),
+            "implied_volatility": ("mark_iv", "markIV", NOT_NEGATIVE, False),
+            "delta": ("delta", "delta", NUMBER, False),
+            "forward": ("underlying_price", "underlyingPrice", NUMBER, False),
+            "mark_price": ("mark_price", "markPrice", NUMBER, False),
+            "open_interest": ("open_interest", "openInterest", NOT_NEGATIVE, False),
+        },
+    }
+)
+"""The kinds of messages that are kept."""
+
+
+def _fields(own: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[str, Field]:
+    """Return the columns of one kind, by our names.
+
+    Parameters
+    ----------
+    own : mapping
+        The columns that this kind alone has, one of `_KINDS`.
+    message : bool
+        As a message names them, instead of a CSV file.
+    time_unit : str
+        How times are written.
+    """
+    times = time(time_unit)
+    return {
+        ours: Field(in_message if message else in_csv, times if kind is _TIME else kind, needed)
+        for ours, (in_csv, in_message, kind, needed) in {**_ALL, **own}.items()
+    }
+
+
+def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[str]) -> pl.DataFrame:
+    """Return the rows that are asked for, with our name of the exchange; Tardis's name stays in ``tardis_exchange``.
+
+    ``binance-futures`` becomes BINANCE_FUTURES, unless the caller names the exchange.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        From `tidytape.lake.ingest._fields.checked`.
+    job : Job
+        With ``exchange`` and ``raw_symbol``.
+    parsed : Parsed
+        Counts the rows of other markets.
+    what : str
+        What a row is.
+    seen : set of str
+        Tardis's names of the exchanges that the file had so far; those of these rows are added.
+
+    Raises
+    ------
+    IngestError
+        If the caller names the exchange of rows of several.
+    """
+    if job.exchange is None:
+        name = pl.col("exchange").str.to_uppercase().str.replace_all("-", "_", literal=True)
+    else:
+        seen.update(rows["exchange"].unique())
+        if len(seen) > 1:
+            message = f"{job.path}: holds {', '.join(sorted(seen)[:3])} and not {job.exchange} alone"
+            raise IngestError(message, path=str(job.path))
+        name = pl.lit(job.exchange)
+    placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("tardis_exchange"))
+    parsed.exchanges.update(placed.select("exchange", "tardis_exchange").unique().iter_rows())
+    return parsed.only(placed, job.raw_symbol, others=f"{what} of another market")
+
+
+def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
+    """Put checked rows of one of `_KINDS` into the tables they belong to."""
+    {
+        "trade": _trades,
+        "liquidation": _liquidations,
+        "derivative_ticker": _tickers,
+        "option_summary": _options,
+    }[kind](rows, parsed)
+
+
+def _finish(parsed: Parsed) -> None:
+    """Do what takes all of a file's rows."""
+    parsed.any_class = True
+    parsed.amount_unit = partial(_amount_unit, parsed.exchanges)
+    for table in (TRADES, LIQUIDATIONS):
+        parsed.batch(table).counted = True
+
+
+def _amount_unit(
+    exchanges: Mapping[str, str], table: str, exchange: str, raw_symbol: str
+) -> AmountUnit | None:
+    """Return the unit by Tardis's own name of the exchange; of an exchange that is not known, none."""
+    return documented(exchanges.get(exchange, exchange), raw_symbol, table, otherwise=None)
+
+
+def _trades(rows: pl.DataFrame, parsed: Parsed) -> None:
+    known = rows.filter(pl.col("side") != _UNKNOWN)
+    parsed.ignore("trade whose aggressor the exchange does not tell", rows.height - known.height)
+    parsed.batch(TRADES).add(TRADES.conform(_identified(known, parsed, TRADES)))
+
+
+def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
+    parsed.batch(LIQUIDATIONS).add(LIQUIDATIONS.conform(_identified(rows, parsed, LIQUIDATIONS)))
+
+
+def _identified(rows: pl.DataFrame, parsed: Parsed, table: Table) -> pl.DataFrame:
+    """Events with an id each, the exchange's or one made from the content, in the order of their lines."""
+    good = parsed.bad.take(one_id_each(rows, table.same))
+    named = pl.col("id").is_not_null()
+    made = with_ids(good.filter(~named).drop("id"), parsed.before(table)).select(good.columns)
+    return (
+        pl.concat([good.filter(named), made])
+        .sort("line")
+        .with_columns(sequence=pl.col("line"), quote_amount=pl.col("price") * pl.col("amount"))
+    )
+
+
+def _tickers(rows: pl.DataFrame, parsed: Parsed) -> None:
+    has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
+    has_interest = pl.col("amount").is_not_null()
+    parsed.batch(FUNDING).add(FUNDING.conform(rows.filter(has_funding)))
+    interest = rows.filter(has_interest)
+    # The mark price goes along, for amounts that turn out to be contracts of an inverse future.
+    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
+    neither = rows.filter(~has_funding & ~has_interest)
+    parsed.ignore("ticker without funding rate and open interest", neither.height)
+
+
+def _options(rows: pl.DataFrame, parsed: Parsed) -> None:
+    scale = pl.col("tardis_exchange").replace_strict(dict(VOLATILITY), default=None, return_dtype=pl.Float64)
+    unknown = pl.col("implied_volatility").is_not_null() & scale.is_null()
+    coin = pl.col("raw_symbol").str.extract(r"^([A-Z0-9$]+)[-_]", 1)
+    quotes = parsed.bad.take(
+        rows.with_columns(
+            coin=coin,
+            reason=pl.coalesce(
+                pl.when(unknown).then(
+                    pl.format(
+                        "whether {} quotes volatility in percent or as a decimal is not known",
+                        "tardis_exchange",
+                    )
+                ),
+                pl.when(coin.is_null()).then(pl.lit("the symbol does not begin with a coin and a - or _")),
+            ),
+        )
+    )
+    parsed.batch(OPTION_QUOTES).add(
+        OPTION_QUOTES.conform(quotes.with_columns(implied_volatility=pl.col("implied_volatility") * scale))
+    )
+
+
+_UNIT = "us"
+_FIRST = ["exchange", "symbol", "timestamp", "local_timestamp"]
+_BID, _ASK = BookSide.BID.value, BookSide.ASK.value
+_LEVEL: Mapping[str, _Name] = {
+    "price": ("price", "price", NUMBER, True),
+    "size": ("amount", "amount", NOT_NEGATIVE, True),
+}
+_UPDATE: Mapping[str, _Name] = {
+    "is_snapshot": ("is_snapshot", "isSnapshot", FLAG, True),
+    "side": ("side", "side", word({"bid": _BID, "ask": _ASK}), True),
+    **_LEVEL,
+}
+_SNAPSHOT_LEVEL = re.compile(r"(asks|bids)\[(\d+)\]\.(price|amount)")
+_TOP_OF_BOOK = {"ask_amount", "ask_price", "bid_price", "bid_amount"}
+_NAMED = re.compile(r"(?:^|_)(trades|liquidations)(?=_|\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Dataset(Header):
+    """The columns of a dataset, and which one it is.
+
+    Attributes
+    ----------
+    kind : str
+        One of `_KINDS`, ``update`` or ``snapshot``.
+    fields : dict of str to Field
+        The columns that are read, by our names.
+    depth : int
+        Levels of a side, of a snapshot.
+    """
+
+    kind: str = ""
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    depth: int = 0
+
+
+def _dataset(job: Job, text: str) -> _Dataset:
+    header = text.strip().split(",")
+
+    def has(own: Mapping[str, _Name]) -> bool:
+        return all(header.count(name[0]) == 1 for name in own.values())
+
+    def fields(own: Mapping[str, _Name]) -> dict[str, Field]:
+        return _fields(own, message=False, time_unit=_UNIT)
+
+    if header[:4] != _FIRST or len(set(header)) < len(header):
+        raise _refused(job, f"no dataset of tardis.dev, its header does not begin with {', '.join(_FIRST)}")
+    levels = [match for name in header if (match := _SNAPSHOT_LEVEL.fullmatch(name))]
+    if levels:
+        depth = 1 + max(int(match[2]) for match in levels)
+        if len(levels) != 4 * depth:
+            raise _refused(
+                job, f"{counted(len(levels), 'column')} of levels, and a book {depth} deep has {4 * depth}"
+            )
+        own = {f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
+               for side in ("asks", "bids") for level in range(depth) for what in ("price", "amount")
+               for name in (f"{side}[{level}].{what}",)}  # fmt: skip
+        return _Dataset(header, kind="snapshot", fields=fields(own), depth=depth)
+    if has(_UPDATE):
+        return _Dataset(header, kind="update", fields=fields(_UPDATE))
+    if set(header) >= _TOP_OF_BOOK and "strike_price" not in header:
+        raise _refused(
+            job, "quotes: the best bid and ask alone are no book, and the lake has no table for them"
+        )
+    kind = next(
+        (kind for kind in ("option_summary", "derivative_ticker", "trade") if has(_KINDS[kind])), None
+    )
+    if kind is None:
+        raise _refused(job, f"a dataset that is not known, with the columns {', '.join(header)[:200]}")
+    if kind == "trade":
+        named = {match[1] for match in _NAMED.finditer(job.path.name)}
+        if len(named) != 1:
+            raise _refused(
+                job,
+                "trades and liquidations have the same columns; the file's name must hold _trades_ or _liquidations_",
+            )
+        kind = named.pop().removesuffix("s")
+    return _Dataset(header, kind=kind, fields=fields(_KINDS[kind]))
+
+
+def _refused(job: Job, reason: str) -> IngestError:
+    return IngestError(f"{job.path}: {reason}", path=str(job.path), line=1)
+
+
+def _whole(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """The snapshots, and a ``reason`` where one has half a level."""
+    half = pl.any_horizontal(
+        pl.col(f"{side}:{level}:price").is_null() != pl.col(f"{side}:{level}:amount").is_null()
+        for side in ("asks", "bids")
+        for level in range(depth)
+    )
+    return rows.with_columns(reason=pl.when(half).then(pl.lit("a level with a price or an amount alone")))
+
+
+def _levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """One row per level that a snapshot names: a side may hold fewer than there are columns."""
+    first = ("line", "exchange", "raw_symbol", "timestamp", "received")
+    sides = {"bids": _BID, "asks": _ASK}
+    levels = [
+        rows.select(
+            *first,
+            pl.lit(side).alias("side"),
+            pl.col(f"{column}:{level}:price").alias("price"),
+            pl.col(f"{column}:{level}:amount").alias("size"),
+            (pl.col("line") * (2 * depth) + place * depth + level).alias("sequence"),
+        )
+        for place, (column, side) in enumerate(sides.items())
+        for level in range(depth)
+    ]
+    named = pl.concat(levels).filter(pl.col("price").is_not_null() & pl.col("size").is_not_null())
+    return BOOK.conform(named.sort("sequence").with_columns(is_snapshot=pl.lit(value=True)))
+
+
+class Tardis(Layout):
+    """CSV datasets of tardis.dev, which name their exchange and market."""
+
+    name = "tardis"
+    names_exchange = True
+    follows = True
+    header_lines = 1
+    amounts: ClassVar[Mapping[str, str]] = _AMOUNTS | {BOOK.name: _BY_NAME}
+
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is a dataset: its header begins as all of them do."""
+        return head.partition("\n")[0].strip().split(",")[:4] == _FIRST
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        parsed = Parsed(spool, time_unit=_UNIT, piece=job.piece)
+        dataset: _Dataset | None = None
+        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
+        for dataset, texts in delimited(job, parsed, progress, lambda _, first: _dataset(job, first)):
+            if dataset.kind == "snapshot" and job.piece is not None:
+                raise _refused(
+                    job, "cannot be followed: of its snapshots of one time only the last one counts"
+                )
+            rows = parsed.bad.take(checked(dataset.chosen(texts, dataset.fields), dataset.fields))
+            rows = _own(rows, job, parsed, what=dataset.kind.replace("_", " "), seen=seen)
+            if dataset.kind == "update":
+                parsed.batch(BOOK).add(BOOK.conform(rows.with_columns(sequence=pl.col("line"))))
+            elif dataset.kind == "snapshot":
+                parsed.batch(BOOK).add(_levels(parsed.bad.take(_whole(rows, dataset.depth)), dataset.depth))
+            else:
+                _put(dataset.kind, rows, parsed)
+        if dataset is not None and dataset.kind == "snapshot":
+            overtaken = keep_latest(parsed.batch(BOOK), pl.col("sequence") // (2 * dataset.depth))
+            parsed.ignore("snapshot overtaken at its own timestamp", overtaken)
+        _finish(parsed)
+        return parsed
+
+
+class TardisNode(Layout):
+    """Normalised messages of tardis-node, which name their exchange and market."""
+
+    name = "tardis-node"
+    names_exchange = True
+    follows = True
+    amounts: ClassVar[Mapping[str, str]] = _AMOUNTS
+
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is of such messages: its first line is an object with a type that is known."""
+        first = head.partition("\n")[0]
+        return re.search(rf'"type":\s*"({_TYPES})"', first) is not None and '"localTimestamp"' in first
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        parsed = Parsed(spool, piece=job.piece)
+        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
+        for lines in numbered(job.path, parsed.bad, progress, job.piece):
+            parsed.lines += lines.height
+            message = decoded(lines["text"], _MESSAGE).alias("message")
+            reason = pl.when(pl.col("message").struct.field("type").is_null()).then(
+                pl.lit("no JSON object with a type, or a field is no text or number")
+            )
+            messages = parsed.bad.take(lines.select("line", message).with_columns(reason=reason))
+            messages = messages.unnest("message")
+            for kind, fields in _IN_MESSAGES.items():
+                texts = messages.filter(pl.col("type") == kind).select(
+                    "line", *(pl.col(field.name).alias(ours) for ours, field in fields.items())
+                )
+                rows = parsed.bad.take(checked(texts, fields))
+                _put(kind, _own(rows, job, parsed, what=kind.replace("_", " "), seen=seen), parsed)
+            others = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
+            for kind, count in others.group_by("type").len().iter_rows():
+                parsed.ignore(f"{kind} message", count)
+        _finish(parsed)
+        return parsed
+
+
+_IN_MESSAGES = {kind: _fields(own, message=True, time_unit=ISO) for kind, own in _KINDS.items()}
+_NAMES = {field.name for fields in _IN_MESSAGES.values() for field in fields.values()}
+_MESSAGE = pl.Struct(dict.fromkeys(["type", *sorted(_NAMES)], pl.String()))
+_TYPES = "|".join(
+    [*_KINDS, "book_change", "book_snapshot", "book_ticker", "quote", "trade_bar", "disconnect"]
+)

@@ -1,0 +1,486 @@
+"""Follow logs that grow: what is appended to them goes into the lake, piece by piece.
+
+Whole lines go in, about every second, and the commit of each table notes up to where in the log its rows come from. So
+a follower that was killed goes on where it ended: nothing is lost, and nothing is there twice. A log has one note per
+table however long it is followed. It is known by its first lines, so renaming it changes nothing.
+
+A log that was followed is in the lake as if it had been ingested as a whole, see `tidytape.lake.ingest.ingest`, but for
+what later lines of it would have said of earlier ones:
+
+- Names that cannot be guessed are left out instead of refused, and the block size of a market is chosen from the first
+  price that is seen, which may be that of a snapshot of its book.
+- A log of trades alone does not tell that it is of a spot market where messages of books would.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tidytape.errors import IngestError, QueryError
+from tidytape.lake._batch import Spool
+from tidytape.lake._store import Lake
+from tidytape.lake._tables import MARKETS, REGISTRIES, TABLES
+from tidytape.lake.ingest._layout import Job, Layout, Parsed
+from tidytape.lake.ingest._layouts import recognised_by
+from tidytape.lake.ingest._lines import BadLines, Piece
+from tidytape.lake.ingest._market import Market, require_market
+from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
+from tidytape.lake.ingest._run import parsed_by, require_object, source_of
+from tidytape.lake.ingest._write import Given, Writer, stated
+from tidytape.lake.record._tail import Log, Tail
+from tidytape.lake.record._tidy import Beside, Tidier
+
+_LOOK = 0.05
+"""Time between two looks at the files. [s]"""
+
+_LEAST_KEEP = 120
+"""A lake keeps a table open for a minute, and an answer takes a while. [s]"""
+
+_CONTEXT = 4 * 2**20
+"""Text before a place that is read again to go on from there. [bytes]"""
+
+
+def follow(
+    files: str | Path | Iterable[str | Path],
+    lake: Lake,
+    layout: Layout | None = None,
+    *,
+    market: Market | None = None,
+    every: float = 1.0,
+    most_lines: int = 100_000,
+    skip_bad: bool = False,
+    tidy: float | None = 60.0,
+    keep: float = 900.0,
+    stop: threading.Event | None = None,
+    progress: Callable[[IngestReport], object] | None = None,
+) -> IngestReport:
+    r"""Put what is appended to recorded logs into a lake, until it is stopped.
+
+    A log may not be there yet. A last line without its newline waits for it. Where the file at a path is replaced by
+    another one, or cut to nothing, the rest of the old one is read first; a copy of a file that was cut, or the renamed
+    file, is looked for beside the path, also after a restart.
+
+    Parameters
+    ----------
+    files : path or iterable of paths
+        Plain files whose rows are lines.
+    lake : Lake
+        Where the rows go.
+    layout : Layout, optional
+        How the files are written; where left out, the name and the first lines of each tell.
+    market : Market, optional
+        What is to be said of the market that the files are of.
+    every : float
+        Time between two commits of one log, > 0. [s]
+    most_lines : int
+        Commit earlier if so many lines wait.
+    skip_bad : bool
+        Leave broken lines out and count them, instead of failing.
+    tidy : float, optional
+        Time between two rounds of a thread that makes minutes and merges small files, > 0; None to leave that. [s]
+    keep : float
+        How long files stay that were merged, and older versions of the tables, >= 120: a stream goes on from them. It
+        becomes the retention of tables that have none. [s]
+    stop : threading.Event, optional
+        Ends the following once it is set: what was read is committed first.
+    progress : callable, optional
+        Called after commits with what was done so far.
+
+    Returns
+    -------
+    IngestReport
+        What was done since this call: the logs, and no markets.
+
+    Raises
+    ------
+    QueryError
+        If an argument cannot be right, or files of a layout cannot be followed.
+    IngestError
+        If a line is broken and ``skip_bad`` is not set, or contradicts the lake. Lines before it went in.
+    LakeError
+        If the lake cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tidytape.lake.ingest import Csv
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "trades.csv").write_text("timestamp,price,amount,side\n1693929601,100.5,2,buy\n16939")
+    >>> stop = threading.Event()
+    >>> stop.set()
+    >>> report = follow(
+    ...     folder / "trades.csv", Lake.create(folder / "lake"), Csv(),
+    ...     market=Market(exchange="COINBASE", raw_symbol="BTC-USD"), stop=stop,
+    ... )
+    >>> report.trades_new
+    1
+    """
+    if not every > 0:
+        raise QueryError("every", got=every, expected="a number of seconds above 0")
+    if most_lines < 1:
+        raise QueryError("most_lines", got=most_lines, expected="a number from 1")
+    follower = Follower(lake, layout, market, skip_bad=skip_bad)
+    paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
+    ways = [_Way(Tail(path), follower, every, most_lines) for path in paths]
+    stop = stop or threading.Event()
+    with tidied(lake, tidy, keep):
+        _run(ways, follower, stop, progress)
+    return follower.report()
+
+
+def tidied(lake: Lake, every: float | None, keep: float) -> AbstractContextManager[object]:
+    """Return what keeps a lake small while it is open; QueryError if a time cannot be right."""
+    if every is None:
+        return nullcontext()
+    if not every > 0:
+        raise QueryError("tidy", got=every, expected="a number of seconds above 0, or None")
+    if not keep >= _LEAST_KEEP:
+        raise QueryError("keep", got=keep, expected=f"{_LEAST_KEEP} or more seconds")
+    return Beside(Tidier(lake, keep=keep), every)
+
+
+def _run(
+    ways: list[_Way],
+    follower: Follower,
+    stop: threading.Event,
+    progress: Callable[[IngestReport], object] | None,
+) -> None:
+    try:
+        is_last = False
+        while not is_last:
+            is_last = stop.is_set()  # what was appended before it was set is read
+            moved = [way.go(is_last=is_last) for way in ways]
+            if progress is not None and any(moved):
+                progress(follower.report())
+            if not any(moved):
+                stop.wait(_LOOK)
+        follower.note_all()
+    finally:
+        for way in ways:
+            way.tail.close()
+
+
+class _Way:
+    """Goes along the logs of one path."""
+
+    def __init__(self, tail: Tail, follower: Follower, every: float, most_lines: int) -> None:
+        self.tail = tail
+        self._follower = follower
+        self._every = every
+        self._most_lines = most_lines
+        self._is_new = True
+        self._began = -every
+
+    def go(self, *, is_last: bool) -> bool:
+        """Look at the file, and put lines in where it is time to; return whether some went in."""
+        self.tail.look()
+        if not self.tail.logs:
+            return False
+        if self._is_new:
+            self._is_new = False
+            self._find_older()
+        moved = False
+        while self.tail.logs:
+            log = self.tail.logs[0]
+            now = time.monotonic()
+            if log.is_done:
+                log.end_line()
+            lines = log.lines()
+            is_due = is_last or log.is_full or log.is_done or now - self._began >= self._every
+            if lines and (is_due or lines.count(b"\n") >= self._most_lines):
+                self._began = now
+                moved = self._follower.put(log) or moved
+            if log.is_done and not log.lines():
+                self._follower.end(log)
+                self.tail.next()
+                if self.tail.logs:
+                    self.tail.logs[0].read()
+            elif is_last and log.position < log.size() and not log.is_done:
+                log.read()
+                if not log.lines():
+                    break
+            else:
+                break
+        return moved
+
+    def _find_older(self) -> None:
+        """Begin with logs that were renamed while nobody followed, if one of them was followed before."""
+        if self._follower.knows(self.tail.logs[0]):
+            return
+        older = list(self.tail.older())
+        known = [place for place, log in enumerate(older) if self._follower.knows(log)]
+        first = known[-1] if known else len(older)
+        for place, log in enumerate(older):
+            if place < first:
+                log.close()
+        for log in reversed(older[first:]):
+            log.is_ended = True
+            self.tail.logs.appendleft(log)
+        if older[first:]:
+            self.tail.logs[0].read()
+
+
+@dataclass(slots=True)
+class Followed:
+    """What is known of one log.
+
+    Attributes
+    ----------
+    job : Job
+        How it is read.
+    layout : Layout
+        How it is written.
+    name : str
+        What names it in the notes.
+    ends : dict of str to int
+        Up to where its rows are in each table. [bytes]
+    noted : int
+        Up to where they are in all tables by the note of the registry. [bytes]
+    memory : dict
+        What the layout remembers.
+    given : Given
+        States that it gave.
+    waits : int
+        Bytes of the piece that could not be read without later lines.
+    known : int
+        How much of its beginning was in the lake when it was begun. [bytes]
+    """
+
+    job: Job
+    layout: Layout
+    name: str
+    ends: dict[str, int]
+    noted: int
+    memory: dict[str, Any] = field(default_factory=dict)
+    given: Given = field(default_factory=Given)
+    waits: int = 0
+    lines: int = 0
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+    bad: BadLines = field(default_factory=BadLines)
+    end: int = 0
+    known: int = 0
+
+    def report(self) -> FileReport:
+        """Return what came of it."""
+        return FileReport(
+            str(self.job.path),
+            lines=self.lines,
+            counts=tuple(
+                TableCount(name, count["read"], count["new"], count["superseded"])
+                for name, count in self.counts.items()
+            ),
+            bad_lines=self.bad.count,
+            first_bad_lines=tuple(self.bad.first),
+            ignored=tuple(sorted(self.ignored.items())),
+            known_bytes=self.known,
+        )
+
+
+class Follower:
+    """Puts the lines of logs into a lake, and knows up to where they are there.
+
+    Parameters
+    ----------
+    lake : Lake
+        Where they go.
+    layout : Layout or None
+        How they are written.
+    market : Market or None
+        What the caller says of their market.
+    skip_bad : bool
+        Leave broken lines out.
+    """
+
+    def __init__(self, lake: Lake, layout: Layout | None, market: Market | None, *, skip_bad: bool) -> None:
+        self._lake = lake
+        self._layout = layout
+        self._market = market or Market()
+        require_market(self._market)
+        if layout is not None:
+            require_object(layout)
+            layout.require_used(self._market)
+            require_followed(layout)
+        self._skip_bad = skip_bad
+        self._writer = Writer(lake, self._market)
+        self._followed: dict[int, Followed] = {}
+        self._done: list[Followed] = []
+
+    def report(self) -> IngestReport:
+        """Return what was done."""
+        return IngestReport(tuple(one.report() for one in (*self._done, *self._followed.values())), ())
+
+    def knows(self, log: Log) -> bool:
+        """Return whether some of a log is in the lake."""
+        try:
+            named = self._named(log)
+        except QueryError:  # it may be something else, that lies beside a log
+            return False
+        return named is not None and any(self._lake.log_end(table, named[2]) for table in TABLES)
+
+    def put(self, log: Log) -> bool:
+        """Put the lines of a log that wait into the lake; return whether some went in."""
+        followed = self.begin(log)
+        if followed is None:
+            return False
+        later = [end for end in followed.ends.values() if end > log.offset]
+        data = log.lines(min(later, default=None))
+        if not data or len(data) == followed.waits:
+            return False
+        size = self._put(followed, Piece(data, log.line, log.offset))
+        if not size:
+            followed.waits = len(data)
+            return False
+        followed.waits = 0
+        log.take(size)
+        followed.end = log.offset
+        return True
+
+    def note_all(self) -> None:
+        """Note of every log up to where it is in the lake, so that a restart does not read what has no rows."""
+        for followed in self._followed.values():
+            self._note(followed)
+
+    def end(self, log: Log) -> None:
+        """Forget a log that was read to its end."""
+        followed = self._followed.pop(id(log), None)
+        if followed is not None:
+            self._note(followed)
+            self._done.append(followed)
+
+    def _note(self, followed: Followed) -> None:
+        if followed.end > followed.noted:
+            self._lake.note_log(followed.name, followed.end)
+            followed.noted = followed.end
+
+    def _named(self, log: Log) -> tuple[Job, Layout, str] | None:
+        """Return how a log is read, and its name; None while it has too few lines."""
+        first = log.first_lines(1)
+        if not first:
+            return None
+        layout = self._layout
+        job = Job(log.path, self._market, layout)
+        if layout is None:
+            text = first.decode("utf-8", errors="replace").removeprefix("\ufeff")
+            layout = recognised_by({log.path.name}, text, log.path)
+            require_followed(layout)
+            if layout.names_exchange:
+                job = job.of(exchange=None)
+        if layout.header_lines:
+            first = log.first_lines(layout.header_lines + 1)
+            if not first:
+                return None
+        content = hashlib.sha256(first).hexdigest()
+        return job, layout, source_of(content, job, layout, skip_bad=False)
+
+    def begin(self, log: Log) -> Followed | None:
+        """Find out where to go on with a log; None while it has too few lines to tell what it is."""
+        if id(log) in self._followed:
+            return self._followed[id(log)]
+        named = self._named(log)
+        if named is None:
+            return None
+        job, layout, name = named
+        if any(other.name == name for other in self._followed.values()):
+            raise IngestError(
+                f"{log.path}: begins with the same lines as another file that is followed", path=str(log.path)
+            )
+        noted = self._lake.log_end(MARKETS.name, name)
+        ends = {
+            table.name: max(noted, self._lake.log_end(table.name, name))
+            for table in TABLES.values()
+            if table not in REGISTRIES
+        }
+        followed = Followed(job, layout, name, ends, noted)
+        start = min(ends.values())
+        if start:
+            log.take(len(log.lines()) + len(log.rest))
+            log.line = 0
+            log.seek(start)
+            log.read()
+            self._remember(followed, log, start)
+        followed.end = followed.known = start
+        self._followed[id(log)] = followed
+        return followed
+
+    def _remember(self, followed: Followed, log: Log, start: int) -> None:
+        """Read the beginning of a log and the last lines before a place, to know what the layout knew there."""
+        head = log.head(start)
+        at, tail = log.tail(start, _CONTEXT)
+        if at < len(head):
+            tail, at = tail[len(head) - at :], len(head)
+        for offset, data in ((0, head), (at, tail)):
+            if data:
+                piece = Piece(data, 0, offset, followed.memory)
+                with Spool() as spool:
+                    parsed = self.parsed(followed, piece, spool)
+                    parsed.remember()
+                    self._writer.remembered(parsed, followed.given)
+
+    def parsed(self, followed: Followed, piece: Piece, spool: Spool) -> Parsed:
+        """Read a piece of a log."""
+        job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
+        parsed = parsed_by(followed.layout, job, spool, lambda _: None)
+        stated(job, parsed)
+        return parsed
+
+    def _put(self, followed: Followed, piece: Piece) -> int:
+        """Put a piece in; return how many bytes of it went in: none of a piece that needs later lines."""
+        memory = copy.deepcopy(followed.memory)
+        piece = Piece(piece.data, piece.line, piece.offset, memory)
+        with Spool() as spool:
+            parsed = self.parsed(followed, piece, spool)
+            if parsed.waits:
+                return 0
+            if parsed.bad.count and not self._skip_bad:
+                return self._put_before_bad(followed, piece, parsed)
+            parsed.remember()
+            job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
+            appended = self._writer.put_piece(job, parsed, log=followed.name, given=followed.given)
+        followed.memory = memory
+        followed.lines += parsed.lines
+        followed.ignored.update(parsed.ignored)
+        for line, reason in parsed.bad.first:
+            followed.bad.add(line, reason)
+        followed.bad.count += parsed.bad.count - len(parsed.bad.first)
+        end = piece.offset + len(piece.data)
+        for table in appended:
+            followed.ends[table.table] = end
+            counts = followed.counts.setdefault(table.table, Counter())
+            counts.update(read=table.rows_read, new=table.rows_new, superseded=table.superseded)
+        return len(piece.data)
+
+    def _put_before_bad(self, followed: Followed, piece: Piece, parsed: Parsed) -> int:
+        """Put the lines before the first broken one in, then raise the error of that."""
+        line, reason = parsed.bad.first[0]
+        good = b"".join(part + b"\n" for part in piece.data.split(b"\n")[: line - 1 - piece.line])
+        if good:
+            self._put(followed, Piece(good, piece.line, piece.offset))
+            followed.end = piece.offset + len(good)
+            self._note(followed)
+        path = followed.job.path
+        raise IngestError(
+            f"{path}:{line}: {reason}; skip_bad (--skip-bad) leaves it out",
+            path=str(path),
+            line=line,
+            bad_lines=parsed.bad.count,
+        )
+
+
+def require_followed(layout: Layout) -> None:
+    """Raise QueryError if files of a layout cannot be read while they grow."""
+    if not layout.follows:
+        raise QueryError(
+            "layout",
+            got=layout.name,
+            expected=f"a layout whose rows are lines; {layout.files} are read as a whole: ingest them",
+        )

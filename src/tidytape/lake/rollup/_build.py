@@ -1,0 +1,355 @@
+"""Compute and store minutes: only new or changed ones, batch by batch, each batch one commit.
+
+A batch holds the next minutes of as many markets as memory allows. Minutes that replace others are a batch of their
+own, and so are those of a book, which may be far more than its events.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+from deltalake import DeltaTable, Transaction
+from tqdm.auto import tqdm
+
+from tidytape.errors import LakeError, TidytapeError, counted
+from tidytape.lake import _commit, _delta
+from tidytape.lake.rollup._recipes import RECIPES, Ask, Recipe
+from tidytape.lake.rollup._state import WHOLE, State, changed_since, edition, stale, state_of
+from tidytape.times import DAY, MINUTE, Span
+
+if TYPE_CHECKING:
+    from tidytape.lake._store import Lake
+
+
+Market = tuple[str, str]
+"""Exchange and symbol."""
+
+_LONGEST = 92 * DAY
+_PATCHES = 100
+_EVENTS = 10_000_000
+"""Raw events that a batch is made of, about: as many as memory has room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolledUp:
+    """What a rollup wrote to one table of minutes.
+
+    Attributes
+    ----------
+    table : str
+        Its name.
+    markets : int
+        Markets that have such events.
+    rows : int
+        Rows that were written.
+    """
+
+    table: str
+    markets: int
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.markets, 'market')}"
+
+
+def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
+    """Compute the minutes of every market and store them, so that queries need not read its events.
+
+    Only minutes that are new since the last rollup are computed. A process may be killed at any moment, and several may
+    run at once: a batch of minutes is committed with the note that it is stored, or not at all. The minute of a
+    market's newest event is left to the next rollup, for it may be in progress. If the minutes of one market cannot be
+    computed, those of the others are.
+
+    Parameters
+    ----------
+    lake : Lake
+        Whose events.
+    progress : bool, optional
+        Show a bar on the standard error; by default if that is a terminal.
+
+    Returns
+    -------
+    tuple of RolledUp, one per table of minutes
+
+    Raises
+    ------
+    LakeError
+        If the lake cannot be read or written, or the minutes of a market cannot be computed: after all others are.
+        Before anything is written, if a table has a column that this release does not know.
+
+    Examples
+    --------
+    >>> import polars as pl, tempfile
+    >>> from tidytape.lake import Lake
+    >>> lake = Lake.create(tempfile.mkdtemp())
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "X", "raw_symbol": "BTCUSDT", "id": ["1", "2"], "timestamp": [0, 60 * 10**9],
+    ...         "sequence": [1, 2], "side": "BUY", "price": 10.0, "amount": 1.0, "quote_amount": 10.0,
+    ...     }
+    ... )
+    >>> _ = lake.append("trades", trades, source="by hand")
+    >>> rollup(lake)[0].rows, rollup(lake)[0].rows
+    (1, 0)
+    """
+    block_sizes = lake.markets().select("exchange", "raw_symbol", "block_size").drop_nulls().rows()
+    sizes = {(exchange, symbol): Decimal(repr(size)) for exchange, symbol, size in block_sizes}
+    for name, recipe in RECIPES.items():  # before the first commit
+        if lake.has_table(recipe.raw.name):
+            _delta.require_readable(lake.delta(recipe.raw.name), recipe.raw)
+        if lake.has_table(name):
+            _delta.require_writable(lake.delta(name), recipe.table)
+    makers = [_Maker(lake, recipe, sizes) for recipe in RECIPES.values()]
+    due = [maker.due() for maker in makers]
+    with tqdm(
+        total=sum(map(len, due)),
+        unit=" markets",
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for maker, markets in zip(makers, due, strict=True):
+            bar.set_description(maker.table.name)
+            maker.progress = bar.update
+            maker.make(markets)
+    for maker in makers:
+        maker.note_whole()
+    failed = [(maker.table.name, *failure) for maker in makers for failure in maker.failed]
+    if failed:
+        (table, market, first), more = failed[0], len(failed) - 1
+        others = f"; so did {more} more" if more else ""
+        raise LakeError(
+            f"rollup: {table} {' '.join(market)} failed: {first}{others}", path=lake.path
+        ) from first
+    return tuple(RolledUp(maker.table.name, len(maker.markets), maker.rows) for maker in makers)
+
+
+class _Step(NamedTuple):
+    """The next minutes to be made of one market.
+
+    Attributes
+    ----------
+    market : tuple of str
+        Exchange and symbol.
+    spans : list of Span
+        Which minutes.
+    state : State
+        The state of its minutes once they are stored.
+    block_size : Decimal or None
+        Height of their levels.
+    events : float
+        Raw events that they are made of, about.
+    replaces : bool
+        Whether other minutes may be stored there.
+    is_last : bool
+        Whether nothing is missing afterwards.
+    """
+
+    market: Market
+    spans: list[Span]
+    state: State
+    block_size: Decimal | None
+    events: float
+    replaces: bool
+    is_last: bool
+
+    @property
+    def asks(self) -> list[Ask]:
+        """The minutes to ask the recipe for, by span."""
+        return [Ask(*self.market, first, last, self.block_size) for first, last in self.spans]
+
+
+class _Maker:
+    """Makes the minutes of one table.
+
+    With thousands of markets it would take long to look at each. So a rollup that has seen to all of them notes up to
+    which edition of the events, and with which block sizes; the next one looks only at those that changed since.
+
+    Parameters
+    ----------
+    lake : Lake
+    recipe : Recipe
+    sizes : mapping of tuple to Decimal
+        Block size of each market that has one.
+
+    Attributes
+    ----------
+    table : Table
+        Whose minutes.
+    markets : list of tuple of str
+        All markets with such events.
+    progress : callable
+        Takes the number of markets that are done.
+    rows : int
+        Rows that were written.
+    failed : list of (tuple of str, TidytapeError)
+        Markets whose minutes could not be made.
+    """
+
+    def __init__(self, lake: Lake, recipe: Recipe, sizes: Mapping[Market, Decimal]) -> None:
+        self.lake = lake
+        self.recipe = recipe
+        self.table = recipe.table
+        self.markets = [(exchange, symbol) for exchange, symbol in lake.markets_in(recipe.raw.name)]
+        self.progress: Callable[[int], object] = lambda _: None
+        self.rows = 0
+        self.failed: list[tuple[Market, TidytapeError]] = []
+        self._sizes = sizes
+        self._steps: list[_Step] = []
+        self._is_made = False
+        heights = [(market, str(sizes.get(market))) for market in self.markets] if recipe.has_rows else []
+        # The edition as it is now, before the first event is read.
+        seen = edition(lake.delta(recipe.raw.name)) if self.markets else 0
+        self._notes = {WHOLE: seen, "sizes": zlib.crc32(repr(heights).encode())}
+
+    def due(self) -> list[Market]:
+        """Return the markets that may have new events."""
+        stored = self._stored()
+        if stored is None:
+            return self.markets
+        whole, sizes = (stored.transaction_version(name) for name in self._notes)
+        if whole is None or sizes != self._notes["sizes"]:
+            return self.markets
+        changed = changed_since(self.lake.delta(self.recipe.raw.name), whole)
+        return self.markets if changed is None else [market for market in self.markets if market in changed]
+
+    def note_whole(self) -> None:
+        """Note that all markets are seen to, unless that is noted already or some failed."""
+        stored = self._stored()
+        if stored is None or self.failed:
+            return
+
+        def attempt(delta: DeltaTable) -> None:
+            if any(delta.transaction_version(name) != value for name, value in self._notes.items()):
+                _commit.note(delta, [Transaction(name, value) for name, value in self._notes.items()])
+
+        _commit.retrying(self.lake.uri(self.table.name), attempt, self.lake.storage_options, known=stored)
+
+    def _stored(self) -> _delta.Opened | None:
+        name = self.table.name
+        return self.lake.delta(name) if self.markets and self.lake.has_table(name) else None
+
+    def make(self, markets: Sequence[Market]) -> None:
+        """Make what is missing of some markets."""
+        lake, uri = self.lake, self.lake.uri(self.table.name)
+        if markets and not lake.has_table(self.table.name):
+            _delta.create(uri, self.table, lake.storage_options)
+        waiting = list(markets)
+        while waiting:
+            try:
+                # The first attempt takes the open table: opening one takes long.
+                left = _commit.retrying(
+                    uri,
+                    partial(self._batch, waiting),
+                    lake.storage_options,
+                    known=lake.delta(self.table.name),
+                )
+            except TidytapeError as error:
+                if len(self._steps) == 1 or len(waiting) == 1:
+                    failed = self._steps[0].market if self._steps else waiting[0]
+                    self.failed.append((failed, error))
+                    left = [market for market in waiting if market != failed]
+                elif self._is_made:
+                    raise  # what keeps a batch from being written keeps all others from it too
+                else:
+                    # One market with bad events keeps no other from being made: halves find it.
+                    half = len(waiting) // 2
+                    self.make(waiting[:half])
+                    self.make(waiting[half:])
+                    return
+            self.progress(len(waiting) - len(left))
+            waiting = left
+
+    def _batch(self, waiting: list[Market], stored: _delta.Opened) -> list[Market]:
+        """Make the next minutes of some markets in one commit; return those of which more may be missing."""
+        self._steps, self._is_made = [], False
+        left: list[Market] = []
+        stored.read_notes(len(waiting))
+        raw, events = self.lake.delta(self.recipe.raw.name), 0.0
+        for place, market in enumerate(waiting):
+            step = self._step(stored, raw, market)
+            if step is None:
+                continue
+            alone = step.replaces or self.recipe.lasts
+            if self._steps and (alone or events + step.events > _EVENTS):
+                left += waiting[place:]
+                break
+            self._steps.append(step)
+            events += step.events
+            if not step.is_last:
+                left.append(market)
+            if alone:
+                left += waiting[place + 1 :]
+                break
+        if self._steps:
+            self.rows += self._written(stored, self._steps)
+        return left
+
+    def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: Market) -> _Step | None:
+        """Return the next minutes to be made of a market, None if nothing is missing or no minutes can be made."""
+        size = self._sizes.get(market) if self.recipe.has_rows else None
+        if size is None and self.recipe.has_rows:
+            return None  # its levels have no height
+        first, last = self.lake.extent(self.recipe.raw.name, *market)
+        if first is None or last is None:
+            # No file, or another tool wrote them and did not note their times; a check reports that.
+            return None
+        at, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
+        state = state_of(stored, market, size)
+        if state is not None:
+            old = stale(self.recipe, raw, market, state)
+            if sum(end - start for start, end in old) > _LONGEST or len(old) > _PATCHES:
+                # Too much to mend: from the first of it on, all is made anew. Later rows stay until they are replaced,
+                # but nobody reads rows beyond the note.
+                at = max(old[0][0], at)
+            elif old:
+                mended = State(edition(raw), state.until)
+                return _Step(market, old, mended, size, 0.0, replaces=True, is_last=False)
+            else:
+                at = state.until
+        if at >= newest:
+            return None
+        until, events = _chunk(_delta.files(raw, market), at, newest)
+        replaces = _delta.may_hold(stored, market, start=at, end=until)
+        made = State(edition(raw), until)
+        return _Step(market, [(at, until)], made, size, events, replaces, is_last=until == newest)
+
+    def _written(self, stored: _delta.Opened, steps: list[_Step]) -> int:
+        """Make the minutes of some steps, and commit them with their states; return how many rows."""
+        first, asks = steps[0], [ask for step in steps for ask in step.asks]
+        # Only a step that is a batch by itself has several spans, which are read one by one.
+        parts = [[ask] for ask in asks] if len(steps) == 1 else [asks]
+        with _delta.failing(f"make the minutes of {' '.join(first.market)}", self.lake.path):
+            made = [self.recipe.minutes(self.lake, *part).select(self.table.names) for part in parts]
+            rows = self.table.conform(pl.concat(pl.collect_all(made, engine="streaming"))).sort(
+                self.table.order
+            )
+        self._is_made = True
+        notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
+        if first.replaces:
+            _commit.replace_minutes(stored, self.table, rows, first.market, first.spans, notes=notes)
+        else:
+            markets = [step.market for step in steps]
+            _commit.add_minutes(
+                stored, self.table, rows, markets, notes=notes, options=self.lake.storage_options
+            )
+        return rows.height
+
+
+def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, float]:
+    """Return the end of the next minutes to be made from ``at`` on, and about how many events they are made of.
+
+    They are the longest run of whole days that holds no more events than a batch may, and one day at least.
+    """
+    until, events = newest, 0.0
+    for days in range(_LONGEST // DAY, 0, -1):
+        until = min(newest, (at // DAY + days) * DAY)
+        # As if the events of a file were spread evenly over its time.
+        events = sum((file.rows or 0) * file.share(at, until) for file in files)
+        if events <= _EVENTS:
+            break
+    return until, events

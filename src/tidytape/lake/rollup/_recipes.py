@@ -1,0 +1,298 @@
+"""The tables of minutes, and how each is computed from raw events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidytape import aggregate
+from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
+from tidytape.frames._table import planned
+from tidytape.lake._tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES, Table
+from tidytape.schema import Column
+from tidytape.times import MINUTE
+
+if TYPE_CHECKING:
+    from tidytape.lake._store import Lake
+
+
+# -- the tables of minutes --------------------------------------------------------------------------------------------
+
+_MARKET = ("exchange", "raw_symbol")
+_MINUTE = Column("timestamp", "int64", "ns since the epoch, UTC", "Start of the minute")
+# A week of candles is 20,000 rows of a file of 200,000; of price rows a minute has many.
+_ROW_GROUP, _ROW_GROUP_OF_ROWS = 8_192, 32_768
+
+_ROW = Column("price", "float64", "quote per coin", "Low edge of the price row")
+
+
+def _minutes(raw: Table, name: str, rows: str, *columns: Column, key: tuple[str, ...] = ()) -> Table:
+    """Return a table of minutes of the markets of ``raw``."""
+    order = (*_MARKET, "timestamp", *key)
+    return Table(
+        name=f"{name}_1m",
+        rows=f"one row per market, minute{''.join(f', {part}' for part in key)} {rows}",
+        columns=(*(raw[part] for part in _MARKET), _MINUTE, *columns),
+        key=order,
+        same=(),
+        partitions=_MARKET,
+        order=order,
+        row_group=_ROW_GROUP_OF_ROWS if _ROW in columns else _ROW_GROUP,
+    )
+
+
+def _numbers(unit: str, **docs: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "float64", unit, doc) for name, doc in docs.items())
+
+
+def _maybe(unit: str, **docs: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "float64", unit, doc, nullable=True) for name, doc in docs.items())
+
+
+_CANDLE = (
+    *_numbers("quote per coin", open="First price", high="Highest", low="Lowest", close="Last price"),
+    *_numbers("coin", volume="Amount traded"),
+    *_numbers("quote", quote_volume="Amount traded in terms of the quote"),
+    *(
+        Column(f"{end}_{name}", "int64", unit, f"Of the {end} trade")
+        for name, unit in (("timestamp", "ns since the epoch, UTC"), ("sequence", ""))
+        for end in ("first", "last")
+    ),
+    Column("trades", "int64", "", "How many"),
+)
+
+CANDLES = _minutes(TRADES, "candles", "with a trade", TRADES["side"], *_CANDLE, key=("side",))
+"""Minutes of trades, per side, for candles of sides."""
+
+CANDLES_OF_BOTH = _minutes(TRADES, "candles_of_both", "with a trade, whichever side's", *_CANDLE)
+"""Minutes of trades, of both sides together. The most frequent queries read them. They follow from those of sides, at
+several times the cost of reading them."""
+
+PROFILES = _minutes(
+    TRADES,
+    "profile",
+    "with a trade; of the block size that the market had when they were made",
+    _ROW,
+    *_numbers("coin", buy_volume="Bought on the row", sell_volume="Sold on the row"),
+    *_numbers("quote", buy_quote_volume="The same in terms of the quote", sell_quote_volume="The same"),
+    key=("price",),
+)
+"""Minutes of trades, per level, for volume profiles, and together with candles for market profiles."""
+
+OPEN_INTERESTS = _minutes(
+    OPEN_INTEREST,
+    "open_interest",
+    "with a report",
+    *_maybe("coin", open="First report", high="Highest", low="Lowest", close="Last report"),
+)
+"""Minutes of open interest."""
+
+FUNDINGS = _minutes(
+    FUNDING,
+    "funding",
+    "with a rate",
+    *_maybe(
+        "1 per 8 hours",
+        **{
+            f"{of}_{end}": f"{word} {of} rate"
+            for of in ("rate", "predicted")
+            for end, word in zip(
+                ("open", "high", "low", "close"), ("First", "Highest", "Lowest", "Last"), strict=True
+            )
+        },
+    ),
+)
+"""Minutes of funding rates, brought to 8 hours."""
+
+LIQUIDATED = _minutes(
+    LIQUIDATIONS,
+    "liquidations",
+    "with a liquidation",
+    LIQUIDATIONS["side"],
+    *_numbers("coin", liquidations="Amount liquidated"),
+    *_numbers("quote", quote_liquidations="Amount liquidated in terms of the quote"),
+    key=("side",),
+)
+"""Minutes of liquidations, per side of the liquidated position."""
+
+BOOKS = _minutes(
+    BOOK,
+    "book",
+    "with resting size, as the book stood when the minute ended",
+    BOOK["side"],
+    _ROW,
+    *_numbers("coin", size="Resting on the row"),
+    *_numbers("quote", quote_size="The same, at the prices of its orders"),
+    key=("side", "price"),
+)
+"""Books at the ends of minutes, per level."""
+
+# -- how they are made -----------------------------------------------------------------------------------------------
+
+SKEW = 5 * MINUTE
+"""How far the clock of a snapshot may differ from that of the updates around it. [ns]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Some minutes of one market.
+
+    Attributes
+    ----------
+    exchange, raw_symbol : str
+        The market.
+    start, end : int
+        Minutes that start at ``start <= timestamp < end``, both on the minute. [ns since the epoch]
+    block_size : Decimal or None
+        Height of their levels, if they have any. [quote per coin]
+    """
+
+    exchange: str
+    raw_symbol: str
+    start: int
+    end: int
+    block_size: Decimal | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The market."""
+        return self.exchange, self.raw_symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How the minutes of a table are computed.
+
+    Attributes
+    ----------
+    table : Table
+        Whose minutes.
+    raw : Table
+        The events they are computed from.
+    make : callable
+        Takes a lake and some asks, and returns their minutes, computed from raw events alone, in no order.
+    has_rows : bool
+        Whether they have levels, so a block size.
+    lasts : bool
+        Whether all minutes after an event depend on it, as those of a book.
+    """
+
+    table: Table
+    raw: Table
+    make: Callable[[Lake, Sequence[Ask]], pl.LazyFrame]
+    has_rows: bool = False
+    lasts: bool = False
+
+    def minutes(self, lake: Lake, *asks: Ask) -> pl.LazyFrame:
+        """Return the minutes of some asks, computed from raw events alone, in no order."""
+        return self.make(lake, asks)
+
+
+def within(rows: pl.LazyFrame, asks: Sequence[Ask]) -> pl.LazyFrame:
+    """Return the rows in the spans of some asks. Spans of one market do not overlap."""
+    exchange, symbol, time = pl.col("exchange"), pl.col("raw_symbol"), pl.col("timestamp")
+    # These conditions let the reader skip files; the join then leaves out the rows between the spans.
+    near = rows.filter(
+        exchange.is_in(sorted({ask.exchange for ask in asks})),
+        symbol.is_in(sorted({ask.raw_symbol for ask in asks})),
+        time >= min(ask.start for ask in asks),
+        time < max(ask.end for ask in asks),
+    )
+    if len(asks) == 1:
+        return near
+    spans = pl.LazyFrame(
+        [(ask.exchange, ask.raw_symbol, ask.start, ask.end) for ask in asks],
+        schema={"exchange": pl.String, "raw_symbol": pl.String, _FIRST: pl.Int64, _END: pl.Int64},
+        orient="row",
+    )
+    inside = near.join(spans, on=["exchange", "raw_symbol"])
+    return inside.filter(time >= pl.col(_FIRST), time < pl.col(_END)).drop(_FIRST, _END)
+
+
+_FIRST, _END = "__first", "__end"
+
+
+def _events(lake: Lake, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return within(lake.scan(table.name), asks)
+
+
+def _candles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks))
+
+
+def _candles_of_both(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks), by_side=False)
+
+
+def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    of_size: dict[Decimal, list[Ask]] = {}
+    for ask in asks:
+        of_size.setdefault(_size(ask), []).append(ask)
+    return pl.concat(
+        planned(aggregate.minute_profile.core, _events(lake, TRADES, alike), block_size=size)
+        for size, alike in of_size.items()
+    )
+
+
+def _open_interests(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return aggregate.open_interest(_events(lake, OPEN_INTEREST, asks), interval="1m")
+
+
+def _fundings(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    reports = _events(lake, FUNDING, asks)
+    return aggregate.funding(reports, interval="1m", funding_interval=DEFAULT_FUNDING_INTERVAL_MS)
+
+
+def _liquidated(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    events = _events(lake, LIQUIDATIONS, asks)
+    in_quote = events.with_columns(amount=pl.col("quote_amount"))
+    coins, quotes = (aggregate.liquidations(frame, interval="1m") for frame in (events, in_quote))
+    return coins.join(quotes.rename({"liquidations": "quote_liquidations"}), on=LIQUIDATED.key)
+
+
+def _books(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return pl.concat(_book(lake, ask) for ask in asks)
+
+
+def _book(lake: Lake, ask: Ask) -> pl.LazyFrame:
+    events = lake.scan(BOOK.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol)
+    time = pl.col("timestamp")
+    # A book is known from a snapshot on, so begin at the last one before.
+    begin = events.filter("is_snapshot", time <= ask.start - SKEW).select(time.max())
+    since = begin.collect(engine="streaming").item()
+    first = ask.start - SKEW if since is None else since
+    _, last = lake.extent(BOOK.name, *ask.names)
+    known = events.filter(time >= first // MINUTE * MINUTE - SKEW, time < ask.end + SKEW)
+    return aggregate.book_heatmap(
+        known, interval="1m", block_size=_size(ask), in_quote=True, last=last
+    ).filter(time.is_between(ask.start, ask.end, closed="left"))
+
+
+def _size(ask: Ask) -> Decimal:
+    if ask.block_size is None:
+        raise ValueError("minutes of price rows need a block size")
+    return ask.block_size
+
+
+_ALL = (
+    Recipe(CANDLES, TRADES, _candles),
+    Recipe(CANDLES_OF_BOTH, TRADES, _candles_of_both),
+    Recipe(PROFILES, TRADES, _profiles, has_rows=True),
+    Recipe(OPEN_INTERESTS, OPEN_INTEREST, _open_interests),
+    Recipe(FUNDINGS, FUNDING, _fundings),
+    Recipe(LIQUIDATED, LIQUIDATIONS, _liquidated),
+    Recipe(BOOKS, BOOK, _books, has_rows=True, lasts=True),
+)
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.table.name: recipe for recipe in _ALL})
+"""The recipe of each table of minutes."""
+
+ROLLUP_TABLES: Mapping[str, Table] = MappingProxyType(
+    {name: recipe.table for name, recipe in RECIPES.items()}
+)
+"""Every table of minutes by its name."""

@@ -1,0 +1,327 @@
+"""Up to where the minutes of a market are stored, and which of them later events changed; read them.
+
+Three notes per market are in the Delta log of the table of minutes, in the commit that wrote the rows: the version of
+the raw table they were made of, the first minute that is not stored yet, and the block size. So rows and notes agree,
+whenever a process dies. Stored minutes are read where they are still true, and all others computed from raw events.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import polars as pl
+from deltalake import DeltaTable, Transaction
+
+from tidytape.lake import _delta
+from tidytape.lake.rollup import _hot as hot
+from tidytape.lake.rollup._recipes import RECIPES, SKEW, Ask, Recipe, within
+from tidytape.times import MINUTE, Span, union, without
+
+if TYPE_CHECKING:
+    from tidytape.lake._store import Lake
+
+
+_LAST = 2**63 - 1
+
+WHOLE = "whole"
+"""Name of the note up to which edition of the events a rollup saw to every market."""
+
+_VERSIONS = 2**40
+"""More versions than a table ever has: what a note has room for beside the mark of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Up to where the minutes of one market are stored, and of which events they were made.
+
+    Attributes
+    ----------
+    version : int
+        Version of the raw table that they were made of, see `edition`.
+    until : int
+        Minutes that start before it are stored. [ns since the epoch]
+    """
+
+    version: int
+    until: int
+
+    def notes(self, market: tuple[str, str], block_size: Decimal | None) -> list[Transaction]:
+        """Return the notes that hold the state."""
+        numbers = {"version": self.version, "until": self.until, "rows": _bits(block_size)}
+        return [Transaction(_name(what, market), number) for what, number in numbers.items()]
+
+
+def state_of(delta: DeltaTable, market: tuple[str, str], block_size: Decimal | None) -> State | None:
+    """Return the state of a market; None if the table has no minutes of this block size.
+
+    The block size is None for a table without levels.
+    """
+    version, until = (delta.transaction_version(_name(what, market)) for what in ("version", "until"))
+    if version is None or until is None:
+        return None
+    if block_size is not None and delta.transaction_version(_name("rows", market)) != _bits(block_size):
+        return None
+    # A rollup that saw to every market found this one good, without writing to it.
+    whole = delta.transaction_version(WHOLE) or 0
+    return State(max(version, whole) if whole // _VERSIONS == version // _VERSIONS else version, until)
+
+
+def noted(delta: DeltaTable, market: tuple[str, str]) -> tuple[State, Decimal | None] | None:
+    """Return the state of a market and its block size; None if no rollup has noted them."""
+    bits = delta.transaction_version(_name("rows", market))
+    size = None if not bits else Decimal(repr(struct.unpack(">d", struct.pack(">q", bits))[0]))
+    state = state_of(delta, market, size)
+    return None if state is None else (state, size)
+
+
+def edition(raw: _delta.Opened) -> int:
+    """Return a table's version with a mark of the table itself, because a table that is made anew counts from 0."""
+    mark = raw.once("mark", lambda: zlib.crc32(str(raw.metadata().id).encode()) % 2**23)
+    return mark * _VERSIONS + raw.version()
+
+
+def is_lost(raw: _delta.Opened, state: State) -> bool:
+    """Return whether a raw table is older than the minutes that were made of it: it has lost commits."""
+    newest = edition(raw)
+    return newest < state.version and newest // _VERSIONS == state.version // _VERSIONS
+
+
+def changed_since(raw: _delta.Opened, seen: int) -> set[tuple[str, ...]] | None:
+    """Return the markets that commits after an edition of a raw table wrote to; None if that is not known."""
+    spans = _since(raw, seen)
+    return None if spans is None else set(spans)
+
+
+def stale(recipe: Recipe, raw: _delta.Opened, market: tuple[str, str], state: State) -> list[Span]:
+    """Return the minutes before ``state.until`` that depend on events newer than the state, sorted and apart."""
+    spans = _since(raw, state.version)
+    if spans is None:  # the log does not say what happened since
+        return [(-(2**63), state.until)]
+    # A snapshot of a book may bear a later time than the updates that it came before.
+    early = SKEW if recipe.lasts else 0
+    touched = [
+        (
+            (first - early) // MINUTE * MINUTE,
+            state.until if recipe.lasts else last // MINUTE * MINUTE + MINUTE,
+        )
+        for first, last in spans.get(market, ())
+    ]
+    return union((first, min(last, state.until)) for first, last in touched if first < state.until)
+
+
+def current(
+    recipe: Recipe, raw: _delta.Opened, market: tuple[str, str], state: State, window: Span
+) -> list[Span]:
+    """Return the spans of a window whose stored minutes are still those of the raw events.
+
+    ``raw`` is opened after the minutes, so that it is no older than what they were made of.
+    """
+    return without(window, [*stale(recipe, raw, market, state), (state.until, _LAST)])
+
+
+def _since(raw: _delta.Opened, seen: int) -> dict[tuple[str, ...], list[Span]] | None:
+    newer = edition(raw) - seen
+    of_this = 0 <= newer <= raw.version()
+    return _delta.spans_since(raw, raw.version() - newer) if of_this else None
+
+
+def _name(what: str, market: tuple[str, str]) -> str:
+    # Quoted, because names may hold slashes: A/B of C is not A of B/C.
+    return f"{what}:{'/'.join(quote(name, safe='') for name in market)}"
+
+
+def _bits(block_size: Decimal | None) -> int:
+    """The float nearest to a block size as a whole number, which is all that a note can hold; 0 for none."""
+    return 0 if block_size is None else struct.unpack(">q", struct.pack(">d", float(block_size)))[0]
+
+
+def minutes(
+    lake: Lake,
+    table: str,
+    *,
+    exchange: str,
+    raw_symbol: str,
+    start: int,
+    end: int,
+    block_size: Decimal | None = None,
+    made_at: Decimal | None = None,
+) -> pl.LazyFrame:
+    """Return the minutes of one market, whether a rollup ran or not.
+
+    Stored minutes are read; newer ones, and those that late events changed, are computed from raw events. So the answer
+    never depends on whether, or up to where, a rollup ran.
+
+    Parameters
+    ----------
+    lake : Lake
+        Where.
+    table : str
+        Name of a table of minutes, e.g. ``"candles_1m"``.
+    exchange, raw_symbol : str
+        The market.
+    start, end : int
+        Minutes that start at ``start <= timestamp < end``; both on the minute. [ns since the epoch]
+    block_size : Decimal, optional
+        Height of the levels wanted, for tables that have them. [quote per coin]
+    made_at : Decimal, optional
+        Height of the levels that a rollup stores: the market's block size. They are read where ``block_size`` is a
+        whole multiple of it, and the answer then has this height. [quote per coin]
+
+    Returns
+    -------
+    polars.LazyFrame, one row per key of the table, in no order
+        The table's columns.
+
+    Raises
+    ------
+    LakeError
+        If the lake cannot be read.
+    """
+    recipe = RECIPES[table]
+    read = sources(
+        lake,
+        table,
+        exchange=exchange,
+        raw_symbol=raw_symbol,
+        start=start,
+        end=end,
+        block_size=block_size,
+        made_at=made_at,
+    )
+    parts = []
+    if read.table is not None and read.kept:
+        rows = lake.scan_version(read.table, recipe.table)
+        asks = [Ask(exchange, raw_symbol, *span) for span in read.kept]
+        parts = [hot.stored_minutes(read.table, rows, ask) for ask in asks]
+    for first, last in read.holes:
+        ask = Ask(exchange, raw_symbol, first, last, read.block_size)
+        parts.append(recipe.minutes(lake, ask).select(recipe.table.names))
+    if len(parts) == 1:
+        return parts[0]
+    return pl.concat(parts) if parts else recipe.table.empty().lazy()
+
+
+def minutes_of_many(
+    lake: Lake, table: str, *, exchange: str, raw_symbols: Iterable[str], start: int, end: int
+) -> pl.LazyFrame:
+    """Return the minutes of many markets of one exchange, as `tidytape.lake.rollup.minutes` does of one.
+
+    Parameters
+    ----------
+    lake : Lake
+        Where.
+    table : str
+        Name of a table of minutes without price rows and without a book, e.g. ``"candles_1m"``.
+    exchange : str
+        Their exchange.
+    raw_symbols : iterable of str
+        Their symbols.
+    start, end : int
+        Minutes that start at ``start <= timestamp < end``; both on the minute. [ns since the epoch]
+
+    Returns
+    -------
+    polars.LazyFrame, one row per key of the table, in no order
+        The table's columns.
+
+    Raises
+    ------
+    LakeError
+        If the lake cannot be read.
+    """
+    recipe = RECIPES[table]
+    symbols = list(raw_symbols)
+    stored = lake.delta(table) if lake.has_table(table) else None
+    if stored is not None:
+        stored.read_notes(len(symbols))
+    raw = lake.find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
+    asks_of_kept, asks_of_raw = [], []
+    for symbol in symbols:
+        kept, holes = _spans(recipe, stored, raw, market=(exchange, symbol), window=(start, end), size=None)
+        asks_of_kept += [Ask(exchange, symbol, *span) for span in kept]
+        asks_of_raw += [Ask(exchange, symbol, *span) for span in holes]
+    parts = []
+    if stored is not None and asks_of_kept:
+        parts.append(within(_delta.scanned(stored, recipe.table, lake.storage_options), asks_of_kept))
+    if asks_of_raw:
+        parts.append(recipe.minutes(lake, *asks_of_raw).select(recipe.table.names))
+    return pl.concat(parts) if parts else recipe.table.empty().lazy()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the minutes of a market come from.
+
+    Attributes
+    ----------
+    table : Opened or None
+        The table of stored minutes.
+    kept : list of Span
+        Spans whose stored minutes are true.
+    raw : str
+        Name of the table of raw events.
+    holes : list of Span
+        Spans whose minutes are computed from raw events.
+    block_size : Decimal or None
+        Height of the levels, where they have any. [quote per coin]
+    """
+
+    table: _delta.Opened | None
+    kept: list[Span]
+    raw: str
+    holes: list[Span]
+    block_size: Decimal | None
+
+
+def sources(
+    lake: Lake,
+    table: str,
+    *,
+    exchange: str,
+    raw_symbol: str,
+    start: int,
+    end: int,
+    block_size: Decimal | None = None,
+    made_at: Decimal | None = None,
+) -> Sources:
+    """Return where the minutes come from that `minutes` returns for the same arguments."""
+    recipe = RECIPES[table]
+    size = block_size if recipe.has_rows else None
+    if recipe.has_rows and block_size and made_at and not block_size % made_at:
+        size = made_at
+    stored = lake.delta(table) if lake.has_table(table) else None
+    raw = lake.find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
+    kept, holes = _spans(recipe, stored, raw, market=(exchange, raw_symbol), window=(start, end), size=size)
+    return Sources(stored, kept, recipe.raw.name, holes, size)
+
+
+def _spans(
+    recipe: Recipe,
+    stored: _delta.Opened | None,
+    raw: _delta.Opened | None,
+    *,
+    market: tuple[str, str],
+    window: Span,
+    size: Decimal | None,
+) -> tuple[list[Span], list[Span]]:
+    """Return the spans of a window whose stored minutes are true, and those that are computed from raw events."""
+    state = None if stored is None else state_of(stored, market, size)
+    kept: list[Span] = []
+    if raw is not None and state is not None and state.until > window[0]:
+        kept = current(recipe, raw, market, state, window)
+    # A span without events is left out, because to plan for it costs more than most answers. A book has minutes after
+    # its events, and its snapshot may bear a later time.
+    skew = SKEW if recipe.lasts else 0
+    holes = [
+        (first, last)
+        for first, last in without(window, kept)
+        if raw is not None
+        and _delta.may_hold(raw, market, start=-(2**63) if recipe.lasts else first, end=last + skew)
+    ]
+    return kept, holes

@@ -1,0 +1,468 @@
+"""The request for points, the one query behind every tidy frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, ClassVar, NoReturn, Self
+
+from pydantic import model_validator
+
+from tidytape.catalogue import (
+    DATA_TYPES,
+    POINTS_PER_WEIGHT,
+    Category,
+    DataType,
+    GroupBy,
+    Interval,
+    Quote,
+    Selection,
+    Side,
+    SortDirection,
+    Tenor,
+    TPOSession,
+)
+from tidytape.errors import QueryError
+from tidytape.query import _values as values
+from tidytape.query._base import Parameter, Query, code_of, whole
+from tidytape.query._values import Names, TimeLike
+
+
+class PointFields(Query):
+    """What a request for points and a stream of points have in common: all but the window and the form."""
+
+    type: tuple[str, ...]
+    exchange: tuple[str, ...] = ()
+    raw_symbol: tuple[str, ...] = ()
+    coin: tuple[str, ...] = ()
+    normalized_symbol: tuple[str, ...] = ()
+    category: tuple[Category, ...] = ()
+    token_name: str | None = None
+    interval: Interval | None = None
+    tenor: Tenor | None = None
+    side: Side | None = None
+    quote: Quote | None = None
+    group_by: GroupBy | None = None
+    funding_interval: int | None = None
+    tpo_block_minutes: int | None = None
+    tpo_session: TPOSession | None = None
+    max_depth: int | None = None
+    block_size: Decimal | None = None
+    event: tuple[str, ...] = ()
+
+    REPEATABLE: ClassVar[frozenset[str]] = frozenset(
+        {"type", "exchange", "raw_symbol", "coin", "normalized_symbol", "category", "event"}
+    )
+    # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
+    ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
+        "start": Parameter(
+            whole(low=0, high=values.LAST_SECOND - 1),
+            "Start of the window, inclusive, in seconds since 1970 in UTC. [s]",
+        ),
+        "end": Parameter(
+            whole(low=1, high=values.LAST_SECOND),
+            "Length of the window; a point belongs to it if its timestamp is before `from` + `period`. [s]",
+        ),
+    }
+
+    @property
+    def data_types(self) -> tuple[DataType, ...]:
+        """The catalogue's entries of the types it knows, in the order asked for."""
+        return tuple(DATA_TYPES[name] for name in self.type if name in DATA_TYPES)
+
+    @property
+    def step(self) -> int:
+        """Seconds per point; a type without an interval counts as MINUTE. [s]"""
+        return (self.interval or Interval.MINUTE).seconds
+
+    @property
+    def grid(self) -> Interval | None:
+        """The interval at whose starts points may lie; None where they lie anywhere.
+
+        Sessions of a market profile start at midnight, on any day of a week.
+        """
+        is_longer = self.interval is not None and self.interval.seconds > Interval.DAY.seconds
+        return Interval.DAY if is_longer and self.tpo_session is not None else self.interval
+
+    @property
+    def is_aggregation(self) -> bool:
+        """Whether it joins several exchanges into one series, which weighs more and needs a higher tier."""
+        return self.group_by is not None and len(self.exchange) > 1
+
+
+class PointsQuery(PointFields):
+    """One request for points: what, of which markets, when, in which form.
+
+    Data types that the catalogue does not know are let through: services add some.
+
+    Parameters
+    ----------
+    type : str or list of str
+        Data type, e.g. ``TRADE_AGG``; of several the series follow one another, and the weights add up.
+    exchange : str or list of str
+        Exchange, case-sensitive.
+    raw_symbol : str or list of str
+        Exchange-native symbol.
+    coin : str or list of str
+        Base asset: every market of it on these exchanges.
+    normalized_symbol : str or list of str
+        Cross-exchange symbol, e.g. ``BTC-USDT``.
+    category : str or list of str
+        Market class: the others are left out.
+    token_name : str
+        Token of a supply query.
+    interval : str
+        Length of a point, ``MINUTE`` … ``WEEK`` or ``1m 5m 15m 30m 1h 4h 1d 1w``; only raw trades have none.
+    tenor : str
+        Time to expiry of an option summary, ``ONE_D`` … ``ONE_Y`` or ``1d 3d 1w 1m 2m 3m 6m 1y``.
+    start, end : time
+        The window, start inclusive, end exclusive. Epoch seconds, datetimes or strings; what has no zone is UTC. [s]
+    side : str
+        BUY or SELL; changes nothing for types without sides.
+    sort_direction : str
+        ``asc`` (oldest first, default) or ``desc``.
+    gapfill : bool
+        Fill missing intervals with the last close; candles only.
+    quote : str
+        ``USD`` converts values to USD.
+    group_by : str
+        ``sum`` or ``open_interest_weighted_avg``: the exchanges become one series.
+    funding_interval : int, timedelta or str
+        Interval that funding rates are normalised to; an integer counts milliseconds. [ms]
+    tpo_block_minutes : int
+        Length of a block of a market profile: 5, 30, 60 or 240. [min]
+    tpo_session : str
+        Length of a session of a market profile, ``daily``, ``weekly`` or ``monthly``; if left out one interval.
+    max_depth : int, >= 1
+        Number of price levels of a heatmap.
+    block_size : number
+        Height of a price level, read as the decimal it is written as. [quote per coin]
+    event : str or list of str
+        Slugs of prediction-market events: keep the markets of these.
+
+    Raises
+    ------
+    QueryError
+        With the parameter, what it got and what it expects, for every rule that can be known before sending.
+
+    Notes
+    -----
+    Markets are picked by exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``. But option summaries take
+    ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, and the single-exchange liquidation
+    heatmap ``coin`` alone, without an exchange.
+
+    Examples
+    --------
+    >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="2m", start=0, end=60)
+    Traceback (most recent call last):
+        ...
+    tidytape.errors.QueryError: interval: got '2m', expected one of MINUTE (1m), FIVE_MINUTES (5m), ...
+    """
+
+    start: int
+    end: int
+    sort_direction: SortDirection = SortDirection.ASC
+    gapfill: bool = False
+
+    WIRE: ClassVar[dict[str, str]] = {
+        "type": "type",
+        "exchange": "exchange",
+        "raw_symbol": "rawSymbol",
+        "coin": "coin",
+        "normalized_symbol": "normalizedSymbol",
+        "category": "category",
+        "token_name": "tokenName",
+        "interval": "interval",
+        "tenor": "tenor",
+        "start": "from",
+        "end": "period",
+        "side": "side",
+        "sort_direction": "sortDirection",
+        "gapfill": "gapfill",
+        "quote": "transform.normalize.quote",
+        "group_by": "transform.groupBy.type",
+        "funding_interval": "transform.normalize.fundingInterval",
+        "tpo_block_minutes": "tpoBlockSizeMinutes",
+        "tpo_session": "tpoSession",
+        "max_depth": "maxDepth",
+        "block_size": "blockSize",
+        "event": "event",
+    }
+
+    def __init__(
+        self,
+        *,
+        type: Names,
+        start: TimeLike,
+        end: TimeLike,
+        exchange: Names = (),
+        raw_symbol: Names = (),
+        coin: Names = (),
+        normalized_symbol: Names = (),
+        category: Names = (),
+        token_name: str | None = None,
+        interval: str | None = None,
+        tenor: str | None = None,
+        side: str | None = None,
+        sort_direction: str | None = SortDirection.ASC,
+        gapfill: bool | str = False,
+        quote: str | None = None,
+        group_by: str | None = None,
+        funding_interval: int | str | timedelta | None = None,
+        tpo_block_minutes: int | str | None = None,
+        tpo_session: str | None = None,
+        max_depth: int | str | None = None,
+        block_size: float | str | Decimal | None = None,
+        event: Names = (),
+        **unknown: Any,
+    ) -> None:
+        fields = {name: value for name, value in locals().items() if name in PointsQuery.WIRE}
+        super().__init__(**fields, **unknown)
+
+    # --- rules between values ---
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        if not self.type:
+            raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
+        self._require_window(self.start, self.end)
+        for kind in self.data_types:
+            _check_interval(self, kind)
+            _check_selection(self, kind)
+            _check_options(self, kind)
+            _check_group(self, kind)
+        if not self.data_types and self.interval is None:
+            _refuse("interval", None, "an interval")
+        _check_profile_options(self)
+        return self
+
+    # --- reading ---
+
+    @property
+    def period(self) -> int:
+        """Length of the window. [s]"""
+        return self.end - self.start
+
+    @property
+    def points(self) -> int:
+        """Intervals in the window, rounded up: the most points one series can have."""
+        return -(-self.period // self.step)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The time its points are made of: the whole intervals that start inside the window, half-open. [s]
+
+        Examples
+        --------
+        >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=30, end=90).span
+        (60, 120)
+        """
+        grid = self.grid
+        if grid is None:
+            return self.start, self.end
+        step, offset = grid.seconds, grid.offset
+        first, last = (-(-(second - offset) // step) * step + offset for second in (self.start, self.end))
+        return first, last
+
+    @property
+    def around(self) -> int | None:
+        """Start of the interval or session that the whole window lies inside of; None where one starts in it. [s]
+
+        Examples
+        --------
+        >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=90, end=100).around
+        60
+        """
+        last = self.start_of(self.end - 1)
+        return last if last < self.start else None
+
+    def start_of(self, second: int) -> int:
+        """Return the start of the interval or session that a second lies in; itself where points lie anywhere. [s]
+
+        Examples
+        --------
+        >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1h", start=0, end=60).start_of(4_000)
+        3600
+        """
+        if self.tpo_session is TPOSession.MONTHLY:
+            month = datetime.fromtimestamp(second, UTC).replace(day=1, hour=0, minute=0, second=0)
+            return int(month.timestamp())
+        of_session = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}
+        interval = of_session[self.tpo_session] if self.tpo_session else self.interval
+        if interval is None:
+            return second
+        return second - (second - interval.offset) % interval.seconds
+
+    # --- the wire ---
+
+    @classmethod
+    def _from_wire(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        for name in ("start", "end"):
+            if name not in fields:
+                raise QueryError(name, got=None, expected="a value; it is required")
+        start, period = fields["start"], fields["end"]
+        values.whole_number(period, parameter="end", low=1, high=values.LAST_SECOND - start)
+        return {"type": (), **fields, "end": start + period}
+
+    def to_params(self) -> list[tuple[str, str]]:
+        """Return the URL parameters of this query, defaults left out, in a fixed order.
+
+        Returns
+        -------
+        list of (str, str)
+
+        Examples
+        --------
+        >>> PointsQuery(type="LIQUIDATION_AGG", exchange="X", coin="BTC", interval="1h", start=0, end=7200).to_params()
+        [('type', 'LIQUIDATION_AGG'), ('exchange', 'X'), ('coin', 'BTC'), ('interval', 'HOUR'), ('from', '0'),
+         ('period', '7200')]
+        """
+        return [
+            (wire, str(self.period) if wire == "period" else value) for wire, value in super().to_params()
+        ]
+
+    @classmethod
+    def split(cls, *, start: TimeLike, end: TimeLike, **fields: Any) -> list[PointsQuery]:
+        """Return the requests that cover a window of any length, oldest first.
+
+        Each holds at most the points that one request may return, and all cuts lie on multiples of 1,000 points
+        counted from ``start``, so that no thousand is paid for twice. A window that one request can serve is one.
+
+        Parameters
+        ----------
+        start, end : time
+            The window, start inclusive, end exclusive.
+        **fields
+            The other fields of a PointsQuery.
+
+        Returns
+        -------
+        list of PointsQuery
+
+        Raises
+        ------
+        QueryError
+            As for PointsQuery, save the limit of points.
+
+        Examples
+        --------
+        >>> [q.points for q in PointsQuery.split(
+        ...     type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=250_000 * 60)]
+        [100000, 100000, 50000]
+        """
+        first = values.epoch_seconds(start, parameter="start")
+        last = values.epoch_seconds(end, parameter="end")
+        # One second of the window meets every rule but the limit of points, which is what splitting is for.
+        probe = cls(start=first, end=min(last, first + 1), **fields)
+        read = {name: value for name, value in probe if name not in {"start", "end"}}
+        most = min((kind.max_points for kind in probe.data_types), default=POINTS_PER_WEIGHT)
+        length = most // POINTS_PER_WEIGHT * POINTS_PER_WEIGHT * probe.step
+        return [cls(start=cut, end=min(cut + length, last), **read) for cut in range(first, last, length)]
+
+
+# --- the rules between values, all of which are known before sending ---
+
+_SELECTORS = ("raw_symbol", "normalized_symbol", "coin")
+
+
+def _check_interval(query: PointsQuery, kind: DataType) -> None:
+    """Refuse an interval that is missing, or more points than one request may have."""
+    if query.interval is None and not kind.interval_optional:
+        raise QueryError(
+            "interval",
+            got=None,
+            expected=f"an interval; {kind.name} needs one",
+            hint="for example '1m' or '1h'",
+            code="INVALID_INTERVAL",
+        )
+    # A query without an interval asks for trades, which the service counts.
+    if query.points > kind.max_points and query.interval is not None:
+        raise QueryError(
+            "end",
+            got=f"{query.points} points",
+            expected=f"at most {kind.max_points} points of {kind.name} in one request",
+            hint=f"{values.window_hint(kind.max_points * query.step)}, or a coarser interval",
+            code="POINT_LIMIT_EXCEEDED",
+        )
+
+
+def _check_selection(query: PointsQuery, kind: DataType) -> None:
+    """Refuse a way of picking markets that is not the type's."""
+    given = [name for name in _SELECTORS if getattr(query, name)]
+    needs = f"{kind.selection}, for {kind.name}"
+    if kind.selection in {Selection.MARKET, Selection.OPTION_SUMMARY} and not query.exchange:
+        _refuse("exchange", None, f"an exchange; {kind.name} needs {kind.selection}")
+    if kind.selection is Selection.MARKET and len(given) != 1:
+        if not given:
+            _refuse("raw_symbol", None, needs)
+        _refuse(given[1], getattr(query, given[1]), f"{needs}; {' and '.join(given)} are given")
+    if kind.selection is Selection.OPTION_SUMMARY and not given:
+        _refuse("coin", None, needs)
+    if kind.selection is Selection.OPTION_SKEW:
+        for name in ("exchange", "coin", "raw_symbol", "tenor"):
+            if not getattr(query, name):
+                _refuse(name, None, f"a value; {kind.name} needs {kind.selection}")
+        if len(query.exchange) > 1:
+            expected = f"a single exchange; {kind.name} cannot be aggregated"
+            _refuse("exchange", query.exchange, expected, "UNSUPPORTED")
+    if kind.selection is Selection.TOKEN and not (query.token_name or query.coin):
+        _refuse("token_name", None, needs)
+    if kind.selection is Selection.COIN and given != ["coin"]:
+        given_are = ", ".join(given) or "none"
+        _refuse("coin", query.coin or None, f"coin alone, for {kind.name}; given are {given_are}")
+
+
+def _check_options(query: PointsQuery, kind: DataType) -> None:
+    """Refuse options that the type does not have."""
+    if kind.categories and query.category and not set(kind.categories) & set(query.category):
+        expected = " or ".join(kind.categories)
+        _refuse(
+            "category", [str(one) for one in query.category], f"{expected}, for {kind.name}", "UNSUPPORTED"
+        )
+    if query.gapfill and not kind.gapfill:
+        able = ", ".join(name for name, other in DATA_TYPES.items() if other.gapfill)
+        _refuse("gapfill", query.gapfill, f"false for {kind.name}; only {able} can be filled", "UNSUPPORTED")
+    if query.quote and not kind.usd:
+        _refuse(
+            "quote", str(query.quote), f"no value; {kind.name} has no denomination to convert", "UNSUPPORTED"
+        )
+    if query.tenor and not kind.per_tenor:
+        _refuse("tenor", str(query.tenor), f"no value; {kind.name} has no tenors", "UNSUPPORTED")
+    if query.token_name and kind.selection is not Selection.TOKEN:
+        _refuse(
+            "token_name",
+            query.token_name,
+            f"no value; {kind.name} is of markets, not of tokens",
+            "UNSUPPORTED",
+        )
+
+
+def _check_group(query: PointsQuery, kind: DataType) -> None:
+    """Refuse an aggregation that the type does not have."""
+    if query.group_by is None:
+        return
+    if kind.group_by is None:
+        _refuse("group_by", str(query.group_by), f"no value; {kind.name} cannot be aggregated", "UNSUPPORTED")
+    if query.group_by is not kind.group_by:
+        _refuse("group_by", str(query.group_by), f"{kind.group_by} for {kind.name}", "UNSUPPORTED")
+    if query.raw_symbol and not kind.group_by_raw_symbol:
+        _refuse("raw_symbol", query.raw_symbol, f"coin instead, to aggregate {kind.name} across exchanges")
+
+
+def _check_profile_options(query: PointsQuery) -> None:
+    """Refuse the options of a family of types without such a type; unknown types may take anything."""
+    kinds = query.data_types
+    if len(kinds) < len(query.type):
+        return
+    for name in ("tpo_block_minutes", "tpo_session"):
+        if getattr(query, name) is not None and all(kind.name != "TPO_AGG" for kind in kinds):
+            _refuse(name, getattr(query, name), "no value; only TPO_AGG takes it", "UNSUPPORTED")
+    if query.block_size is not None and not any(kind.levels for kind in kinds):
+        _refuse(
+            "block_size", str(query.block_size), "no value; only profiles and heatmaps take it", "UNSUPPORTED"
+        )
+
+
+def _refuse(parameter: str, got: object, expected: str, code: str | None = None) -> NoReturn:
+    raise QueryError(parameter, got=got, expected=expected, code=code or code_of(parameter))

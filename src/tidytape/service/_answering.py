@@ -1,0 +1,273 @@
+"""What HTTP and gRPC share of an answer: the tier, the weight, the computation, and every refusal.
+
+A caller's query goes through `Points.prepare`, which costs nothing, and then `Points.answer`, which takes its weight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
+
+import anyio
+
+from tidytape.budget import weight
+from tidytape.errors import BudgetError, QueryError
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery, respelled
+from tidytape.service._accounts import Account
+from tidytape.service._buckets import UnreachableError
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
+from tidytape.service.answer._scan import MarketsByType
+from tidytape.service.http._responses import etag
+from tidytape.service.work._computing import Answer, Computing, OverloadedError, StoppedError, Task
+from tidytape.times import SECOND
+
+R = TypeVar("R")
+_log = logging.getLogger("tidytape.service")
+
+PAUSE = 2
+"""How long to wait before asking a busy service again. [s]"""
+
+
+class RefusedError(Exception):
+    """The service refuses a request.
+
+    Attributes
+    ----------
+    code : str
+        A code of `tidytape.catalogue.ERROR_STATUS`.
+    message : str
+    retry_after : int or None
+        How long to wait before the next try. [s]
+    over : mapping of str to int
+        Of a stream that cannot go on: by data type the start of the last interval that was over. [ns since the epoch]
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retry_after: int | None = None,
+        over: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.retry_after, self.over = code, message, retry_after, over
+
+
+def refused(error: Exception) -> RefusedError | None:
+    """Return what an error tells a caller; None if it is a failure of the service, which only its log explains.
+
+    Examples
+    --------
+    >>> refused(QueryError("side", got="UP", expected="BUY or SELL")).code
+    'INVALID_PARAMS'
+    >>> refused(ValueError("a secret")) is None
+    True
+    """
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, QueryError):
+        return RefusedError(error.code, error.message)
+    if isinstance(error, BudgetError):
+        return RefusedError("INVALID_PARAMS", error.message)
+    if isinstance(error, UnreachableError):
+        return RefusedError("UNAVAILABLE", f"{error}; try again", retry_after=PAUSE)
+    return None
+
+
+class Waiting(Protocol):
+    """Waits for work, or until the caller hangs up: then it cancels the work and returns None."""
+
+    async def __call__(self, work: Coroutine[Any, Any, R], /) -> R | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that the tier of its caller includes, with what its answer takes.
+
+    Attributes
+    ----------
+    query : PointsQuery
+    account : Account
+    form : str
+        Media type of the answer.
+    tag : str or None
+        ETag of the answer.
+    lake : Lake
+        The lake at the moment of the request.
+    markets : dict of str to list of Market
+        The markets that the query selects, by data type.
+    estimate : Estimate
+        What the answer takes.
+    """
+
+    query: PointsQuery
+    account: Account
+    form: str
+    tag: str | None
+    lake: Lake
+    markets: MarketsByType
+    estimate: Estimate
+
+
+class Points:
+    """Answers queries for points.
+
+    Parameters
+    ----------
+    engine : Engine
+        Finds the markets that a query selects.
+    threads : Executor
+        The threads that read the lake's logs.
+    computing : Computing
+        Computes the answers.
+    clock : callable
+        Returns epoch nanoseconds. [ns]
+    """
+
+    def __init__(
+        self, engine: Engine, threads: Executor, computing: Computing, *, clock: Callable[[], int]
+    ) -> None:
+        self._engine, self._threads, self._computing, self._clock = engine, threads, computing, clock
+
+    async def prepare(
+        self,
+        params: Iterable[tuple[str, str]],
+        account: Account,
+        facts: dict[str, object],
+        form_of: Callable[[PointsQuery], str],
+    ) -> Prepared:
+        """Read a query and find what its answer takes.
+
+        Parameters
+        ----------
+        params : iterable of (str, str)
+            The parameters of ``/v1/points``.
+        account : Account
+            The caller.
+        facts : dict of str to object
+            What the log says of the request; the query is added.
+        form_of : callable
+            Returns the media type of the answer to a query.
+
+        Raises
+        ------
+        QueryError
+            If the query is not valid, the tier does not include it, or its answer would take more than the service
+            allows.
+        """
+        query = PointsQuery.from_params(params)
+        facts.update(route="points", type=",".join(kind.name for kind in query.data_types))
+        require_tier(account, query, now=self._clock() // SECOND)
+        form, lake = form_of(query), self._engine.lake.now()
+
+        def look_up() -> Prepared:
+            markets = self._engine.at(lake).markets(query)
+            statistics = Statistics(lake)
+            tag = etag(lake, query, form=form, now=self._clock() // SECOND)
+            estimate = estimated(query, markets, statistics)
+            estimate.require(query, self._computing.limits)
+            require_trades(query, markets, statistics)
+            return Prepared(query, account, form, tag, lake, markets, estimate)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+        except QueryError as error:
+            raise respelled(error, PointsQuery.WIRE) from None
+
+    async def answer(
+        self, prepared: Prepared, facts: dict[str, object], *, coding: str, wait: Waiting
+    ) -> Answer | None:
+        """Take the weight of a query and return its answer; None if its caller hung up first.
+
+        Parameters
+        ----------
+        prepared : Prepared
+        facts : dict of str to object
+            What the log says of the request; the weight and the rows are added.
+        coding : str
+            The header ``Accept-Encoding`` of the caller.
+        wait : callable
+            Waits for the answer, or until the caller hangs up.
+
+        Raises
+        ------
+        RefusedError
+            If the budget is used up, too many queries wait, or the answer takes too long.
+        QueryError
+            If the rows show that the query cannot be answered.
+        """
+        query, account, estimate = prepared.query, prepared.account, prepared.estimate
+        query_weight = weight(query)
+        admission = await account.take(query_weight)
+        if not admission.admitted:
+            raise RefusedError(
+                "RATE_LIMITED",
+                f"weight {query_weight} is more than the {admission.remaining} left; wait {admission.retry_after} s",
+                retry_after=admission.retry_after,
+            )
+        facts.update(weight=query_weight)
+        task = Task(
+            query,
+            prepared.markets,
+            prepared.form,
+            coding,
+            key=account.key.id,
+            heavy=estimate.is_heavy,
+            small=estimate.is_small,
+            lake=prepared.lake,
+        )
+        is_charged = False
+        try:
+            answer = await wait(self._computing.answer(task))
+            # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
+            is_charged = answer is not None or task.begun
+        except asyncio.CancelledError:
+            is_charged = task.begun
+            raise
+        except QueryError as error:
+            raise respelled(error, PointsQuery.WIRE) from None
+        except OverloadedError:
+            raise RefusedError(
+                "UNAVAILABLE", "too many queries are waiting; try again", retry_after=PAUSE
+            ) from None
+        except StoppedError as error:
+            _log.error("request %s: its worker %s", facts["id"], error)
+            if error.too_long:
+                is_charged = True  # otherwise keeping the service busy would be free
+                raise RefusedError("TIMEOUT", f"the answer took too long; request {facts['id']}") from None
+            raise RefusedError(
+                "INTERNAL_ERROR", f"the worker ended before the answer was there; request {facts['id']}"
+            ) from None
+        finally:
+            if not is_charged:
+                await _give_back(account, query_weight, facts)
+        if answer is not None:
+            facts["rows"] = answer.rows
+        return answer
+
+
+async def _give_back(account: Account, weight: int, facts: dict[str, object]) -> None:
+    """Give the weight back; log the key and the weight if the bucket store cannot be reached."""
+    with anyio.CancelScope(shield=True):
+        try:
+            await account.give_back(weight)
+        except UnreachableError as error:
+            _log.error("weight %d was not given back to key %s: %s", weight, account.key.id, error)
+        else:
+            facts.pop("weight")
+
+
+def require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
+    """Raise QueryError if the tier of an account does not include the query."""
+    try:
+        account.tier.require(query, now=now)
+    except QueryError as error:
+        raise respelled(error, PointsQuery.WIRE) from None

@@ -1,0 +1,315 @@
+"""Candles of a market: made of trades, of recorded candles, or of both."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+import polars as pl
+
+from tidytape import aggregate
+from tidytape.catalogue import (
+    Interval,
+)
+from tidytape.frames._table import planned
+from tidytape.lake import Lake
+from tidytape.service.answer._scan import MARKET, Market, MarketScan, in_usd
+from tidytape.times import DAY, HOUR, MINUTE, SECOND
+
+_START, _LENGTH = pl.col("timestamp"), pl.col("interval")
+
+
+def tiled(candles: pl.LazyFrame, lengths: Collection[int]) -> pl.LazyFrame:
+    """Return candles of several lengths without overlaps.
+
+    Shorter candles that fill a longer one wholly replace it; otherwise the longer one replaces them. So no time counts
+    twice, and no time is missing that any candle covers whole.
+
+    Parameters
+    ----------
+    candles : polars.LazyFrame, n rows
+        Candles of one length do not overlap.
+    lengths : collection of int
+        The lengths to use. [ns]
+
+    Returns
+    -------
+    polars.LazyFrame, at most n rows
+        The same columns.
+    """
+    shortest, *longer = sorted(lengths) or [0]
+    tiles = candles.filter(shortest == _LENGTH)
+    for length in longer:
+        whole = covered(candles.filter(length == _LENGTH), by=tiles)
+        # Collected: a lazy plan would read the shorter candles anew for each longer length.
+        used = whole.filter(pl.col("covered") < _LENGTH).drop("covered").collect(engine="streaming").lazy()
+        left = covered(tiles, by=used).filter(pl.col("covered") == 0).drop("covered")
+        tiles = pl.concat([left, used]).collect(engine="streaming").lazy()
+    return tiles
+
+
+def covered(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
+    """Return spans with ``covered``: how much of each the other spans cover, which do not overlap. [ns]"""
+    order = [*MARKET, "timestamp"]
+    others = by.select(*order, "interval").sort(order)
+    before = (_LENGTH.cum_sum() - _LENGTH).over(MARKET)
+    others = others.select(*MARKET, start="timestamp", length="interval", before=before).sort("start")
+    within = pl.col("before") + pl.min_horizontal("length", pl.col("at") - pl.col("start"))
+
+    def until(frame: pl.LazyFrame, at: pl.Expr, name: str) -> pl.LazyFrame:
+        with_last = (
+            frame.with_columns(at=at)
+            .sort("at")
+            .join_asof(others, left_on="at", right_on="start", by=MARKET, check_sortedness=False)
+        )
+        return with_last.with_columns(within.fill_null(0).alias(name)).drop("at", "start", "length", "before")
+
+    spans_with_both = until(until(spans, _START, "since"), _START + _LENGTH, "covered")
+    return spans_with_both.with_columns(pl.col("covered") - pl.col("since")).drop("since")
+
+
+def met(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
+    """Return spans with ``met``: whether any other span starts inside of each."""
+    starts = by.select(*MARKET, start="timestamp").sort("start")
+    with_next = spans.sort("timestamp").join_asof(
+        starts, left_on="timestamp", right_on="start", by=MARKET, strategy="forward", check_sortedness=False
+    )
+    return with_next.with_columns(met=(pl.col("start") < _START + _LENGTH).fill_null(value=False)).drop(
+        "start"
+    )
+
+
+_LONGEST_CANDLE = 7 * DAY
+_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
+
+
+def candle_minutes(scan: MarketScan, *, by_side: bool = False, end: int | None = None) -> pl.LazyFrame:
+    """Return minute candles of trades; if the query converts to USD, their ``quote_volume`` is in USD."""
+    if scan.needs_rates:
+        return planned(aggregate.minute_candles.core, scan.events("trades", end=end), by_side=by_side)
+    return scan.minutes("candles_1m" if by_side else "candles_of_both_1m", end=end)
+
+
+def candles(scan: MarketScan) -> pl.LazyFrame:
+    """Return candles of markets, each made of trades or of recorded candles, whichever covers it whole."""
+    if not scan.holds("candles"):
+        return traded_candles(scan)
+    return _candles_of_both(scan) if scan.holds("trades") else recorded_candles(scan)
+
+
+def traded_candles(scan: MarketScan) -> pl.LazyFrame:
+    """Return candles made of trades."""
+    return _of_interval(scan, candle_minutes(scan), by_side=False)
+
+
+def _of_interval(scan: MarketScan, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
+    """Return candles of the query's interval; candles of a minute need no aggregation, only their unit."""
+    if scan.interval is not Interval.MINUTE:
+        core = aggregate.candles_of.core
+        return planned(core, minutes_, interval=scan.interval, by_side=by_side, amount=scan.amount)
+    if scan.amount == "quote":
+        minutes_ = minutes_.with_columns(volume=pl.col("quote_volume"))
+    return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
+
+
+def resampled(scan: MarketScan, points: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """Return points of the query's interval, without ``coverage``: an unknown amount of a single market is null."""
+    return planned(aggregate.resample.core, points, data_type=name, interval=scan.interval).drop("coverage")
+
+
+def recorded_candles(scan: MarketScan) -> pl.LazyFrame:
+    """Return candles made of recorded ones, the shortest that cover each time whole."""
+    return resampled(scan, _tiles(scan, scan.start, scan.end).drop("interval", "is_quiet"), _CANDLES)
+
+
+def _candles_of_both(scan: MarketScan) -> pl.LazyFrame:
+    """Return candles of markets that have recorded candles and trades.
+
+    A bucket inside the time of the trades is made of trades. At the first and the last trade, and at a hole (a recorded
+    candle has volume and there are no trades), the trades are incomplete: such a bucket is made of recorded candles,
+    and of trades in the minutes that no candle covers.
+    """
+    step = scan.interval.seconds * SECOND
+    # The neighbours of a bucket say whether the trades go on, so that no choice depends on where the window ends.
+    wide = replace(scan, before=scan.before + step)
+    minutes_ = candle_minutes(wide, end=scan.end + step).with_columns(interval=pl.lit(MINUTE))
+    tiles = _tiles(scan, wide.start, scan.end + step)
+    holes = covered(tiles.filter(~pl.col("is_quiet")), by=minutes_).filter(pl.col("covered") == 0)
+    start, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    at = [*MARKET, "bucket"]
+    holed = pl.concat(
+        holes.select(*MARKET, bucket=_bucket(scan, time), is_holed=pl.lit(value=True))
+        for time in (start - 1, start, after)
+    ).unique(at)
+    within = pl.col("first").le(pl.col("bucket")) & pl.col("last").ge(pl.col("bucket") + (step - 1))
+    in_window = pl.col("bucket").is_between(scan.start, scan.end, closed="left")
+    tiles = (
+        tiles.with_columns(bucket=_bucket(scan, start))
+        .filter(in_window)
+        .join(scan.extents("trades").lazy(), on=MARKET, how="left")
+        .join(holed, on=at, how="left")
+        .filter(~within.fill_null(value=False) | pl.col("is_holed").fill_null(value=False))
+    )
+    minutes_ = minutes_.with_columns(bucket=_bucket(scan, start)).filter(in_window)
+    of_trades = minutes_.join(tiles, on=at, how="anti").drop("bucket", "interval")
+    others = covered(minutes_.join(tiles, on=at, how="semi"), by=tiles).filter(pl.col("covered") == 0)
+    if scan.amount == "quote":
+        others = others.with_columns(volume=pl.col("quote_volume"))
+    columns = [*MARKET, "timestamp", "open", "high", "low", "close", "volume"]
+    unknown = [pl.lit(None, pl.Int64).alias(f"{end}_timestamp") for end in ("first", "last")]
+    of_candles = pl.concat([tiles.select(*columns, *unknown), others.select(*columns, *unknown)])
+    parts = [_of_interval(scan, of_trades, by_side=False), resampled(scan, of_candles, _CANDLES)]
+    return pl.concat([part.select(*columns, "first_timestamp", "last_timestamp") for part in parts])
+
+
+def _bucket(scan: MarketScan, time: pl.Expr) -> pl.Expr:
+    """Return the start of the interval that a time lies in. [ns since the epoch]"""
+    return time - (time - scan.interval.offset * SECOND) % (scan.interval.seconds * SECOND)
+
+
+def _recorded(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
+    """Return the recorded candles that start in a span, with ``is_quiet``: whether nothing was traded."""
+    recorded = scan.lake.scan(
+        "candles", exchange=scan.market.exchange, raw_symbol=scan.symbols, start=start, end=end
+    )
+    return recorded.with_columns(is_quiet=pl.coalesce("volume", "quote_volume").eq(0).fill_null(value=False))
+
+
+def has_tiles(scan: MarketScan) -> bool:
+    """Return whether recorded candles that start in the window make up its interval."""
+    makes_up = scan.interval.seconds * SECOND % pl.col("interval") == 0
+    rows = _recorded(scan, scan.start, scan.end).filter(makes_up)
+    return not rows.select("timestamp").head(1).collect(engine="streaming").is_empty()
+
+
+def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
+    """Return the recorded candles of a span that make up the interval, without overlaps."""
+    recorded = _recorded(scan, start, end).filter(scan.interval.seconds * SECOND % pl.col("interval") == 0)
+    lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
+    if in_usd(scan.query):
+        recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
+        recorded = scan.in_usd(recorded.with_columns(price=pl.col("close"))) if scan.needs_rates else recorded
+        recorded = recorded.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
+    unknown = pl.lit(None, pl.Int64)  # when the first and the last trade happened
+    return tiled(recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown), lengths)
+
+
+def untold(scan: MarketScan) -> pl.DataFrame:
+    """Return the recorded candles of a window that its points do not include.
+
+    They do not make up the interval, neither trades nor shorter candles cover the same time, and they are not quiet.
+    """
+    first, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    recorded = _recorded(scan, scan.start - _LONGEST_CANDLE, scan.end).filter(after > scan.start)
+    makes_up = scan.interval.seconds * SECOND % pl.col("interval") == 0
+    unmet = met(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
+    unmet = unmet.filter(~pl.col("met")).select(*MARKET, "timestamp", "interval")
+    long = unmet.collect(engine="streaming")
+    newest = scan.extents("candles").select(*MARKET, newest="last")
+    within = long.join(scan.extents("trades"), on=MARKET).join(newest, on=MARKET)
+    is_in_progress = (pl.col("newest") == first) & (
+        pl.col("last") >= first
+    )  # the candle may be, and so may the trades
+    within = within.filter(pl.col("first") <= first, (pl.col("last") >= after - 1) | is_in_progress)
+    if within.is_empty():
+        return long
+    # Minute rows start at whole minutes; candles of a mapped file may start anywhere.
+    start, end = within.select(first.min() // MINUTE * MINUTE, end=-(-after.max() // MINUTE) * MINUTE).row(0)
+    minutes_ = candle_minutes(replace(scan, before=scan.before + scan.start - start), end=end)
+    traded = met(within.lazy(), by=minutes_).filter(pl.col("met")).collect(engine="streaming")
+    return long.join(traded, on=[*MARKET, "timestamp", "interval"], how="anti")
+
+
+def untold_lengths(scan: MarketScan) -> list[int]:
+    """Return the lengths of the recorded candles in a window that no point of the answer includes. [s]"""
+    if not scan.holds("candles", before=_LONGEST_CANDLE):
+        return []
+    return [one // SECOND for one in untold(scan)["interval"].unique().sort()]
+
+
+def candles_by_side(scan: MarketScan) -> pl.LazyFrame:
+    minutes_ = candle_minutes(scan, by_side=True)
+    if scan.query.side:
+        minutes_ = minutes_.filter(pl.col("side") == str(scan.query.side))
+    return _of_interval(scan, minutes_, by_side=True)
+
+
+_GROWTH = 4  # factor by which each span of the search for a last trade is longer than the one before
+
+
+def last_closes(
+    lake: Lake, markets: list[Market], interval: Interval, *, before: int, sides: tuple[str, ...]
+) -> pl.DataFrame | None:
+    """Return the last candle of each market before a time, per side if ``sides`` are named.
+
+    The search reads spans that grow the further back they lie, down to the market's first trade: its cost grows with
+    the age of the last trade, not with the length of the history. A recorded candle counts if it is newer; it has no
+    side.
+
+    Returns
+    -------
+    polars.DataFrame or None, one row per market (and side) that traded, in the order of the last trades
+        A candle of that trade's time alone, with the columns that name its series. The last row of a group's series is
+        its last close.
+    """
+    last_candles = [
+        candle.with_columns(*one.named(interval))
+        for one in markets
+        for candle in _last_candles(lake, one, before, sides)
+    ]
+    # Members that traded at the same time keep the order of `aggregate.group`.
+    return (
+        pl.concat(last_candles, how="diagonal").sort("last_timestamp", "exchange", "raw_symbol")
+        if last_candles
+        else None
+    )
+
+
+def _last_candles(lake: Lake, market: Market, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+    trades = list(_last_trades(lake, market, before, sides))
+    if sides:  # a recorded candle has none
+        yield from trades
+        return
+    time = max((trade["last_timestamp"].item() for trade in trades), default=None)
+    recorded = _last_recorded(lake, market, before, after=time)
+    yield from trades if recorded is None else [recorded]
+
+
+def _last_trades(lake: Lake, market: Market, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+    missing_sides = set(sides) or {""}
+    floor, _ = lake.extent("trades", market.exchange, market.raw_symbol)
+    high, span = before, HOUR
+    while floor is not None and missing_sides and high > floor:
+        low = max(floor, high - span)
+        trades = lake.scan(
+            "trades", exchange=market.exchange, raw_symbol=market.raw_symbol, start=low, end=high
+        )
+        if not sides:
+            trades = trades.with_columns(side=pl.lit(""))
+        times = trades.group_by("side").agg(pl.col("timestamp").max()).collect(engine="streaming")
+        for side, time in times.select("side", "timestamp").iter_rows():
+            if side in missing_sides:
+                missing_sides.discard(side)
+                last = trades.filter(pl.col("timestamp") == time, pl.col("side") == side)
+                yield aggregate.candles(last, interval="1m", by_side=bool(sides)).collect()
+        high, span = low, span * _GROWTH
+
+
+def _last_recorded(lake: Lake, one: Market, before: int, *, after: int | None) -> pl.DataFrame | None:
+    """Return the last recorded candle that was over by ``before``; None if the trade at ``after`` is newer.
+
+    A candle inside the time of the market's trades is newer than a trade if it starts after it; any other candle is if
+    it ends after it.
+    """
+    start, end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    since = None if after is None else after - 7 * DAY  # no candle is longer
+    market = {"exchange": one.exchange, "raw_symbol": one.raw_symbol}
+    over = lake.scan("candles", **market, start=since, end=before).filter(end <= before)
+    if after is not None:
+        first, last = lake.extent("trades", one.exchange, one.raw_symbol)
+        within = (start >= first) & (end - 1 <= last)
+        is_traded = pl.coalesce("volume", "quote_volume").ne_missing(0.0)
+        over = over.filter(pl.when(within).then((start > after) & is_traded).otherwise(end - 1 > after))
+    newest = over.with_columns(last_timestamp=end - 1).bottom_k(1, by=-pl.col("last_timestamp"))
+    candle = newest.select("exchange", "raw_symbol", "timestamp", "close", "last_timestamp").collect()
+    return candle if candle.height else None

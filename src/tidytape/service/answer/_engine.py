@@ -1,0 +1,306 @@
+"""From a query to tidy frames: select the markets, scan the lake, aggregate, give the frame its schema.
+
+Examples
+--------
+The engine answers one query with one frame per data type, in the schema the client decodes into::
+
+    engine = Engine(Lake("lake"))
+    markets = engine.markets(query)  # refuses names that the lake does not hold
+    frames = engine.frames(query, markets)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import polars as pl
+
+from tidytape import aggregate, wire
+from tidytape.catalogue import BookSide, Interval, Selection, Side, SortDirection
+from tidytape.errors import QueryError
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.schema import data_type, schema_of
+from tidytape.service.answer import _hot as hot
+from tidytape.service.answer._candles import last_closes
+from tidytape.service.answer._metadata import (
+    able_intervals,
+    absent,
+    description,
+    descriptions,
+    note_of_reach,
+    notes_of,
+    with_descriptors,
+)
+from tidytape.service.answer._plans import PLANS, require_touched, tpo_of_members
+from tidytape.service.answer._scan import UNHURRIED, Limits, Market, MarketsByType, MarketScan
+from tidytape.service.answer._selection import grouped, selected
+from tidytape.times import DAY, SECOND
+from tidytape.wire import Note
+
+_CARRY = DAY
+
+
+class Engine:
+    """Answers points queries over a lake.
+
+    Parameters
+    ----------
+    lake : Lake
+        The recorded events.
+    clock : callable
+        Returns epoch nanoseconds: gaps are filled up to now. [ns]
+    limits : Limits
+        What one answer may take.
+    keeps : bool
+        Whether points stay in memory, see `tidytape.service.answer._hot`.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        limits: Limits = UNHURRIED,
+        keeps: bool = True,
+    ) -> None:
+        self.lake = lake
+        self.clock = clock
+        self.limits = limits
+        self.keeps = keeps
+
+    def at(self, lake: Lake, *, keeps: bool = True) -> Engine:
+        """Return the engine that answers from the lake at one moment, see `Lake.now`."""
+        return Engine(lake, clock=self.clock, limits=self.limits, keeps=keeps)
+
+    def markets(self, query: PointsQuery, *, rates: bool = True) -> MarketsByType:
+        """Return the markets that a query selects, by data type, in the order of their names.
+
+        ``rates`` says whether what their quotes are worth in USD has to be known when the window begins.
+
+        Raises
+        ------
+        QueryError
+            If a type does not exist, or the lake has no such exchange, symbol or coin (the hint names the nearest), or
+            the query converts to USD and the lake does not know what a market's quote is worth.
+        """
+        markets_by_type = {}
+        for name in query.type:
+            if name not in PLANS:
+                _refuse(name)
+            markets = selected(self.lake, query, name)
+            if rates:
+                self.require_rates(name, query, markets)  # before any weight is taken
+            markets_by_type[name] = grouped(markets) if query.group_by else markets
+        return markets_by_type
+
+    def require_rates(self, name: str, query: PointsQuery, markets: Iterable[Market]) -> None:
+        """Raise QueryError if the query converts to USD and the lake does not know what a market's quote is worth."""
+        for one in markets:
+            scan = MarketScan(self.lake, one, query)
+            if scan.needs_rates and data_type(name).usd:
+                _ = scan.rates
+
+    def frames(
+        self, query: PointsQuery, markets: MarketsByType, *, lists_once: bool = False
+    ) -> list[tuple[str, pl.DataFrame]]:
+        """Compute the answer: a tidy frame per data type, in the order of the query.
+
+        Parameters
+        ----------
+        query : PointsQuery
+        markets : dict of str to list of Market
+            What ``markets`` returned for the same query.
+        lists_once : bool
+            Keep the lists of market profiles on the first level of each session alone, where `tidytape.wire.encode`
+            reads them, and null on the others: on every level they take memory that grows with the square of levels.
+
+        Returns
+        -------
+        list of (str, polars.DataFrame)
+            Each frame has its type's schema; rows are ordered by series, then by time in the direction of the query,
+            then by price; levels of a book from the middle out.
+        """
+        return [(name, self._frame(name, query, markets[name], lists_once=lists_once)) for name in query.type]
+
+    def _frame(
+        self, name: str, query: PointsQuery, markets: list[Market], *, lists_once: bool
+    ) -> pl.DataFrame:
+        schema = schema_of(name, grouped=query.group_by is not None)
+        interval = query.interval or Interval.MINUTE
+        # Open interest is a stock: the last report counts on, so a group needs the day before.
+        before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
+        # Before the events are read, so that events which arrive meanwhile do not count as known.
+        described = descriptions(name, (MarketScan(self.lake, one, query) for one in markets))
+        if len(markets) == 1 and self.keeps:
+            scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
+            if (points := hot.frame(scan, name)) is not None:
+                return with_descriptors(points, described, name, by_coin=False)
+        scans = [
+            MarketScan(self.lake, one, query, before, limits=self.limits, lists_once=lists_once)
+            for one in markets
+        ]
+        if name == "TPO_AGG":
+            require_touched(scans)
+        united = query.group_by is not None and name == "TPO_AGG"
+        frame = self._united(query, scans) if united else self._points(name, query, scans)
+        if query.group_by and name != "TPO_AGG":
+            weights = self._weights(query, markets, frame) if name == "FUNDING_RATE_AGG" else None
+            frame = aggregate.group(frame, data_type=name, weights=weights)
+            frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
+        if query.gapfill:
+            frame = self._filled(name, frame, query, markets, interval)
+        by_coin = query.group_by is not None or data_type(name).selection is Selection.TOKEN
+        frame = with_descriptors(schema.conform(frame), described, name, by_coin=by_coin)
+        newest_first = query.sort_direction is SortDirection.DESC
+        order = schema.key_of(grouped=query.group_by is not None)
+        if name == "BLOCK_BOOK_SNAPSHOT_AGG":
+            return _closest_first(frame, order, query)
+        return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
+
+    def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
+        """Return the answer as JSON and its rows, if it is of one market whose points are in memory, or can be kept.
+
+        It has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`.
+        """
+        if len(query.type) > 1 or len(markets[query.type[0]]) > 1:
+            return None
+        (name,), (market,) = query.type, markets[query.type[0]]
+        scan = MarketScan(self.lake, market, query, limits=self.limits, lists_once=True)
+        described = description(name, scan)  # before the events are read
+        texts = hot.texts(scan, name)
+        if texts is None:
+            return None
+        series = [
+            ({**market.names(scan.interval), **described, "side": one.side}, one.parts) for one in texts
+        ]
+        first, last = max(one.first for one in texts), min(one.last for one in texts)
+        notes = [*absent(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
+        return wire.encode_series(name, series, notes), sum(one.rows for one in texts)
+
+    def notes(
+        self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]
+    ) -> list[Note]:
+        """Return a note for each market whose points do not fill the window, see `notes_of`.
+
+        Parameters
+        ----------
+        query : PointsQuery
+        markets : dict of str to list of Market
+            What ``markets`` returned for the query.
+        frames : sequence of (str, polars.DataFrame)
+            What ``frames`` returned for the query.
+        """
+        now = self.clock()
+        return [
+            note
+            for name, frame in frames
+            for note in notes_of(self.lake, query, name, markets[name], frame, now=now)
+        ]
+
+    def refuse_finer(self, query: PointsQuery, markets: MarketsByType) -> None:
+        """Raise QueryError if the window has recorded candles that are all longer than the interval of the query.
+
+        In a group and with ``gapfill`` one such market is enough: a sum would leave it out, and a gap would be filled
+        where something was traded. Other queries are refused only if all their markets are such.
+        """
+        candle_markets = markets.get("TRADE_SIDE_AGNOSTIC_AGG", [])
+        able = [
+            intervals
+            for one in candle_markets
+            if (intervals := able_intervals(MarketScan(self.lake, one, query))) is not None
+        ]
+        if able and (query.group_by is not None or query.gapfill or len(able) == len(candle_markets)):
+            intervals = [one for one in Interval if any(one in many for many in able)]
+            raise QueryError(
+                "interval",
+                got=str(query.interval),
+                expected="one that the recorded candles of this market make up: "
+                + (", ".join(intervals) or "none does"),
+                hint="there are no trades of it then, and candles cannot be taken apart",
+                code="INVALID_INTERVAL",
+            )
+
+    def _points(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+        interval = query.interval or Interval.MINUTE
+        plans = [PLANS[name].points(scan).with_columns(*scan.market.named(interval)) for scan in scans]
+        return pl.concat(pl.collect_all(plans, engine="streaming"), how="diagonal")
+
+    def _united(self, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+        """Return a market profile of each coin, made of its members' minute rows: profiles lack the blocks."""
+        coins: dict[str | None, list[MarketScan]] = {}
+        for scan in scans:
+            coins.setdefault(scan.market.coin, []).append(scan)
+        interval = query.interval or Interval.MINUTE
+        parts = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
+        named = [
+            part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(interval))
+            for members, part in zip(coins.values(), parts, strict=True)
+        ]
+        is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
+        return pl.concat(named).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
+
+    def _weights(self, query: PointsQuery, markets: list[Market], rates: pl.DataFrame) -> pl.DataFrame:
+        """Return each member's open interest in USD at each bucket's close: its last report, at most a day old."""
+        scans = [MarketScan(self.lake, one, query, _CARRY) for one in markets]
+        reports = self._points("OPEN_INTEREST_AGG", query, scans)
+        member = ["exchange", "raw_symbol"]
+        members = pl.DataFrame(
+            [(one.exchange, one.raw_symbol, one.coin) for one in markets],
+            schema=dict.fromkeys([*member, "coin"], pl.String),
+            orient="row",
+        )
+        return (
+            rates.select("timestamp")
+            .unique()
+            .join(members, how="cross")
+            .sort("timestamp")
+            .join_asof(
+                reports.select(*member, "timestamp", "close").sort("timestamp"),
+                on="timestamp",
+                by=member,
+                strategy="backward",
+                tolerance=_CARRY,
+                check_sortedness=False,  # sorted by time above; polars does not see that per group
+            )
+            .select(*member, "coin", "timestamp", "close")
+        )
+
+    def _filled(
+        self,
+        name: str,
+        frame: pl.DataFrame,
+        query: PointsQuery,
+        markets: list[Market],
+        interval: Interval,
+    ) -> pl.DataFrame:
+        start, end = (second * SECOND for second in query.span)
+        sides = [query.side] if query.side else Side
+        of_sides = tuple(map(str, sides)) if data_type(name).per_side else ()
+        last = last_closes(self.lake, markets, interval, before=start, sides=of_sides)
+        if last is not None:
+            series = [column for column in schema_of(name).identity if column in frame.columns]
+            last = last.unique(series, keep="last").select(*series, "close")
+        end = min(end, self.clock())
+        return aggregate.gapfill(frame, interval=interval, start=start, end=end, last=last)
+
+
+def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery) -> pl.DataFrame:
+    """Sort the levels of each side of a book from the middle out; cut those of a group at ``max_depth``."""
+    book = [name for name in order if name != "price"]
+    is_bid = pl.col("side") == BookSide.BID.value
+    away = pl.when(is_bid).then(-pl.col("price")).otherwise(pl.col("price"))
+    newest_first = query.sort_direction is SortDirection.DESC
+    backwards = [newest_first and name == "timestamp" for name in book]
+    frame = frame.sort(*book, away, descending=[*backwards, False])
+    if query.group_by is None or query.max_depth is None:
+        return frame  # the plan of a single market has cut them already
+    return frame.filter(pl.int_range(pl.len()).over(book) < query.max_depth)
+
+
+def _refuse(name: str) -> None:
+    schema_of(name)  # raises INVALID_TYPE if the type does not exist
+    raise QueryError(
+        "type", got=name, expected="a type this service answers: " + ", ".join(PLANS), code="UNSUPPORTED"
+    )

@@ -1,0 +1,343 @@
+"""What a request costs to compute, estimated from the statistics of files alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import polars as pl
+
+from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, USD_QUOTES, Selection, Side
+from tidytape.errors import QueryError, counted
+from tidytape.lake import Lake
+from tidytape.lake._delta import Facts
+from tidytape.lake.rollup import Sources, sources
+from tidytape.lake.rollup._recipes import RECIPES
+from tidytape.query import PointsQuery, window_hint
+from tidytape.service.answer._plans import PLANS
+from tidytape.service.answer._scan import (
+    ROWS_PER_NUMBER,
+    ROWS_PER_TOUCH,
+    Limits,
+    Market,
+    MarketsByType,
+    in_usd,
+)
+from tidytape.times import DAY, MINUTE, SECOND
+
+_LIGHT_ROWS = 1_000_000
+_LIGHT_MADE = 250_000
+_SMALL = 250_000  # rows, of which the largest answers take a fifth of a second
+_ROWS_PER_MARKET = 25_000  # which take as long as to plan for one more market
+_COUNTED = 20_000_000
+_LONGEST_CANDLE = 7 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a request costs to compute.
+
+    One estimate decides whether a request is refused, which lane of the queue it waits in, and whether it may take the
+    last worker. It reads no rows, except to count trades if a window may hold too many of them.
+
+    Attributes
+    ----------
+    rows : int
+        About how many rows it reads.
+    made : int
+        About how many rows or levels it makes.
+    least : int
+        How many rows it makes at least.
+    most : float
+        How many rows it reads and makes at most, by the statistics of files, and what it takes to plan for its markets
+        in as many rows; infinite where nothing bounds it.
+    """
+
+    rows: int
+    made: int
+    least: int = 0
+    most: float = math.inf
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it may not take the last worker and runs at low priority."""
+        return self.rows > _LIGHT_ROWS or self.made > _LIGHT_MADE
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is so small for certain that nothing needs to be able to stop it."""
+        return self.most <= _SMALL
+
+    @property
+    def is_about_small(self) -> bool:
+        """Whether it is small by estimate, if not for certain: then its points may stay in memory."""
+        return self.rows <= _SMALL and self.made <= _SMALL
+
+    def require(self, query: PointsQuery, limits: Limits) -> None:
+        """Raise QueryError if the request costs more than one request may."""
+        if limits.rows is not None and self.rows > limits.rows:
+            got, most, number = f"about {self.rows:,} rows to read", limits.rows, self.rows
+        elif self.least > limits.made:
+            if query.block_size is not None:
+                raise QueryError(
+                    "block_size",
+                    got=str(query.block_size),
+                    expected=f"a size at which at most {limits.made:,} rows are made",
+                    hint=f"at this size there are {self.least:,} or more; a shorter window has fewer, too",
+                )
+            got, most, number = f"{self.least:,} rows to make", limits.made, self.least
+        else:
+            return
+        raise QueryError(
+            "end",
+            got=got,
+            expected=f"at most {most:,} in one request",
+            hint=window_hint(query.period * most // number),
+            code="POINT_LIMIT_EXCEEDED",
+        )
+
+
+def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistics) -> Estimate:
+    """Return what a request costs: the sum over its data types and markets."""
+    parts = [
+        _of_market(name, query, market, statistics)
+        for name in query.type
+        for market in subjects.get(name, [])
+    ]
+    if not parts:
+        return Estimate(0, 0, most=0)
+    rows, made, least = (sum(numbers) for numbers in zip(*parts, strict=True))
+    most = sum(_most(name, query, one, statistics) for name in query.type for one in subjects.get(name, []))
+    return Estimate(rows, made, least, most + _ROWS_PER_MARKET * (len(parts) - 1))
+
+
+def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> tuple[int, int, int]:
+    """Return the rows read, the rows made, and the rows made for certain, of one data type and market."""
+    plan, kind = PLANS[name], DATA_TYPES[name]
+    start, end = query.span[0] * SECOND, query.span[1] * SECOND
+
+    def events(table: str) -> int:
+        files = [file for names in market.partitions for file in statistics.events(table, *names)]
+        return rows_within(files, start, end)
+
+    if not plan.minutes:
+        rows = sum(map(events, plan.tables))
+        return rows, rows, 0
+    if name == "TPO_AGG" and query.tpo_session:
+        end += DAY * 31
+    if plan.converts_events and in_usd(query) and market.quote_coin not in USD_QUOTES:
+        rows = events(plan.tables[0])
+    else:
+        rows = sum(statistics.minutes(table, market, start, end) for table in plan.minutes)
+    needs_closes = name == "OPEN_INTEREST_AGG" and in_usd(query)  # the prices that it is converted at
+    if needs_closes:
+        rows += statistics.minutes("candles_of_both_1m", market, start, end)
+    if needs_closes or "candles" in plan.tables:
+        rows += events("candles")
+    series = 2 if kind.per_side and not query.side else 1
+    if query.gapfill:
+        return rows, query.points * series, query.points * series
+    if name == "TPO_AGG":
+        touched, least = _touched(query, market, statistics, start, end)
+        return rows, max(rows, ROWS_PER_TOUCH * touched), ROWS_PER_TOUCH * least
+    return rows, rows if kind.levels else min(rows, query.points * series), 0
+
+
+def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> float:
+    """Return how many rows one data type of a market reads and makes at most; infinite where no statistics bound it."""
+    plan, kind = PLANS[name], DATA_TYPES[name]
+    start, end = query.span[0] * SECOND, query.span[1] * SECOND
+    # How far back the last price, report or snapshot lies, no statistics say.
+    converts = in_usd(query) and (name == "OPEN_INTEREST_AGG" or market.quote_coin not in USD_QUOTES)
+    weighs = query.group_by is not None and name == "FUNDING_RATE_AGG"
+    if converts or weighs or query.gapfill or kind.selection is not Selection.MARKET:
+        return math.inf
+    since = start - _LONGEST_CANDLE
+    candles = statistics.most_events("candles", market, since, end) if "candles" in plan.tables else 0
+    if not plan.minutes:
+        return sum(statistics.most_events(table, market, start, end) for table in plan.tables)
+    if name == "TPO_AGG":
+        end += DAY * 31 if query.tpo_session else 0
+        candles += _most_of_levels(query, market, statistics, start, end)
+    return candles + sum(statistics.most_minutes(table, market, start, end) for table in plan.minutes)
+
+
+def _most_of_levels(
+    query: PointsQuery, market: Market, statistics: Statistics, start: int, end: int
+) -> float:
+    """Return how many rows the levels of a market profile cost at most: touches, and the lists that Arrow repeats.
+
+    Each time block may touch all levels of its files, and each level of a session may list all others.
+    """
+    files = [
+        file
+        for file in statistics.events("trades", market.exchange, market.raw_symbol)
+        if file.may_hold(start, end)
+    ]
+    if market.block_size is None:
+        return math.inf
+    highest = max((math.inf if file.high is None else file.high for file in files), default=0.0)
+    lowest = min((-math.inf if file.low is None else file.low for file in files), default=0.0)
+    levels = (highest - lowest) / float(market.block_size) + 2
+    touched = levels * ((end - start) // _block(query) + 2)
+    sessions = -(-(end - start) // min(query.step * SECOND, DAY))
+    return ROWS_PER_TOUCH * touched + ROWS_PER_NUMBER * levels**2 * sessions
+
+
+def _block(query: PointsQuery) -> int:
+    """Return the length of a time block of a market profile. [ns]"""
+    return min((query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60, query.step) * SECOND
+
+
+def rows_within(files: Iterable[Facts], start: int, end: int) -> int:
+    """Return about how many rows of files lie in a window, each file by the share of its time in the window.
+
+    Examples
+    --------
+    >>> rows_within([Facts(100, 0, 99), Facts(50, 1_000, 2_000)], 0, 50)
+    50
+    """
+    return math.ceil(sum((one.rows or 0) * one.share(start, end) for one in files))
+
+
+def _touched(
+    query: PointsQuery, market: Market, statistics: Statistics, start: int, end: int
+) -> tuple[int, int]:
+    """Return about how many levels the time blocks of a market profile touch, and how many at least.
+
+    The range of a random walk grows with the root of time, so a time block has that share of a file's range. Together
+    the time blocks of a file touch at least all levels of its range. `require_touched` of `_plans.py` reads
+    minute rows and knows the exact number.
+    """
+    if market.block_size is None:
+        return 0, 0
+    block = _block(query)
+    about, least = 0.0, 0.0
+    for file in statistics.events("trades", market.exchange, market.raw_symbol):
+        share = file.share(start, end)
+        if not share or file.low is None or file.high is None or file.first is None or file.last is None:
+            continue
+        levels = (file.high - file.low) / float(market.block_size)
+        blocks = max(1.0, (file.last + 1 - file.first) / block)
+        about += share * (levels * blocks**0.5 + blocks)
+        least += levels if share == 1 else 0
+    return math.ceil(about), math.floor(least)
+
+
+# --- trades ---------------------------------------------------------------------------------------------------------
+
+
+def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Statistics) -> None:
+    """Refuse a window that holds more trades than one request may have.
+
+    It reads trades only if the files of the window hold too many, and for the hint no more of them than the limit. A
+    number of trades that takes long to count is estimated.
+
+    Raises
+    ------
+    QueryError
+        It says how many there are, and how long a window may be.
+    """
+    most = DATA_TYPES["TRADE"].max_points
+    start, end = query.start * SECOND, query.end * SECOND
+    markets = subjects.get("TRADE", [])
+    files = [file for one in markets for file in statistics.events("trades", one.exchange, one.raw_symbol)]
+    if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:
+        return
+    about = rows_within(files, start, end)
+    is_counted = about <= _COUNTED
+    trades = sum(statistics.count_trades(one, start, end) for one in markets) if is_counted else about
+    if trades <= most:
+        return
+    times = sorted(time for one in markets for time in statistics.first_trades(one, start, end, most + 1))
+    fits = (times[most] - start) // SECOND
+    raise QueryError(
+        "end",
+        got=f"{'' if is_counted else 'about '}{counted(trades, 'trade')}",
+        expected=f"at most {counted(most, 'trade')} in one request",
+        hint=window_hint(fits),
+        code="POINT_LIMIT_EXCEEDED",
+    )
+
+
+class Statistics:
+    """The statistics of a lake as it is now; what they mean says `tidytape.service.answer._estimate.Statistics`.
+
+    Parameters
+    ----------
+    lake : Lake
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def events(self, table: str, *partition: str) -> list[Facts]:
+        """Return what the log says of the files of one partition."""
+        return self._lake.files(table, *partition)
+
+    def minutes(self, table: str, market: Market, start: int, end: int) -> int:
+        """Return about how many rows are read for the minutes of a market."""
+        read = self._sources(table, market, start, end)
+        spans = [(table, span) for span in read.kept] + [(read.raw, span) for span in read.holes]
+        return sum(
+            rows_within(self.events(name, market.exchange, market.raw_symbol), *span) for name, span in spans
+        )
+
+    def most_events(self, table: str, market: Market, start: int, end: int) -> float:
+        """Return how many rows the files have that may hold events of a span; infinite if a log does not say."""
+        files = [file for names in market.partitions for file in self.events(table, *names)]
+        return sum(
+            math.inf if file.rows is None else file.rows for file in files if file.may_hold(start, end)
+        )
+
+    def most_minutes(self, table: str, market: Market, start: int, end: int) -> float:
+        """Return how many rows are read at most for the minutes of a market; infinite where nothing bounds it."""
+        read, recipe = self._sources(table, market, start, end), RECIPES[table]
+        if read.holes and recipe.lasts:  # a book is known from the last snapshot before
+            return math.inf
+        rows = len(Side) if "side" in recipe.table.key else 1
+        stored: float = sum((last - first) // MINUTE * rows for first, last in read.kept)
+        if recipe.has_rows:
+            stored = sum(self.most_events(table, market, *span) for span in read.kept)
+        return stored + sum(self.most_events(read.raw, market, *span) for span in read.holes)
+
+    def count_trades(self, market: Market, start: int, end: int) -> int:
+        """Return how many trades a window holds."""
+        count = self._trades(market, start, end).select(pl.len()).collect(engine="streaming").item()
+        return int(count)
+
+    def first_trades(self, market: Market, start: int, end: int, most: int) -> list[int]:
+        """Return the timestamps of the first trades of a window."""
+        rows = 0
+        files = [
+            file
+            for file in self.events("trades", market.exchange, market.raw_symbol)
+            if file.first is not None
+        ]
+        for file in sorted(files, key=lambda file: file.last or 0):
+            if file.first is None or file.last is None or file.first < start:
+                continue
+            rows += file.rows or 0
+            if rows >= most:
+                end = min(end, file.last + 1)  # there are enough before it
+                break
+        times = self._trades(market, start, end).select("timestamp").bottom_k(most, by="timestamp")
+        return times.collect(engine="streaming")["timestamp"].to_list()
+
+    def _sources(self, table: str, market: Market, start: int, end: int) -> Sources:
+        return sources(
+            self._lake,
+            table,
+            exchange=market.exchange,
+            raw_symbol=market.raw_symbol,
+            start=start,
+            end=end,
+            block_size=market.block_size,
+            made_at=market.registered_block_size,
+        )
+
+    def _trades(self, market: Market, start: int, end: int) -> pl.LazyFrame:
+        return self._lake.scan(
+            "trades", exchange=market.exchange, raw_symbol=market.raw_symbol, start=start, end=end
+        )

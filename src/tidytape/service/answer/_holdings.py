@@ -1,0 +1,188 @@
+"""What a lake holds, per market and data type: from when to when, how much, and with which gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+
+from tidytape.lake import Lake, hygiene
+from tidytape.lake.hygiene._gaps import GAPS_FROM, MOST_ROWS
+from tidytape.query import MetaQuery
+from tidytape.schema import HOLDINGS, data_type
+from tidytape.service.answer._inventory import LakeCache, filtered, holdings
+from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
+from tidytape.times import SECOND, Span, intersected, union
+
+_MARKET = ("exchange", "raw_symbol")
+_CHAIN = ("exchange", "coin")
+_TOKENS = "TOKEN_SUPPLY_AGG"
+_FOREVER = (-(2**62), 2**62)
+
+Row = dict[str, Any]
+"""A row of `tidytape.lake.hygiene.gaps`."""
+
+
+def described(
+    lake: Lake, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
+) -> pl.DataFrame:
+    """Return what a lake holds: every market with every data type that it has.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+    quiet : timedelta, optional
+        The shortest gap of a market whose events are not rare; see `tidytape.lake.hygiene.gaps`.
+    most_rows : int, optional
+        Most rows of a table to read for its gaps; None reads the events, however many there are. [rows]
+
+    Returns
+    -------
+    polars.DataFrame, one row per market and data type, in the order of markets and then of the catalogue
+        Schema `tidytape.schema.HOLDINGS`. A type that is made of two tables, as candles are of trades and of recorded
+        candles, has the rows of both, and a gap only where both have one.
+
+    Raises
+    ------
+    QueryError
+        If ``quiet`` is not positive.
+    LakeError
+        If the lake cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> described(Lake.create(tempfile.mkdtemp())).height
+    0
+    """
+    known = {table: _rows_of(lake, table, quiet, most_rows) for table in _TABLES}
+    since = lake.markets().filter(pl.col("tenor").is_null()).select(*_MARKET, "available_since")
+    opened = {(exchange, symbol): time for exchange, symbol, time in since.iter_rows()}
+    rows = []
+    for one in holdings(lake).filter(pl.col("type") != _TOKENS).iter_rows(named=True):
+        key = tuple(one[name] for name in _keys_of(one["type"]))
+        held = {
+            table: row for table in PLANS[one["type"]].tables if (row := known[table].get(key)) is not None
+        }
+        available = opened.get((one["exchange"], one["raw_symbol"]))
+        rows.append(_row(one, held, first=one["first"], last=one["last"], available_since=available))
+    rows += _tokens(lake, known["token_supply"])
+    order = {name: place for place, name in enumerate(PLANS)}
+    frame = pl.DataFrame(rows, schema=_PLAIN).with_columns(
+        pl.col(name).cast(dtype) for name, dtype in HOLDINGS.polars().items()
+    )
+    place = pl.col("type").replace_strict(order, return_dtype=pl.Int64)
+    return frame.sort("exchange", "raw_symbol", "coin", place, nulls_last=True)
+
+
+class DescribedLake:
+    """`described` of a lake, kept until the lake changes.
+
+    Parameters
+    ----------
+    lake : Lake
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._known: LakeCache[pl.DataFrame] = LakeCache(lake)
+
+    def rows(self, query: MetaQuery) -> pl.DataFrame:
+        """Return the rows of `described` that pass the filters of a query.
+
+        Raises
+        ------
+        QueryError
+            If a type does not exist.
+        LakeError
+            If the lake cannot be read.
+        """
+        for one in query.type:
+            data_type(one)  # raises if the type does not exist
+        held = filtered(self._known.get("described", lambda: described(self._lake.now())), query)
+        if query.start is not None:
+            held = held.filter(pl.col("last_timestamp").dt.timestamp("ns") >= query.start * SECOND)
+        if query.end is not None:
+            held = held.filter(pl.col("first_timestamp").dt.timestamp("ns") < query.end * SECOND)
+        return held
+
+
+_TABLES = sorted({table for plan in PLANS.values() for table in plan.tables})
+_PLAIN: Mapping[str, Any] = {
+    column.name: pl.List(pl.Int64)
+    if column.dtype == "list[timestamp]"
+    else pl.String
+    if column.dtype == "string"
+    else pl.Int64
+    for column in HOLDINGS.columns
+}
+
+
+def _rows_of(
+    lake: Lake, table: str, quiet: timedelta | None, most_rows: int | None
+) -> dict[tuple[str, ...], Row]:
+    frame = hygiene.gaps(lake, table, quiet=quiet, most_rows=most_rows)
+    names = [name for name in frame.columns if frame[name].dtype == pl.String and name != "gaps_from"]
+    return {tuple(row[name] for name in names): row for row in frame.iter_rows(named=True)}
+
+
+def _keys_of(name: str) -> tuple[str, ...]:
+    return _MARKET if name in TABLES_OF_MARKETS else _CHAIN
+
+
+def _tokens(lake: Lake, known: Mapping[tuple[str, ...], Row]) -> list[Row]:
+    coins = dict(
+        lake.scan("token_supply").select("token_name", "coin").unique().sort("coin").collect().iter_rows()
+    )
+    return [
+        _row(
+            {"type": _TOKENS, "raw_symbol": token, "coin": coins.get(token)},
+            {"token_supply": row},
+            first=row["first"],
+            last=row["last"],
+        )
+        for (token,), row in known.items()
+    ]
+
+
+def _row(
+    one: Row, held: Mapping[str, Row], *, first: int, last: int, available_since: int | None = None
+) -> Row:
+    names = {column: one.get(column) for column in ("exchange", "raw_symbol", "type", "category", "coin")}
+    rows = list(held.values())
+    return names | {
+        "normalized_symbol": one.get("normalized_symbol"),
+        "first_timestamp": first,
+        "last_timestamp": last,
+        "rows": sum(row["rows"] for row in rows),
+        "bytes": None if any(row["bytes"] is None for row in rows) else sum(row["bytes"] for row in rows),
+        "tables": ", ".join(held),
+        "available_since": available_since,
+        **_gaps_of(rows),
+    }
+
+
+def _gaps_of(rows: list[Row]) -> Row:
+    """Return the gaps of one table, or those that several tables have in common."""
+    names = ("gaps", "longest_gap", "quiet", "gaps_from", "gap_starts", "gap_ends")
+    if len(rows) == 1:
+        return {name: rows[0][name] for name in names}
+    least = min(row["quiet"] for row in rows)
+    holes: list[Span] = [_FOREVER]
+    for row in rows:
+        gaps = zip(row["gap_starts"], row["gap_ends"], strict=True)
+        outside = [(_FOREVER[0], row["first"]), (row["last"], _FOREVER[1])]
+        holes = [part for hole in holes for part in intersected(hole, union([*gaps, *outside]))]
+    whole = min(row["first"] for row in rows), max(row["last"] for row in rows)
+    common = [span for hole in holes for span in intersected(whole, [hole]) if span[1] - span[0] >= least]
+    return {
+        "gaps": len(common),
+        "longest_gap": max((end - start for start, end in common), default=None),
+        "quiet": least,
+        "gaps_from": max((row["gaps_from"] for row in rows), key=GAPS_FROM.index),
+        "gap_starts": [start for start, _ in common],
+        "gap_ends": [end for _, end in common],
+    }

@@ -1,0 +1,265 @@
+"""Points in memory: what was asked for lately, as frames and as JSON, by the files that the points are made of.
+
+A point of one market depends on the events of its own interval alone, so neither its values nor its text depend on the
+window that it is asked for in. Points are kept in spans of up to 1,440, each under the names of the files that may hold
+its events. Such a file never changes, and whatever is added to a span comes in a new one: so an answer is never older
+than the lake, and what is recorded today leaves the points of yesterday in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tidytape import wire
+from tidytape.catalogue import Selection, Side, SortDirection
+from tidytape.errors import QueryError
+from tidytape.lake._recent import Recent, frame_size
+from tidytape.schema import data_type, schema_of
+from tidytape.service.answer._estimate import Statistics, estimated
+from tidytape.service.answer._plans import PLANS, require_touched
+from tidytape.service.answer._scan import Market, MarketScan, in_usd
+from tidytape.times import DAY, HOUR, SECOND
+
+_POINTS = 1_440  # of a span: a day of minutes
+_LONGEST = 60 * DAY  # of a span
+_MOST_POINTS = 200_000  # of a window; a longer one is computed, and pushes no other points out
+_MOST_SPANS = 1_000  # of a window
+_NAME = 64  # bytes; what a name takes beside its letters
+_MOST_FILES = 1_000  # that hold its events; of more the names alone would take longer than the points
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A span of points: what they are made of, and how."""
+
+    lake: str
+    name: str
+    market: Market
+    how: tuple[object, ...]
+    start: int
+    end: int
+    files: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How much memory the names of its files take; each version of a table has its own. [byte]"""
+        return sum(map(len, self.files)) + _NAME * len(self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The rows of the points of a span, and their times. [ns since the epoch]"""
+
+    points: pl.DataFrame
+    times: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The points of a span as JSON, their times [ns since the epoch], and how many rows there are before each."""
+
+    points: wire.PointTexts
+    times: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+FRAMES = Recent[_Key, _Frame](64 * 2**20)
+"""Frames of points that this process keeps."""
+
+TEXTS = Recent[_Key, _Text](64 * 2**20)
+"""JSON of points that this process keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotText:
+    """The points of one series in a window as JSON.
+
+    Attributes
+    ----------
+    side : str or None
+        The side that names the series, of a data type whose series have one.
+    parts : list of memoryview
+        For `tidytape.wire.encode_series`.
+    rows : int
+        How many rows its frame has, at least one.
+    first, last : int
+        Their first and last time. [ns since the epoch]
+    """
+
+    side: str | None
+    parts: list[memoryview]
+    rows: int
+    first: int
+    last: int
+
+
+def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
+    """Return the points of a market in the schema and the order of their data type, without descriptors.
+
+    None if points of this type, or of this query, depend on more than the events of their own interval, or if too much
+    would have to be read for what is kept.
+    """
+    parts: list[pl.DataFrame] = []
+    for one in _of_sides(scan, name):
+        keys = _keys(one, name)
+        spans = None if keys is None else _frames(one, name, keys)
+        if spans is None:
+            return None
+        parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, one)]
+    return pl.concat(parts) if parts else schema_of(name).empty()
+
+
+def texts(scan: MarketScan, name: str) -> list[HotText] | None:
+    """Return the points of a market as JSON, by series; None without any, and where `frame` returns None."""
+    found = []
+    for one in _of_sides(scan, name):
+        keys = _keys(one, name)
+        spans = None if keys is None else _texts(one, name, keys)
+        if spans is None:
+            return None
+        inside = _inside(spans, one)
+        if not inside:
+            continue
+        (head, (first, _)), (tail, (_, last)) = inside[0], inside[-1]
+        found.append(
+            HotText(
+                None if one.query.side is None else str(one.query.side),
+                [span.points.part(*numbers) for span, numbers in inside],
+                sum(int(span.rows[last] - span.rows[first]) for span, (first, last) in inside),
+                int(head.times[first]),
+                int(tail.times[last - 1]),
+            )
+        )
+    return found or None
+
+
+def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
+    """Return the scan of each series of a market, in the order of an answer."""
+    sides: Sequence[Side | None] = [None]  # the side of a query changes nothing for types without sides
+    if data_type(name).per_side:
+        sides = [scan.query.side] if scan.query.side else sorted(Side)
+    return [
+        scan if side is scan.query.side else replace(scan, query=scan.query.model_copy(update={"side": side}))
+        for side in sides
+    ]
+
+
+def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
+    """Return the keys of the spans that cover the window; None if its points are not to be kept."""
+    if not _are_alone(scan, name) or scan.query.points > _MOST_POINTS:
+        return None
+    step, offset = scan.interval.seconds * SECOND, scan.interval.offset * SECOND
+    length = max(1, min(_POINTS, _LONGEST // step)) * step
+    if data_type(name).levels:
+        length = max(step, HOUR)  # a point has many rows
+    query, plan, names = scan.query, PLANS[name], scan.market.partitions[0]
+    begin = (scan.start - offset) // length * length + offset
+    starts = range(begin, scan.end, length)
+    files = [
+        file
+        for table in (*plan.tables, *plan.minutes)
+        for file in scan.lake.files(table, *names)
+        if file.may_hold(begin, scan.end + length)
+    ]
+    if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:
+        return None
+    once = bool(data_type(name).levels) and scan.lists_once
+    how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, once
+    return [
+        _Key(
+            scan.lake.path,
+            name,
+            scan.market,
+            how,
+            start,
+            start + length,
+            tuple(file.path for file in files if file.may_hold(start, start + length)),
+        )
+        for start in starts
+    ]
+
+
+def _are_alone(scan: MarketScan, name: str) -> bool:
+    """Return whether each point depends on the events of its own interval alone."""
+    query, kind, plan = scan.query, data_type(name), PLANS[name]
+    if kind.selection is not Selection.MARKET or not plan.minutes or "book" in plan.tables:
+        return False
+    if query.group_by or query.gapfill or query.sort_direction is SortDirection.DESC or scan.needs_rates:
+        return False
+    looks_back = name == "OPEN_INTEREST_AGG" and in_usd(query)  # at a price from before the interval
+    if query.tpo_session or looks_back:
+        return False
+    return "candles" not in plan.tables or scan.extent("candles") is None  # their lengths differ
+
+
+def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] | None:
+    """Return the spans; those that are not in memory are computed, unless that takes too many rows."""
+    kept = {key: found for key in keys if (found := FRAMES.get(key)) is not None}
+    missing = [key for key in keys if key not in kept]
+    if missing:
+        made = _made(scan, name, missing[0].start, missing[-1].end)
+        if made is None:
+            return None
+        for key in missing:
+            first, last = np.searchsorted(made.times, (key.start, key.end))
+            # Copied: a slice would keep in memory all that it was cut from.
+            rows = made.points if len(missing) == 1 else made.points[np.arange(first, last)]
+            kept[key] = one = _Frame(rows, made.times[first:last].copy())
+            FRAMES.put(key, one, size=key.size + frame_size(rows) + one.times.nbytes)
+    return [kept[key] for key in keys]
+
+
+def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
+    """Compute the points of a window; None if these are more than are worth keeping."""
+    query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
+    wide = replace(scan, query=query)
+    if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_about_small:
+        return None
+    if name == "TPO_AGG":
+        try:
+            require_touched([wide])
+        except QueryError:  # if it is true of the window that was asked for, the caller is told of that one
+            return None
+    plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
+    schema = schema_of(name)
+    points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
+    return _Frame(points, points["timestamp"].to_physical().to_numpy())
+
+
+def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | None:
+    """Return the spans as JSON; those that are not in memory are written."""
+    kept = {key: found for key in keys if (found := TEXTS.get(key)) is not None}
+    missing = [key for key in keys if key not in kept]
+    if missing:
+        frames = _frames(scan, name, missing)
+        if frames is None:
+            return None
+        # At once, because writing many spans one by one takes longer.
+        written = wire.point_texts(pl.concat(one.points for one in frames), name)
+        first = 0
+        for key, one in zip(missing, frames, strict=True):
+            times, rows = np.unique(one.times, return_index=True)  # a point may have many rows
+            last = first + len(times)
+            kept[key] = own = _Text(written.copy(first, last), times, np.append(rows, len(one.times)))
+            TEXTS.put(key, own, size=key.size + own.points.size + own.times.nbytes + own.rows.nbytes)
+            first = last
+    return [kept[key] for key in keys]
+
+
+T = TypeVar("T", _Frame, _Text)
+
+
+def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:
+    """Return the spans with points in the window, and the numbers of the first of these and of the one after them."""
+    found = []
+    for one in spans:
+        first, last = np.searchsorted(one.times, (scan.start, scan.end))
+        if last > first:
+            found.append((one, (int(first), int(last))))
+    return found

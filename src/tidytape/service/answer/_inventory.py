@@ -1,0 +1,426 @@
+"""What the lake holds: data types by market with their first and last event, and the lists made of that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import polars as pl
+
+from tidytape.aggregate import recommended_block_size
+from tidytape.budget import Tier, tier
+from tidytape.catalogue import DATA_TYPES, LISTS, LISTS_OF_A_TYPE, Category, Tenor
+from tidytape.errors import QueryError, counted
+from tidytape.lake import Lake
+from tidytape.query import MetaQuery
+from tidytape.query._values import written_time
+from tidytape.schema import data_type
+from tidytape.service._accounts import Key
+from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
+from tidytape.service.answer._selection import summaries
+from tidytape.times import DAY, SECOND
+from tidytape.wire._values import written_time as wire_time
+
+T = TypeVar("T")
+
+
+class LakeCache(Generic[T]):
+    """Values by name; a new version of any table of the lake empties it.
+
+    Parameters
+    ----------
+    lake : Lake
+        The lake that the values are computed from.
+
+    Examples
+    --------
+    >>> import polars as pl, tempfile
+    >>> lake = Lake.create(tempfile.mkdtemp())
+    >>> remembered = LakeCache(lake)
+    >>> remembered.get("markets", lambda: lake.markets().height), remembered.get("markets", lambda: 5)
+    (0, 0)
+    >>> lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}))
+    >>> remembered.get("markets", lambda: lake.markets().height)
+    1
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._version: dict[str, int] = {}
+        self._values: dict[Hashable, T] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return the value of a name; compute it if the cache has none of the lake's version."""
+        version = self._lake.version()
+        with self._lock:
+            if version != self._version:
+                self._version, self._values = version, {}
+            if name in self._values:
+                return self._values[name]
+        value = (
+            make()
+        )  # outside the lock: two callers at once compute it twice, and neither waits for the other
+        with self._lock:
+            if version == self._version:
+                self._values[name] = value
+        return value
+
+
+COLUMNS = ("type", "exchange", "raw_symbol", "normalized_symbol", "coin", "category", "first", "last")
+"""Of `holdings`."""
+
+_NAMES = ("normalized_symbol", "coin", "category")
+_SUMMARIES = {name: plan.summary for name, plan in PLANS.items() if plan.summary is not None}
+
+
+class Inventory:
+    """What a lake holds, kept until the lake changes.
+
+    Parameters
+    ----------
+    lake : Lake
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self._known: LakeCache[pl.DataFrame] = LakeCache(lake)
+
+    def all(self) -> pl.DataFrame:
+        """Return `holdings` of the lake."""
+        return self._known.get("holdings", lambda: holdings(self.lake))
+
+    def option_summaries(self) -> pl.DataFrame:
+        """Return the option summaries as markets.
+
+        Returns
+        -------
+        polars.DataFrame, one row per exchange, symbol and tenor
+            ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``category``, ``tenor``, ``available_since``
+            [ns since the epoch].
+        """
+        return self._known.get("summaries", self._option_summaries)
+
+    def marketcaps(self) -> pl.DataFrame:
+        """Return the last known market capitalization of each coin, by the reports of token supply.
+
+        Returns
+        -------
+        polars.DataFrame, one row per coin with a known one
+            ``coin``, ``marketcap`` [USD]. If a coin has several tokens, the largest counts: the others are
+            wrapped or pegged to it.
+        """
+        return self._known.get("marketcaps", lambda: _marketcaps(self.lake))
+
+    def _option_summaries(self) -> pl.DataFrame:
+        held = self.all()
+        key = ["type", "exchange", "raw_symbol", "coin"]
+        names = ("exchange", "raw_symbol", "normalized_symbol", "coin", "category", "tenor")
+        return tenors(self.lake, held).join(held, on=key).select(*names, available_since="first")
+
+
+def _marketcaps(lake: Lake) -> pl.DataFrame:
+    marketcap, coin = pl.col("marketcap"), pl.col("coin")
+    # A report may lack the coin or the number, so each comes from the newest report that has it.
+    known = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
+    tokens = (
+        lake.scan("token_supply")
+        .group_by("token_name")
+        .agg(
+            coin.sort_by("timestamp").drop_nulls().last(),
+            known.sort_by("timestamp").drop_nulls().last().alias("marketcap"),
+        )
+    )
+    return tokens.drop_nulls().group_by("coin").agg(marketcap.max()).collect(engine="streaming")
+
+
+def holdings(lake: Lake) -> pl.DataFrame:
+    """Return every data type with every market that has it.
+
+    Parameters
+    ----------
+    lake : Lake
+
+    Returns
+    -------
+    polars.DataFrame, one row per data type and subject, in the order of the catalogue and then by exchange and symbol
+        ``type``; ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``category``, null if the subject
+        has none; ``first``, ``last``, times of its first and last event [ns since the epoch].
+
+    Raises
+    ------
+    LakeError
+        If the lake cannot be read.
+    """
+    order = {name: place for place, name in enumerate(DATA_TYPES)}
+    rows = pl.concat([part.select(COLUMNS) for part in _parts(lake)])
+    place = pl.col("type").replace_strict(order, return_dtype=pl.Int64)
+    return rows.sort(place, "exchange", "raw_symbol", "coin")
+
+
+def _parts(lake: Lake) -> Iterator[pl.DataFrame]:
+    key = ["exchange", "raw_symbol"]
+    names = lake.markets().filter(pl.col("tenor").is_null()).select(*key, *_NAMES)
+    spans = {
+        table: lake.extents(table)
+        for table in sorted({one for many in TABLES_OF_MARKETS.values() for one in many})
+    }
+    for name, tables in TABLES_OF_MARKETS.items():
+        span = pl.concat([spans[table] for table in tables])
+        one = span.group_by(key).agg(pl.col("first").min(), pl.col("last").max())
+        yield one.join(names, on=key, how="left").with_columns(type=pl.lit(name))
+    chains = lake.extents("option_quotes")
+    for name in [name for name, plan in PLANS.items() if plan.tables == ("option_quotes",)]:
+        symbols = pl.DataFrame(
+            [(coin, symbol or None) for coin in chains["coin"].unique() for symbol in summaries(name, coin)],
+            schema={"coin": pl.String, "raw_symbol": pl.String},
+            orient="row",
+        )
+        yield chains.join(symbols, on="coin").with_columns(
+            type=pl.lit(name), normalized_symbol=pl.col("coin"), category=pl.lit(Category.OPTION.value)
+        )
+    time, none = pl.col("timestamp"), pl.lit(None, pl.String)
+    tokens = lake.scan("token_supply").group_by("token_name", "coin").agg(first=time.min(), last=time.max())
+    yield tokens.with_columns(
+        type=pl.lit("TOKEN_SUPPLY_AGG"), exchange=none, raw_symbol=none, normalized_symbol=none, category=none
+    ).collect(engine="streaming")
+
+
+def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.DataFrame:
+    """Return the tenors of option summaries on the last day on which each chain has quotes.
+
+    Parameters
+    ----------
+    lake : Lake
+    rows : polars.DataFrame
+        Of `holdings`; rows of other types have no tenor.
+    end : int, optional
+        Only quotes before it count. [ns since the epoch]
+
+    Returns
+    -------
+    polars.DataFrame, one row per type, exchange, raw_symbol and tenor
+        Those columns, and ``coin``.
+    """
+    parts = [
+        pl.DataFrame(schema=dict.fromkeys(("type", "exchange", "raw_symbol", "coin", "tenor"), pl.String))
+    ]
+    summaries_held = rows.filter(pl.col("type").is_in(list(_SUMMARIES)))
+    chains = summaries_held.select("exchange", "coin", "last").unique(maintain_order=True)
+    for exchange, coin, newest in chains.iter_rows():
+        last = newest if end is None else min(newest, end - 1)
+        quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1)
+        quotes = quotes.filter(pl.col("coin") == coin)
+        for name, summary in _SUMMARIES.items():
+            parts.append(
+                summary(quotes, interval="1d")
+                .select("exchange", "raw_symbol", "tenor")
+                .unique()
+                .with_columns(type=pl.lit(name), coin=pl.lit(coin))
+                .select(parts[0].columns)
+                .collect(engine="streaming")
+            )
+    key = ["type", "exchange", "raw_symbol"]
+    return pl.concat(parts).join(summaries_held.select(key), on=key, how="semi")
+
+
+_BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
+_FILTERS = ("type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol")
+
+
+def entries(holdings: Inventory, name: str, query: MetaQuery) -> list[Any]:
+    """Return the entries of a list endpoint.
+
+    Parameters
+    ----------
+    holdings : Inventory
+        What the lake holds.
+    name : str
+        Name of the endpoint, one of `tidytape.catalogue.LISTS`.
+    query : MetaQuery
+        Its filters: an entry needs one of the data types, exchanges, categories, coins and symbols that it names, and
+        an event between its ``start`` and ``end``.
+
+    Returns
+    -------
+    list of str, sorted; of block sizes, list of dict
+        ``exchange``, ``rawSymbol`` and ``blockSize`` [quote per coin].
+
+    Raises
+    ------
+    QueryError
+        If a type does not exist; or if the endpoint needs a type and the query has none, for which the contract has a
+        server error.
+    LakeError
+        If the lake cannot be read.
+    """
+    if name in LISTS_OF_A_TYPE and not query.type:
+        raise QueryError("type", got=None, expected="at least one data type", code="INTERNAL_ERROR")
+    held, field = narrowed(holdings, query), LISTS[name]
+    if field == "blockSizes":
+        return _block_sizes(holdings.lake, held)
+    if field == "tenors":
+        end = None if query.end is None else query.end * SECOND
+        there = tenors(holdings.lake, held, end=end)["tenor"]
+    else:
+        there = held[_COLUMNS_OF_LISTS[field]]
+    names = set(there.drop_nulls())
+    return [str(one) for one in _ORDERS.get(field, sorted(names)) if one in names]
+
+
+_COLUMNS_OF_LISTS = {
+    "types": "type",
+    "exchanges": "exchange",
+    "categories": "category",
+    "coins": "coin",
+    "rawSymbols": "raw_symbol",
+    "normalizedSymbols": "normalized_symbol",
+}
+_ORDERS: Mapping[str, Iterable[str]] = {"types": DATA_TYPES, "categories": Category, "tenors": Tenor}
+
+
+def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
+    """Return the part of the inventory that passes the filters of a query, see `filtered`.
+
+    Parameters
+    ----------
+    holdings : Inventory
+        What the lake holds.
+    query : MetaQuery
+        As for `entries`.
+
+    Returns
+    -------
+    polars.DataFrame, one row per data type and subject
+        With the columns of the inventory.
+
+    Raises
+    ------
+    QueryError
+        If a type does not exist.
+    LakeError
+        If the lake cannot be read.
+    """
+    for one in query.type:
+        data_type(one)  # raises if the type does not exist
+    held = filtered(holdings.all(), query)
+    if query.start is not None:
+        held = held.filter(pl.col("last") >= query.start * SECOND)
+    if query.end is not None:
+        held = held.filter(pl.col("first") < query.end * SECOND)
+    return held
+
+
+def filtered(rows: pl.DataFrame, query: MetaQuery) -> pl.DataFrame:
+    """Return the rows that have one of the names of each filter of a query."""
+    for column in _FILTERS:
+        names = [str(one) for one in getattr(query, column)]
+        if names:
+            rows = rows.filter(pl.col(column).is_in(names))
+    return rows
+
+
+def _block_sizes(lake: Lake, held: pl.DataFrame) -> list[Any]:
+    """Return the recommended block size of every market with a book, for its last snapshot."""
+    books = held.filter(pl.col("type") == _BOOK).select("exchange", "raw_symbol")
+    facts = lake.markets().filter(pl.col("tenor").is_null())
+    rows = books.join(facts, on=["exchange", "raw_symbol"], how="left").sort("exchange", "raw_symbol")
+    sizes = []
+    for exchange, symbol, tick, size in rows.select(
+        "exchange", "raw_symbol", "tick_size", "block_size"
+    ).iter_rows():
+        middle = _middle(lake, exchange, symbol)
+        best = size if middle is None else float(recommended_block_size(middle, tick_size=tick))
+        if best is not None:
+            sizes.append({"exchange": exchange, "rawSymbol": symbol, "blockSize": best})
+    return sizes
+
+
+def _middle(lake: Lake, exchange: str, symbol: str) -> float | None:
+    """Return the mid price of the last snapshot of a book; None if it lacks a side."""
+    book = lake.scan("book", exchange=exchange, raw_symbol=symbol).filter("is_snapshot", pl.col("size") > 0)
+    time, price, side = pl.col("timestamp"), pl.col("price"), pl.col("side")
+    newest = book.select(time.max()).collect(engine="streaming").item()
+    if newest is None:
+        return None
+    last = book.filter(time == newest).select(
+        (price.filter(side == "BID").max() + price.filter(side == "ASK").min()) / 2
+    )
+    middle: float | None = last.collect(engine="streaming").item()
+    return middle if middle is not None and middle > 0 else None
+
+
+def spans(holdings: Inventory, query: MetaQuery) -> list[dict[str, Any]]:
+    """Return how many markets each data type has on each exchange, with the first and the last event.
+
+    Parameters
+    ----------
+    holdings : Inventory
+        What the lake holds.
+    query : MetaQuery
+        As for `entries`.
+
+    Returns
+    -------
+    list of dict, types in the order of the catalogue, exchanges sorted
+        ``type``; ``exchange``, None if the type has none; ``subjects``, the number of markets, option summaries or
+        tokens; ``first`` and ``last``, timestamps of the first and the last event.
+
+    Raises
+    ------
+    QueryError
+        If a type does not exist.
+    LakeError
+        If the lake cannot be read.
+    """
+    of_venues = (
+        narrowed(holdings, query)
+        .group_by("type", "exchange", maintain_order=True)
+        .agg(pl.len().alias("subjects"), pl.col("first").min(), pl.col("last").max())
+    )
+    return [
+        {**row, "first": wire_time(row["first"]), "last": wire_time(row["last"])}
+        for row in of_venues.iter_rows(named=True)
+    ]
+
+
+def out_of_history(
+    lake: Lake, keys: Iterable[Key], tiers: Mapping[str, Tier], *, now: float
+) -> tuple[str, ...]:
+    """Return a warning for each tier in use whose history does not reach the newest data of a lake.
+
+    Parameters
+    ----------
+    lake : Lake
+        The lake that is served.
+    keys : iterable of Key
+        The keys of the service; expired ones do not count.
+    tiers : mapping of str to Tier
+        All tiers.
+    now : float
+        Epoch second. [s]
+
+    Raises
+    ------
+    LakeError
+        If the lake cannot be read.
+    """
+    newest = holdings(lake)["last"].max()
+    if not isinstance(newest, int):
+        return ()
+    in_use = {tier(key.tier, tiers).name for key in keys if key.expires is None or now < key.expires}
+
+    def reaches(one: Tier) -> bool:
+        first = one.history_start(now=now)
+        return first is None or newest >= first * SECOND
+
+    deep = [name for name, one in tiers.items() if reaches(one)]
+    others = f"'tidytape keys new --tier {deep[0]}' makes a key that reaches it, and a" if deep else "a"
+    return tuple(
+        f"the newest data is of {written_time(newest // SECOND)}, and keys of tier {name} have the last "
+        f"{counted(one.history_days or 0, 'day')}: whatever they ask of it is refused; {others} file of tiers "
+        "(--tiers) sets how far back a tier has"
+        for name, one in tiers.items()
+        if one.name in in_use and not reaches(one)
+    )

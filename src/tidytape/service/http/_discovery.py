@@ -1,0 +1,118 @@
+"""The lists, which weigh nothing: markets, names, holdings, and the quota of the key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tidytape import wire
+from tidytape.catalogue import LISTS
+from tidytape.errors import QueryError
+from tidytape.lake import Lake
+from tidytape.query import MarketsQuery, MetaQuery, respelled
+from tidytape.service._accounts import Account, usage
+from tidytape.service.answer._holdings import DescribedLake
+from tidytape.service.answer._inventory import Inventory, entries, spans
+from tidytape.service.answer._markets import MarketStatistics, markets_page
+from tidytape.service.http._responses import get
+
+
+class Lists:
+    """Answers requests for lists.
+
+    Parameters
+    ----------
+    lake : Lake
+        The lake that they describe.
+    threads : Executor
+        The threads that read the lake.
+    clock : callable
+        Returns epoch nanoseconds. [ns]
+    """
+
+    def __init__(self, lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> None:
+        inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
+        described_lake = DescribedLake(lake)
+        self._threads = threads
+        self._kinds: dict[str, tuple[type[MarketsQuery] | type[MetaQuery], Callable[[Any], bytes]]] = {
+            "markets": (MarketsQuery, lambda query: markets_page(inventory, query, statistics)),
+            "holdings": (MetaQuery, lambda query: orjson.dumps({"holdings": spans(inventory, query)})),
+            "holdings/markets": (MetaQuery, partial(_holdings_body, described_lake)),
+            **{name: (MetaQuery, partial(_list_body, inventory, name)) for name in LISTS},
+        }
+
+    async def body(
+        self, name: str, params: Iterable[tuple[str, str]], account: Account, facts: dict[str, object]
+    ) -> bytes:
+        """Return a list as JSON.
+
+        Parameters
+        ----------
+        name : str
+            ``markets``, ``holdings``, ``holdings/markets``, ``usage`` or a key of `tidytape.catalogue.LISTS`.
+        params : iterable of (str, str)
+            The parameters of its route.
+        account : Account
+            The caller.
+        facts : dict of str to object
+            What the log says of the request; the route is added.
+
+        Raises
+        ------
+        QueryError
+            If a parameter is not what it may be.
+        """
+        facts["route"] = name
+        if name == "usage":
+            for parameter, value in params:
+                raise QueryError(parameter, got=value, expected="no parameter here")
+            return orjson.dumps(usage(await account.look()))
+        model, body_of = self._kinds[name]
+        query = model.from_params(params)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, body_of, query)
+        except QueryError as error:
+            raise respelled(error, model.WIRE) from None
+
+
+def _list_body(inventory: Inventory, name: str, query: MetaQuery) -> bytes:
+    return orjson.dumps({LISTS[name]: entries(inventory, name, query)})
+
+
+def _holdings_body(described_lake: DescribedLake, query: MetaQuery) -> bytes:
+    return wire.encode_holdings(described_lake.rows(query))
+
+
+def discovery(lists: Lists) -> list[Route]:
+    """Return the routes.
+
+    Parameters
+    ----------
+    lists : Lists
+    """
+
+    def route(path: str) -> Route:
+        name = path.removeprefix("/v1").removeprefix("/")
+
+        async def respond(request: Request) -> Response:
+            state, params = request.state, request.query_params.multi_items()
+            body = await lists.body(name, params, state.account, state.facts)
+            return Response(body, media_type=wire.JSON_MIME)
+
+        return get(path, respond)
+
+    # Below /v1 there is the contract and nothing else, so the holdings stand beside it.
+    return [
+        *map(
+            route,
+            (*(f"/v1/{name}" for name in ("markets", *LISTS)), "/holdings", "/holdings/markets", "/v1/usage"),
+        )
+    ]

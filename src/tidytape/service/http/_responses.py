@@ -1,0 +1,88 @@
+"""Responses: the one shape of an error, and ETags."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tidytape._version import __version__
+from tidytape.catalogue import ERROR_STATUS
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.wire._values import written_time
+
+
+def get(path: str, endpoint: Callable[..., Any], *, head: bool = False) -> Route:
+    """Return the route that answers GET, and HEAD only if it says so."""
+    route = Route(path, endpoint, methods=["GET"])
+    if not head and route.methods is not None:
+        route.methods.discard("HEAD")  # Starlette adds it, and would compute an answer for its headers
+    return route
+
+
+def error_response(
+    code: str,
+    message: str,
+    *,
+    retry_after: int | None = None,
+    over: Mapping[str, int] = MappingProxyType({}),
+) -> Response:
+    """Return the response for an error code.
+
+    ``over`` is by data type the start of the last interval of a stream that was over. [ns since the epoch]
+
+    Examples
+    --------
+    >>> response = error_response("RATE_LIMITED", "wait", retry_after=3)
+    >>> response.status_code, response.body
+    (429, b'{"error":"RATE_LIMITED","message":"wait","retry_after":3}')
+    """
+    body: dict[str, object] = {"error": code, "message": message}
+    headers: dict[str, str] = {}
+    if retry_after is not None:
+        body["retry_after"] = retry_after
+        headers["Retry-After"] = str(retry_after)
+    if over:
+        body["over"] = {name: written_time(start) for name, start in over.items()}
+    # A message may quote what was sent; lone surrogates cannot be written as UTF-8.
+    body["message"] = message.encode("utf-8", "replace").decode()
+    return Response(orjson.dumps(body), ERROR_STATUS[code], headers, media_type="application/json")
+
+
+def etag(lake: Lake, query: PointsQuery, *, form: str, now: int) -> str | None:
+    """Return the ETag of the answer to a query; None if the window is not over or the lake is in an object store.
+
+    An answer depends on the query, the version of the lake, the media type and the version of this library. Late events
+    change the version of the lake, and so the ETag. An object store needs a round trip per table to tell its version,
+    which costs more than an ETag saves.
+
+    Parameters
+    ----------
+    lake : Lake
+    query : PointsQuery
+    form : str
+        Media type of the answer.
+    now : int
+        Epoch second. [s]
+    """
+    if query.span[1] > now or "://" in lake.path:
+        return None
+    facts = [__version__, form, sorted(query.to_params()), sorted(lake.version().items())]
+    # Weak: the same answer may be compressed in several ways.
+    return f'W/"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]}"'
+
+
+def is_known(tag: str | None, if_none_match: str | None) -> bool:
+    """Return whether ``If-None-Match`` names an ETag."""
+    if tag is None or if_none_match is None:
+        return False
+    bare = tag.removeprefix("W/")
+    tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    return "*" in tags or bare in tags

@@ -1,0 +1,205 @@
+"""What the page must know of types, parameters and tiers: the catalogue's facts, and the query model's own verdicts.
+
+No rule is told twice. What a type takes, and which ways of picking markets it has, is found by asking the model that
+the service itself refuses with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+from tidytape.budget import Tier
+from tidytape.catalogue import (
+    DATA_TYPES,
+    DEFAULT_FUNDING_INTERVAL_MS,
+    DEFAULT_TPO_BLOCK_MINUTES,
+    IDENTITY_FIELDS,
+    LISTS,
+    POINTS_PER_WEIGHT,
+    SURCHARGE_PARTS,
+    TPO_BLOCK_MINUTES,
+    WEIGHT_WINDOW_SECONDS,
+    Category,
+    DataType,
+    Field,
+    Interval,
+    Quote,
+    Selection,
+    Side,
+    SortDirection,
+    Tenor,
+    TierName,
+    TPOSession,
+)
+from tidytape.errors import QueryError
+from tidytape.query import PointsQuery, StreamQuery
+
+_SELECTORS = ("raw_symbol", "coin", "normalized_symbol", "token_name")
+_ALWAYS = ("type", "exchange", *_SELECTORS, "category", "interval", "start", "end", "sort_direction")
+
+
+def facts(*, key_header: str, tiers: Mapping[str, Tier]) -> dict[str, Any]:
+    """Return the facts as JSON has them; parameters and fields have their names on the wire.
+
+    Parameters
+    ----------
+    key_header : str
+        Header that carries the key.
+    tiers : mapping of str to Tier
+        What each tier may ask for.
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        "keyHeader": key_header,
+        "pointsPerWeight": POINTS_PER_WEIGHT,
+        "surchargeParts": SURCHARGE_PARTS,
+        "weightWindow": WEIGHT_WINDOW_SECONDS,
+        "stepWithoutInterval": _step_without_interval(),
+        "defaultFundingInterval": DEFAULT_FUNDING_INTERVAL_MS,
+        "defaultTpoBlock": DEFAULT_TPO_BLOCK_MINUTES,
+        "lists": dict(LISTS),
+        "parameters": PointsQuery.WIRE,
+        "streamParameters": StreamQuery.WIRE,
+        "choices": {
+            "interval": [
+                {"value": one.value, "label": one.alias, "seconds": one.seconds, "offset": one.offset}
+                for one in Interval
+            ],
+            "tenor": [{"value": one.value, "label": f"{one.days} d"} for one in Tenor],
+            "category": [{"value": one.value, "label": one.value} for one in Category],
+            "side": [{"value": one.value, "label": one.value} for one in Side],
+            "sortDirection": [{"value": one.value, "label": one.alias} for one in SortDirection],
+            "transform.normalize.quote": [{"value": one.value, "label": one.value} for one in Quote],
+            "tpoBlockSizeMinutes": [{"value": str(one), "label": f"{one} min"} for one in TPO_BLOCK_MINUTES],
+            "tpoSession": [{"value": one.value, "label": one.alias} for one in TPOSession],
+        },
+        "identity": [_field(one) for one in IDENTITY_FIELDS],
+        "ranks": [one.value for one in TierName],
+        "tiers": [_tier(one) for one in tiers.values()],
+        "types": list(_types()),
+    }
+
+
+def _tier(tier: Tier) -> dict[str, Any]:
+    return {
+        "name": tier.name,
+        "perMinute": tier.per_minute,
+        "burst": tier.burst,
+        "historyDays": tier.history_days,
+        "aggregation": tier.aggregation,
+        "rank": tier.rank.value,
+    }
+
+
+@cache
+def _types() -> tuple[dict[str, Any], ...]:
+    return tuple(_type(kind) for kind in DATA_TYPES.values())
+
+
+def _type(kind: DataType) -> dict[str, Any]:
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "multiplier": kind.multiplier,
+        "maxPoints": kind.max_points,
+        "includedDepth": kind.included_depth,
+        "tier": kind.tier.value,
+        "categories": [one.value for one in kind.categories],
+        "groupBy": None if kind.group_by is None else {"value": kind.group_by.value, "label": kind.group_by.alias},
+        "groupByRawSymbol": kind.group_by_raw_symbol,
+        "intervalOptional": kind.interval_optional,
+        "ways": [[PointsQuery.WIRE[name] for name in way] for way in _ways(kind)],
+        "takes": [PointsQuery.WIRE[name] for name in _taken(kind)],
+        "needsExchange": not _may_ask(kind, exchange=()),
+        "takesExchanges": _may_ask(kind, exchange=("X", "Y")),
+        "needsTenor": not _may_ask(kind, tenor=None),
+        "envelope": kind.envelope,
+        "fields": [_field(one) for one in kind.fields],
+        "levels": [
+            {
+                "name": one.name,
+                "flat": one.flat,
+                "bookSide": None if one.book_side is None else one.book_side.value,
+                "fields": [_field(field) for field in one.fields],
+            }
+            for one in kind.levels
+        ],
+    }  # fmt: skip
+
+
+def _field(field: Field) -> dict[str, str]:
+    return {
+        "name": field.name,
+        "column": field.column,
+        "kind": field.kind,
+        "unit": field.unit,
+        "doc": field.doc,
+    }
+
+
+# --- asking the query model -----------------------------------------------------------------------------------------
+
+
+def _is_valid(**fields: Any) -> bool:
+    try:
+        PointsQuery(start=0, end=60, interval=Interval.MINUTE, **fields)
+    except QueryError:
+        return False
+    return True
+
+
+def _step_without_interval() -> int:
+    kind = next(kind for kind in DATA_TYPES.values() if kind.interval_optional)
+    return PointsQuery(type=kind.name, exchange="X", coin="A", start=0, end=60).step
+
+
+def _may_ask(kind: DataType, **changed: Any) -> bool:
+    """Whether a query of the type that is right stays so with some of its fields changed."""
+    picked = dict.fromkeys(_ways(kind)[0], "A")
+    return _is_valid(**{"type": kind.name, "exchange": "X", "tenor": _tenor(kind), **picked, **changed})
+
+
+def _tenor(kind: DataType) -> Tenor | None:
+    return Tenor.ONE_W if kind.per_tenor else None
+
+
+@cache
+def _ways(kind: DataType) -> list[tuple[str, ...]]:
+    """The fewest selectors that together pick markets of the type, each way once."""
+    found: list[tuple[str, ...]] = []
+    for size in (1, 2):
+        for way in combinations(_SELECTORS, size):
+            is_new = not any(set(one) <= set(way) for one in found)
+            picked = {"type": kind.name, "exchange": "X", "tenor": _tenor(kind), **dict.fromkeys(way, "A")}
+            if is_new and _is_valid(**picked):
+                found.append(way)
+    return found
+
+
+def _taken(kind: DataType) -> Iterator[str]:
+    """Yield the fields that mean something for the type, in the order of the model."""
+    probes = {
+        "tenor": _tenor(kind) or Tenor.ONE_W,
+        "gapfill": True,
+        "quote": Quote.USD,
+        "tpo_block_minutes": DEFAULT_TPO_BLOCK_MINUTES,
+        "tpo_session": TPOSession.DAILY,
+        "block_size": 1,
+    }
+    # The model lets these pass where they change nothing.
+    meant = {
+        "side": kind.per_side,
+        "group_by": kind.group_by is not None,
+        "funding_interval": kind.funding_interval,
+        "max_depth": kind.included_depth is not None,
+        "event": kind.selection is Selection.MARKET,
+    }
+    for name in PointsQuery.WIRE:
+        if name in _ALWAYS or meant.get(name) or (name in probes and _may_ask(kind, **{name: probes[name]})):
+            yield name

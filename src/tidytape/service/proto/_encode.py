@@ -1,0 +1,194 @@
+"""Tidy frame to messages: what `tidytape.wire.encode` writes as JSON, as protocol buffers.
+
+The numbers of fields are read from the definition, and the fields of each data type from `tidytape.catalogue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tidytape.catalogue import COVERAGE, NOTE_FIELDS, Change, DataType, Field, Interval, Kind
+from tidytape.schema import data_type as kind_of
+from tidytape.schema import schema_of
+from tidytape.service.proto import _columns as columns
+from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.service.proto._columns import Bytes
+from tidytape.times import SECOND
+from tidytape.wire import Batch, Note
+from tidytape.wire._encode import PART, checked, ordered, series_columns
+from tidytape.wire._tidy import SERIES_FIELDS
+
+_SERIES = pb.PointResponse.DESCRIPTOR.fields_by_name["series"].number
+_CHANGES = {change: pb.PointBatch.DESCRIPTOR.fields_by_name[change.value].number for change in Change}
+_ID, _POINTS = (pb.Series.DESCRIPTOR.fields_by_name[name].number for name in ("id", "points"))
+_INTERVALS = {interval.alias: interval.value for interval in Interval}
+
+
+def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Iterable[Note] = ()) -> bytes:
+    """Encode frames of several data types as one PointResponse.
+
+    Parameters
+    ----------
+    frames : sequence of (str, polars.DataFrame)
+        Data type and tidy frame, as of `tidytape.wire.encode_all`; their series follow one another.
+    notes : iterable of Note
+        What the answer says of markets whose points do not fill the window.
+
+    Returns
+    -------
+    bytes
+        [byte]
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `tidytape.wire.encode`; and if a time lies outside of 1970 to 2106.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"exchange": ["X"], "timestamp": [60_000_000_000], "skew": [1.5]})
+    >>> body = encode_all([("SKEW_OPTION_SUMMARY_AGG", frame)])
+    >>> point = pb.PointResponse.FromString(body).series[0].points[0]
+    >>> point.skew_option_summary_agg.timestamp.seconds, point.skew_option_summary_agg.skew
+    (60, 1.5)
+    """
+    parts = [encode_series(frame, name, number=_SERIES) for name, frame in frames]
+    return b"".join([*parts, pb.PointResponse(notes=map(_note, notes)).SerializeToString()])
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """Encode a batch of a stream as a PointBatch without its token and end, which `batch_end` encodes.
+
+    Readers of the same points share it: messages that are put together are one message.
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `encode_all`.
+
+    Examples
+    --------
+    >>> batch = Batch(over={"TRADE_AGG": 60_000_000_000}, token="a")
+    >>> pb.PointBatch.FromString(encode_batch(batch) + batch_end(batch)).over["TRADE_AGG"].seconds
+    60
+    """
+    parts = [
+        encode_series(frame, name, number=_CHANGES[change]) for (name, change), frame in batch.frames.items()
+    ]
+    over = {name: _timestamp(start) for name, start in batch.over.items()}
+    return b"".join([*parts, pb.PointBatch(over=over).SerializeToString()])
+
+
+def batch_end(batch: Batch) -> bytes:
+    """Encode the token and the end of a batch."""
+    end = None if batch.end is None else pb.PointBatch.End(code=batch.end[0], message=batch.end[1])
+    return bytes(pb.PointBatch(token=batch.token, end=end).SerializeToString())
+
+
+def encode_series(frame: pl.DataFrame, data_type: str, *, number: int) -> bytes:
+    """Encode a tidy frame as repeated Series of a message.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, one row per point or per level
+        As of `tidytape.wire.encode`.
+    data_type : str
+        Name of the data type.
+    number : int
+        Number of the field of the message that the series are.
+
+    Returns
+    -------
+    bytes
+        The fields of a message; messages may be put together. [byte]
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `encode_all`.
+    """
+    if frame.is_empty():
+        return b""
+    kind = kind_of(data_type)
+    rows = ordered(checked(frame, schema_of(data_type)), kind)
+    frame, is_first = rows.frame, rows.new_series
+    heads = frame.filter(is_first).select(series_columns(frame, kind))
+    heads = heads.with_columns(pl.selectors.temporal().dt.epoch("ns"))
+    ids = columns.of_bytes([_id(kind, row) for row in heads.iter_rows(named=True)])
+    if kind.levels:
+        is_first = is_first.filter(rows.new_point)
+    starts = is_first.arg_true().to_numpy().astype(np.int64)
+    points = columns.message(_POINTS, _points(frame, kind, rows.new_point))
+    of_series = columns.regrouped(points, np.diff(starts, append=len(is_first)))
+    whole = columns.message(number, columns.joined([columns.message(_ID, ids), of_series]))
+    return columns.whole(whole)
+
+
+def _points(frame: pl.DataFrame, kind: DataType, new_point: pl.Series) -> Bytes:
+    """Return the message Point of each point."""
+    member = pb.Point.DESCRIPTOR.fields_by_name[kind.name.lower()]
+    payload = member.message_type.fields_by_name
+    points = frame.filter(new_point) if kind.levels else frame
+    parts = _fields(points, kind.fields, payload)
+    if kind.levels:
+        point, number_of_points = np.asarray(new_point.cum_sum(), dtype=np.int64) - 1, points.height
+        for place, levels in enumerate(kind.levels):
+            number, of_levels = payload[levels.name].number, (frame[PART] == place).to_numpy()
+            counts = np.bincount(point[of_levels], minlength=number_of_points)
+            rows = frame.filter(of_levels)
+            if levels.flat:
+                rows = rows.select(field.column for field in levels.fields)
+                parts.append(columns.packed_levels(number, rows, counts))
+            else:
+                level = columns.joined(
+                    _fields(rows, levels.fields, payload[levels.name].message_type.fields_by_name)
+                )
+                parts.append(columns.regrouped(columns.message(number, level), counts))
+    if COVERAGE.column in frame.columns:
+        parts += _fields(points, [COVERAGE], payload)
+    return columns.message(member.number, columns.joined(parts))
+
+
+def _fields(rows: pl.DataFrame, fields: Iterable[Field], numbers: Mapping[str, Any]) -> list[Bytes]:
+    """Return the fields of a message, a column each."""
+    return [_WRITERS[field.kind](numbers[field.name].number, rows[field.column]) for field in fields]
+
+
+_WRITERS: Mapping[Kind, Callable[[int, pl.Series], Bytes]] = {
+    "double": columns.doubles,
+    "int64": columns.varints,
+    "string": columns.texts,
+    "timestamp": columns.timestamps,
+    "int32[]": columns.packed,
+    "double[]": columns.packed,
+}
+
+
+def _id(kind: DataType, row: Mapping[str, Any]) -> bytes:
+    """Return the message of what tells a series apart and describes it; times are in ns since the epoch."""
+    values = {field.name: row.get(field.column) for field in SERIES_FIELDS}
+    return bytes(pb.SeriesId(type=kind.name, **_values(values, SERIES_FIELDS)).SerializeToString())
+
+
+def _note(note: Note) -> pb.Note:
+    values = {field.name: getattr(note, field.column) for field in NOTE_FIELDS}
+    return pb.Note(**_values(values, NOTE_FIELDS))
+
+
+def _values(values: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
+    """Return the fields of a message that are not null."""
+    known = {name: value for name, value in values.items() if value is not None}
+    for name in (field.name for field in fields if field.kind == "timestamp" and field.name in known):
+        known[name] = _timestamp(known[name])
+    if "interval" in known:
+        known["interval"] = _INTERVALS.get(known["interval"], known["interval"])
+    return known
+
+
+def _timestamp(time: int) -> pb.Timestamp:
+    """Return the message of a time. [ns since the epoch]"""
+    return pb.Timestamp(seconds=time // SECOND, nanoseconds=time % SECOND)

@@ -1,0 +1,240 @@
+"""A feed: the live part of a query, computed once for all of its readers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.service.answer._engine import Engine
+from tidytape.service.stream._changes import Difference, Moment, depends_on, differences, over
+from tidytape.service.stream._tokens import Position
+from tidytape.times import SECOND
+from tidytape.wire import Batch
+
+R = TypeVar("R")
+
+_KEPT_ROWS = 10_000  # of the last batches
+_KEPT_SECONDS = 1.0
+
+
+@dataclass(eq=False)
+class Sent:
+    """A batch that a feed has for all its readers.
+
+    Attributes
+    ----------
+    batch : Batch
+        Without a token: each reader has its own.
+    before, position : Position
+        Where a reader stands that takes it next, and where after it.
+    first : int or None
+        Its first time; None without rows. [ns since the epoch]
+    made_at : float
+        When it was made. [s, monotonic]
+    total : int
+        How many rows the feed has made with it.
+    texts : dict
+        What the batch is in each form that a reader asked for, so that it is written once.
+    """
+
+    batch: Batch
+    before: Position
+    position: Position
+    first: int | None
+    made_at: float = field(default_factory=time.monotonic)
+    total: int = 0
+    texts: dict[str, Any] = field(default_factory=dict)
+
+
+class Feed:
+    """The live part of a query.
+
+    Parameters
+    ----------
+    engine : Engine
+        Answers from the newest version of the lake.
+    query : PointsQuery
+        What is asked, of any window.
+    pool : Executor
+        The threads that compute what is live.
+    past : Executor
+        The threads that compute what a reader alone has to be sent: history, and what it missed.
+
+    Attributes
+    ----------
+    starts : dict
+        The start of the window of each reader; it is computed from the earliest on. [s since the epoch]
+    still : asyncio.Lock
+        Held while the feed is computed, so that it does not move for whoever holds it.
+    moment : Moment
+        Up to which everything is sent.
+    total : int
+        How many rows it has made.
+    over : dict of str to int
+        By data type the start of the last interval that was said to be over to any reader. [ns since the epoch]
+    place : tuple
+        Where a reader stands that has taken everything.
+    failure : Exception or None
+        Why it ended.
+    """
+
+    def __init__(self, engine: Engine, query: PointsQuery, pool: Executor, past: Executor) -> None:
+        self._engine, self._pool, self._past = engine, pool, past
+        self.query = query
+        self.tables = depends_on(query)
+        self.starts: dict[object, int] = {}
+        self.moment: Moment | None = None
+        self.total = 0
+        self.place: tuple[object, ...] = ()
+        self.failure: Exception | None = None
+        self.over: Mapping[str, int] = {}
+        self._sent: deque[Sent] = deque()
+        self._by_place: dict[object, Sent] = {}
+        self._changed = asyncio.Event()
+        self.still = asyncio.Lock()
+
+    async def run(self, work: Callable[..., R], *args: Any, live: bool = True) -> R:
+        """Run a function in a thread."""
+        pool = self._pool if live else self._past
+        return await asyncio.get_running_loop().run_in_executor(pool, work, *args)
+
+    # --- the lake -------------------------------------------------------------------------------------------------
+
+    def versions(self, moment: Moment) -> dict[str, int]:
+        """Return the versions of the tables that the query depends on."""
+        return {name: moment.versions.get(name, -1) for name in self.tables}
+
+    def moment_at(self, versions: Mapping[str, int]) -> Moment:
+        """Return the lake at some versions; it may read logs."""
+        if self.moment is not None and self.versions(self.moment) == versions:
+            return self.moment
+        return self._moment(self._engine.lake.at(versions))
+
+    def _moment(self, lake: Lake) -> Moment:
+        return Moment(self._engine.at(lake, keeps=False))
+
+    async def step(self, lake: Lake) -> None:
+        """Compute what changed in the lake, up to one moment of it."""
+        async with self.still:
+            await self.moved(lake)
+
+    async def moved(self, lake: Lake) -> Moment:
+        """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches."""
+        now = self._moment(lake)
+        if self.moment is None:
+            self.moment, self.over = now, await self.run(self._over_at, now)
+            self.place = Position(self.versions(now), None, None, 0).place
+        if not self.is_behind(now.versions):
+            return self.moment
+        before = Position(self.versions(self.moment), None, None, 0, self.over)
+        position = before.towards(self.versions(now))
+        start = min(self.starts.values(), default=0)
+        async for part, ends in self.parts(position, since=self.moment, now=now, start=start, end=None):
+            after = position.after(part.until, ends, is_last=part.is_last)
+            if part.is_last:
+                self.over, self.moment = after.over, now
+            self._publish(part, ends, before, after)
+            before = position = after
+        return now
+
+    def is_behind(self, versions: Mapping[str, int]) -> bool:
+        """Return whether a table that the query depends on has a newer version than the feed has reached."""
+        moment = self.moment
+        return moment is None or any(
+            versions.get(name, -1) > moment.versions.get(name, -1) for name in self.tables
+        )
+
+    def _over_at(self, moment: Moment) -> dict[str, int]:
+        return over(self.query, moment.engine.markets(self.query, rates=False), moment)
+
+    async def parts(
+        self,
+        position: Position,
+        *,
+        since: Moment | None,
+        now: Moment,
+        start: int,
+        end: int | None,
+        live: bool = True,
+    ) -> AsyncIterator[tuple[Difference, dict[str, int]]]:
+        """Yield the parts of a difference, each with the starts of the last intervals that are over after it."""
+        first = start if position.until is None else max(start, position.until)
+
+        def begin() -> tuple[Iterator[Difference], dict[str, int]]:
+            ends = self._over_at(now)
+            parts = differences(self.query, since=since, now=now, start=first, end=end, already=position.over)
+            return parts, ends
+
+        parts, ends = await self.run(begin, live=live)
+        while (part := await self.run(next, parts, None, live=live)) is not None:
+            starts = ends
+            if not part.is_last:
+                before = self.query.start_of(part.until - 1) * SECOND
+                starts = {} if since is not None else {name: min(time, before) for name, time in ends.items()}
+            yield part, {name: time for name, time in starts.items() if time >= first * SECOND}
+
+    # --- readers --------------------------------------------------------------------------------------------------
+
+    def after(self, position: Position) -> Sent | None:
+        """Return the next batch for a reader that stands somewhere; None if the feed has none for it."""
+        return self._by_place.get(position.place)
+
+    @property
+    def oldest(self) -> Sent | None:
+        """The oldest batch that it keeps."""
+        return self._sent[0] if self._sent else None
+
+    async def changed(self, timeout: float) -> None:
+        """Wait until there is a batch more, or some seconds are over."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), timeout)
+
+    def wake(self) -> None:
+        """Wake all readers that wait."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _publish(self, part: Difference, over: Mapping[str, int], before: Position, after: Position) -> None:
+        moved = {name: at for name, at in over.items() if at > before.over.get(name, -1)}
+        batch = Batch(part.frames, moved)
+        self.total += batch.rows
+        sent = Sent(batch, before, after, _first_of(part), total=self.total)
+        self._sent.append(sent)
+        self._by_place[before.place], self.place = sent, after.place
+        rows = sum(one.batch.rows for one in self._sent)
+        while len(self._sent) > 1 and (
+            rows > _KEPT_ROWS or self._sent[0].made_at < sent.made_at - _KEPT_SECONDS
+        ):
+            gone = self._sent.popleft()
+            rows -= gone.batch.rows
+            del self._by_place[gone.before.place]
+        self.wake()
+
+
+def within(batch: Batch, start: int, end: int | None, already: Mapping[str, int]) -> Batch:
+    """Return what of a batch lies in a window [s since the epoch]; ``already`` are the intervals said to be over."""
+    frames = {}
+    for key, frame in batch.frames.items():
+        times = frame["timestamp"].to_physical()
+        inside = times >= start * SECOND
+        if end is not None:
+            inside &= times < end * SECOND
+        if (rows := frame.filter(inside)).height:
+            frames[key] = rows
+    over = {name: at if end is None else min(at, (end - 1) * SECOND) for name, at in batch.over.items()}
+    moved = {name: at for name, at in over.items() if at >= start * SECOND and at > already.get(name, -1)}
+    return replace(batch, frames=frames, over=moved)
+
+
+def _first_of(part: Difference) -> int | None:
+    """Return the first time of its points. [ns since the epoch]"""
+    times = (frame["timestamp"].to_physical().min() for frame in part.frames.values())
+    return min(times, default=None)  # type: ignore[type-var, return-value]  # ints

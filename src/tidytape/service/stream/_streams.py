@@ -1,0 +1,295 @@
+"""All streams of a service: who may open one, what it costs, and who looks at the lake for them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from tidytape.budget import weight
+from tidytape.catalogue import StreamEnd
+from tidytape.errors import LakeError, QueryError
+from tidytape.lake import MARKETS, Lake
+from tidytape.query import PointsQuery, StreamQuery
+from tidytape.query._values import written_time
+from tidytape.service._accounts import Account
+from tidytape.service._answering import RefusedError, require_tier
+from tidytape.service.answer._engine import Engine
+from tidytape.service.stream._changes import known_of_any, require_files, versions_of
+from tidytape.service.stream._feed import Feed
+from tidytape.service.stream._reader import Reader
+from tidytape.service.stream._tokens import Position, Tokens
+from tidytape.times import SECOND
+
+_log = logging.getLogger("tidytape.service")
+_THREADS = 2
+_MOST = 2_000  # streams at once
+_PAUSE = 60  # seconds
+_LOCAL, _REMOTE = 0.2, 1.0  # seconds between two looks at the lake
+
+
+class Streams:
+    """The streams of a service.
+
+    Parameters
+    ----------
+    engine : Engine
+        Answers from the newest version of the lake.
+    tokens : Tokens
+        Writes and reads resume tokens.
+    clock : callable
+        Returns epoch nanoseconds. [ns]
+    allowed : callable
+        Returns whether a key, by its id, is still valid.
+    every : float, optional
+        Time between two looks at the lake: 0.2 s of a local one, 1 s of one in an object store by default. [s]
+
+    Attributes
+    ----------
+    readers : set of Reader
+        The open streams.
+    is_closing : bool
+        Whether the service ends.
+    counts : Counter
+        Rows that were ``"conflated"``, and streams that were ``"cut"``.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tokens: Tokens,
+        *,
+        clock: Callable[[], int],
+        allowed: Callable[[str], bool],
+        every: float | None = None,
+    ) -> None:
+        self._engine, self._tokens, self._clock, self._allowed = engine, tokens, clock, allowed
+        self._every = every or (_REMOTE if "://" in engine.lake.path else _LOCAL)
+        self._live = ThreadPoolExecutor(_THREADS, "tidytape-live")
+        self._past = ThreadPoolExecutor(_THREADS, "tidytape-past")
+        self._feeds: dict[str, Feed] = {}
+        self._held: Counter[str] = Counter()
+        self._looking: asyncio.Task[None] | None = None
+        self.is_closing = False
+        self.readers: set[Reader] = set()
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def lag(self) -> float:
+        """How long the oldest batch waits that a reader has not taken. [s]"""
+        since = [at for reader in self.readers if (at := reader.waits_since) is not None]
+        return time.monotonic() - min(since) if since else 0.0
+
+    async def open(self, query: StreamQuery, account: Account) -> Reader:
+        """Open a stream; whoever does calls `leave` when it is over.
+
+        It takes the weight of the history that it begins with, which `Account.state` then shows.
+
+        Raises
+        ------
+        QueryError
+            If the query cannot be answered, the tier does not include it, or the token is not of it.
+        RefusedError
+            If the key holds as many streams as it may, what the stream would go on from was removed, or the budget
+            does not hold the weight.
+        LakeError
+            If the lake cannot be read.
+        """
+        base = query.window(0, 1)[0]
+        start = self._clock() // SECOND if query.start is None else query.start
+        self._require_tier(account, base, start)
+        if self._held[account.key.id] >= account.tier.streams:
+            raise RefusedError(
+                "STREAM_LIMIT_EXCEEDED",
+                f"the key holds {self._held[account.key.id]} streams, and a key of the {account.tier.name} tier may "
+                f"hold {account.tier.streams} at once",
+            )
+        if self._held.total() >= _MOST:
+            raise RefusedError("UNAVAILABLE", "too many streams are open; try again", retry_after=_PAUSE)
+        digest = _digest(base)
+        feed = self._feeds.setdefault(digest, Feed(self._engine, base, self._live, self._past))
+        reader = Reader(feed, end=query.end, ended=partial(self._ended, account.key.id), count=self._count)
+        # From here on the feed stays, and computes for this reader as far back as it needs.
+        feed.starts[reader] = start
+        self._held[account.key.id] += 1
+        try:
+            lake = await feed.run(self._lake_id, live=False)
+            async with feed.still:
+                moment = feed.moment or await feed.moved(await feed.run(self._now))
+                reader.position = await self._position(query, feed, lake, digest)
+                self._require_tier(account, base, reader.position.start)
+                # Refuses names that the lake does not hold, and quotes whose price it does not know.
+                begin = {"start": reader.position.start, "end": reader.position.start + 1}
+                await feed.run(moment.engine.markets, base.model_copy(update=begin), live=False)
+                feed.starts[reader] = reader.position.start
+                feed.over = reader.position.after(0, feed.over, is_last=True).over
+            reader.write_token = lambda at: self._tokens.write(at, lake=lake, query=digest)
+            reader.weight = await feed.run(self._weight, query, feed, reader.position, live=False)
+            if reader.weight:
+                admission = await account.take(reader.weight)
+                if not admission.admitted:
+                    raise RefusedError(
+                        "RATE_LIMITED",
+                        f"weight {reader.weight} is more than the {admission.remaining} left; wait "
+                        f"{admission.retry_after} s",
+                        retry_after=admission.retry_after,
+                    )
+        except BaseException:
+            self.leave(reader, account)
+            raise
+        self.readers.add(reader)
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        return reader
+
+    def leave(self, reader: Reader, account: Account) -> None:
+        """Close a stream that `open` returned."""
+        self._held[account.key.id] -= 1
+        self.drop(reader)
+
+    def drop(self, reader: Reader) -> None:
+        """Compute nothing more for a reader, whose stream still counts as one of its key until `leave`."""
+        self.readers.discard(reader)
+        reader.feed.starts.pop(reader, None)
+        self._feeds = {name: feed for name, feed in self._feeds.items() if feed.starts}
+        if not self._feeds and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    def close(self) -> None:
+        """End all streams, each with its token; it may be called from any thread."""
+        self.is_closing = True
+        looking = self._looking
+        if looking is not None:
+            looking.get_loop().call_soon_threadsafe(self._wake)
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _ended(self, key: str) -> tuple[str, str] | None:
+        """Return why the service ends a stream of a key."""
+        if self.is_closing:
+            return StreamEnd.SHUTTING_DOWN, "the service ends; resume with the token"
+        if not self._allowed(key):
+            return StreamEnd.INVALID_API_KEY, "the key was revoked, or has expired"
+        return None
+
+    def _require_tier(self, account: Account, query: PointsQuery, start: int) -> None:
+        at = query.model_copy(update={"start": start, "end": start + 1})
+        require_tier(account, at, now=self._clock() // SECOND)
+
+    def _count(self, what: str, number: int) -> None:
+        self.counts[what] += number
+
+    def _wake(self) -> None:
+        for feed in self._feeds.values():
+            feed.wake()
+
+    def _lake_id(self) -> str:
+        return str(self._engine.lake.delta(MARKETS.name).metadata().id)
+
+    async def _position(self, query: StreamQuery, feed: Feed, lake: str, digest: str) -> Position:
+        """Return where a stream begins: where its token says, or with the history at the moment of the feed."""
+        moment = feed.moment
+        assert moment is not None
+        if query.token is None:
+            start = query.start
+            if start is None:
+                newest = await feed.run(known_of_any, feed.query, moment, live=False) or self._clock()
+                start = feed.query.start_of(newest // SECOND)
+            return Position(feed.versions(moment), None, start, start)
+        position = self._tokens.read(query.token, lake=lake, query=digest)
+        if query.start is not None and query.start != position.start:
+            raise QueryError(
+                "start",
+                got=written_time(query.start),
+                expected=f"{written_time(position.start)}, with which the stream of this token began, or nothing",
+            )
+        if not _is_at_least(feed.versions(moment), position.at):
+            moment = await feed.moved(
+                await feed.run(self._now)
+            )  # another replica has looked at the lake later than this one
+        if not _is_at_least(feed.versions(moment), position.at):
+            raise _expired("the lake is older than it, put back to an earlier state", position)
+        await feed.run(self._require_readable, feed, position, live=False)
+        return position
+
+    def _require_readable(self, feed: Feed, position: Position) -> None:
+        """Raise RefusedError unless what the stream goes on from can be read."""
+        moment = feed.moment
+        assert moment is not None
+        try:
+            for versions in filter(None, (position.since, position.at)):
+                if versions != feed.versions(moment):
+                    require_files(feed.query, feed.moment_at(versions), moment)
+        except LakeError as error:
+            _log.info("a token has expired: %s", error.message)
+            raise _expired("what the stream would go on from was removed from the lake", position) from None
+
+    def _weight(self, query: StreamQuery, feed: Feed, position: Position) -> int:
+        """Return the weight of the intervals that are over and not sent yet."""
+        moment, base = feed.moment, feed.query
+        assert moment is not None
+        if position.is_whole:
+            first = known_of_any(base, feed.moment_at(position.at)) // SECOND
+        else:
+            first = position.until or position.start
+        last = known_of_any(base, moment) // SECOND
+        if query.end is not None:
+            last = min(last, query.end)
+        first, last = base.start_of(first), base.start_of(last)
+        return sum(map(weight, query.window(first, last))) if last > first else 0
+
+    def _now(self) -> Lake:
+        """Return the lake as it is now; every table is looked up at the same time."""
+        lake = self._engine.lake.now()
+        lake.version()
+        return lake
+
+    async def _look(self) -> None:
+        """Look at the lake as long as there are readers."""
+        while True:
+            await asyncio.sleep(self._every)
+            await self.look()
+
+    async def look(self) -> None:
+        """Look at the lake once, and compute what changed in it for every feed."""
+        try:
+            lake = await asyncio.get_running_loop().run_in_executor(self._live, self._now)
+            versions = await asyncio.get_running_loop().run_in_executor(self._live, versions_of, lake)
+        except LakeError as error:  # of a lake that cannot be read now; it may come back
+            _log.error("streams cannot look at the lake: %s", error.message)
+            return
+        behind = [feed for feed in self._feeds.values() if feed.is_behind(versions)]
+        await asyncio.gather(*(self._step(feed, lake) for feed in behind))
+
+    async def _step(self, feed: Feed, lake: Lake) -> None:
+        try:
+            await feed.step(lake)
+        except Exception as error:  # noqa: BLE001 - its readers are told
+            _log.exception("a stream failed")
+            feed.failure = error
+            self._feeds = {name: one for name, one in self._feeds.items() if one is not feed}
+            feed.wake()
+
+
+def _expired(why: str, position: Position) -> RefusedError:
+    """Return the refusal of a token, which says up to when points were delivered."""
+    over = ", ".join(f"{name} from {written_time(start // SECOND)}" for name, start in position.over.items())
+    known = f"the last interval that was over: {over}" if over else "no interval was over yet"
+    return RefusedError("TOKEN_EXPIRED", f"token: {why}; {known}", over=position.over)
+
+
+def _is_at_least(versions: Mapping[str, int], other: Mapping[str, int]) -> bool:
+    return all(versions.get(name, -1) >= version for name, version in other.items())
+
+
+def _digest(query: PointsQuery) -> str:
+    """Return what names a query without its window."""
+    params = [one for one in query.to_params() if one[0] not in {"from", "period"}]
+    return hashlib.sha256(json.dumps(sorted(params)).encode()).hexdigest()

@@ -1,0 +1,282 @@
+"""What computes answers: the task, the bytes of its answer, and threads of this process as the simplest way.
+
+Threads and worker processes share what stands here. It loads no web framework.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import pyarrow as pa
+
+from tidytape import wire
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.service.answer._engine import Engine
+from tidytape.service.answer._scan import Limits, MarketsByType
+
+PROTO_MIME = "application/x-protobuf"
+"""The media type of an answer as a message PointResponse, for gRPC."""
+
+_AT_ONCE = 8
+_LARGE = 256 * 1024  # bytes; a smaller body goes through the pipe
+_PART = 256 * 1024  # bytes
+
+
+class SharedBody:
+    """A body that another process writes into shared memory.
+
+    A pipe takes longer than making the body did. The memory is a file without a name in any folder, so the system frees
+    it when this object or its process ends.
+
+    Attributes
+    ----------
+    path : str or None
+        The path that the other process writes to; None if the system has no such files.
+    """
+
+    def __init__(self) -> None:
+        self.path = None
+        if sys.platform == "linux":
+            self._file = os.memfd_create("tidytape")
+            weakref.finalize(self, os.close, self._file)
+            self.path = f"/proc/{os.getpid()}/fd/{self._file}"
+
+    @property
+    def size(self) -> int:
+        """Length of the body. [byte]"""
+        return os.fstat(self._file).st_size
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the body in parts. [byte]"""
+        for start in range(0, self.size, _PART):
+            yield os.pread(self._file, _PART, start)
+
+
+def left_in_memory(body: bytes, path: str | None) -> bytes | None:
+    """Write a large body to the path of a `SharedBody` and return None; return a small one, or one it cannot write."""
+    if path is None or len(body) < _LARGE:
+        return body
+    try:
+        Path(path).write_bytes(body)
+    except OSError:
+        return body
+    return None
+
+
+_SMALLEST = 1_024  # bytes; a smaller body is not worth the header
+_CODINGS = ("zstd", "gzip")
+
+
+def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]]:
+    """Compress a body with the best coding that the caller accepts, zstd or gzip at their fastest level.
+
+    Parameters
+    ----------
+    body : bytes
+        The body. [byte]
+    accept_encoding : str
+        The header ``Accept-Encoding`` of the caller; ``*`` means gzip. Of codings of equal quality zstd wins.
+
+    Returns
+    -------
+    bytes
+        The body, compressed or unchanged. [byte]
+    dict of str to str
+        ``Content-Encoding``, if it is compressed.
+
+    Examples
+    --------
+    >>> compressed(b"x" * 5000, "gzip, zstd;q=0.5")[1]["Content-Encoding"]
+    'gzip'
+    >>> compressed(b"x" * 5000, "identity")[1]
+    {}
+    """
+    taken = qualities(accept_encoding)
+    quality = {name: taken.get(name, taken.get("*", 0.0) if name == "gzip" else 0.0) for name in _CODINGS}
+    best = max(quality, key=lambda name: quality[name])
+    if len(body) < _SMALLEST or not 0 < quality[best] >= taken.get("identity", 0.0):
+        return body, {}
+    # Of its own: two threads that compress with one codec end the process.
+    codec = pa.Codec(best, compression_level=1)
+    return codec.compress(body, asbytes=True), {"Content-Encoding": best}
+
+
+def qualities(header: str) -> dict[str, float]:
+    """Return the quality of each choice that a header such as ``Accept`` names, in lower case; 0 where it is none."""
+    qualities = {}
+    for choice in header.lower().split(","):
+        name, *options = (part.strip() for part in choice.split(";"))
+        quality = 1.0
+        for option in options:
+            if option.replace(" ", "").startswith("q="):
+                try:
+                    quality = float(option.partition("=")[2])
+                except ValueError:
+                    quality = 0.0
+        qualities[name] = quality
+    return qualities
+
+
+@dataclass(slots=True)
+class Task:
+    """One answer to compute.
+
+    Attributes
+    ----------
+    query : PointsQuery
+        The query.
+    markets : dict of str to list of Market
+        The markets that it selects, by data type.
+    form : str
+        Media type of the answer.
+    coding : str
+        The ``Accept-Encoding`` header of the caller.
+    key : str
+        Id of the caller's key; the queue serves keys in turn.
+    heavy : bool
+        Whether it may not take the last worker, see `tidytape.service.answer._estimate`.
+    lake : Lake or None
+        The lake at the moment of the request, which everything that it needs is read from; None in another process.
+    small : bool
+        Whether it is so small for certain that a thread of the service may compute it, which nothing can stop.
+    begun : bool
+        Whether its computation has begun. A task that is dropped earlier costs the caller nothing.
+    """
+
+    query: PointsQuery
+    markets: MarketsByType
+    form: str
+    coding: str
+    key: str = ""
+    heavy: bool = False
+    small: bool = False
+    lake: Lake | None = None
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A computed answer.
+
+    Attributes
+    ----------
+    body : bytes or SharedBody or None
+        In the form and the coding of the task; None while another process has it. [byte]
+    headers : mapping of str to str
+        The headers that say how it is compressed.
+    rows : int
+        Rows of its frames.
+    """
+
+    body: bytes | SharedBody | None
+    headers: Mapping[str, str]
+    rows: int
+
+
+class OverloadedError(Exception):
+    """Too many tasks wait, or the service is about to end: this task is refused."""
+
+
+class StoppedError(Exception):
+    """The worker ended before it answered: it took too long, or more memory than it may.
+
+    Attributes
+    ----------
+    too_long : bool
+        Whether it took too long.
+    """
+
+    def __init__(self, *, too_long: bool) -> None:
+        super().__init__("took too long" if too_long else "ended without an answer")
+        self.too_long = too_long
+
+
+class Computing(Protocol):
+    """Computes answers off the event loop."""
+
+    @property
+    def limits(self) -> Limits:
+        """What one answer may take."""
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait."""
+
+    @property
+    def ended(self) -> int:
+        """How many workers ended before they answered."""
+
+    async def answer(self, task: Task) -> Answer:
+        """Return the answer. Cancelling the coroutine drops the task unless its computation has begun."""
+
+
+def computed(engine: Engine, task: Task) -> Answer:
+    """Compute an answer.
+
+    Raises
+    ------
+    QueryError
+        If the rows show that the query cannot be answered.
+    """
+    if task.lake is not None:
+        engine = engine.at(task.lake)
+    is_arrow, is_json = task.form == wire.ARROW_MIME, task.form == wire.JSON_MIME
+    if is_json and (kept := engine.body(task.query, task.markets)) is not None:
+        body, headers = compressed(kept[0], task.coding)
+        return Answer(body, headers, kept[1])
+    frames = engine.frames(task.query, task.markets, lists_once=not is_arrow)
+    # If all recorded candles are longer than the interval, an empty answer would look as if nothing had been traded.
+    if task.query.group_by is not None or task.query.gapfill or all(frame.is_empty() for _, frame in frames):
+        engine.refuse_finer(task.query, task.markets)
+    name, first = frames[0]
+    notes = engine.notes(task.query, task.markets, frames)
+    if is_arrow:
+        body = wire.to_arrow(first, name, notes)
+    elif is_json:
+        body = wire.encode_all(frames, notes)
+    else:
+        from tidytape.service.proto import _encode as encode
+
+        body = encode.encode_all(frames, notes)
+    body, headers = compressed(body, task.coding)
+    return Answer(body, headers, sum(frame.height for _, frame in frames))
+
+
+class Threads:
+    """Computes in threads of this process, which nothing can stop: for a client in the same process.
+
+    Parameters
+    ----------
+    engine : Engine
+    at_once : int
+        How many answers are computed at the same time; others wait.
+    """
+
+    ended = 0  # a thread cannot be ended
+
+    def __init__(self, engine: Engine, *, at_once: int = _AT_ONCE) -> None:
+        self._engine = engine
+        self.limits = engine.limits
+        self._limiter = anyio.CapacityLimiter(at_once)
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait for a thread."""
+        return self._limiter.statistics().tasks_waiting
+
+    async def answer(self, task: Task) -> Answer:
+        """Return the answer."""
+
+        def work() -> Answer:
+            task.begun = True
+            return computed(self._engine, task)
+
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter)

@@ -1,0 +1,230 @@
+"""The same tidy frame as an Arrow IPC stream: between two tidytapes nothing has to be written as text.
+
+The stream is plain Arrow: any Arrow implementation reads it. Identity columns are dictionaries, times are
+``timestamp[ns, UTC]``, and the columns are the schema's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.ipc
+
+from tidytape.errors import DecodeError, shown
+from tidytape.schema import Schema, schema_of
+from tidytape.schema import data_type as kind_of
+from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
+from tidytape.wire._notes import ARROW_KEY, Note, write_notes
+from tidytape.wire._tidy import DATA_UNTIL, with_finality, with_known
+
+ARROW_MIME = "application/vnd.apache.arrow.stream"
+"""The media type of an Arrow IPC stream."""
+
+_TYPE = b"tidytape.type"
+"""Where the metadata of a stream names the data type."""
+
+_LARGE = 10_000  # rows, from which on categories that repeat are worth a look
+
+ARROW_BEGIN, ARROW_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
+"""The first bytes of a stream, and its last."""
+
+
+def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None = None) -> bytes:
+    """Write a tidy frame as an Arrow IPC stream.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, n rows
+        A tidy frame.
+    data_type : str
+        Its type. The metadata of the stream names it under ``tidytape.type``.
+    notes : sequence of Note, optional
+        What the metadata say of markets whose points do not fill the window, under ``tidytape.notes``.
+
+    Returns
+    -------
+    bytes
+        One schema and one record batch, uncompressed. [byte]
+
+    Examples
+    --------
+    >>> frame = schema_of("TRADE").empty()
+    >>> from_arrow(to_arrow(frame, "TRADE"), "TRADE").equals(frame)
+    True
+    """
+    table = _table(frame.rechunk())
+    metadata = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
+    table = table.replace_schema_metadata(metadata)
+    counted = pa.MockOutputStream()
+    _write(table, counted)
+    # The stream is allocated at its size: to let it grow takes eight times as long.
+    stream = pa.allocate_buffer(counted.size())
+    _write(table, pa.FixedSizeBufferWriter(stream))
+    return bytes(stream)
+
+
+def _table(frame: pl.DataFrame) -> pa.Table:
+    """Return a frame in the classic layout of strings, which every reader knows; polars' own views are newer."""
+    oldest = pl.CompatLevel.oldest()
+    if frame.height < _LARGE:
+        return frame.to_arrow(compat_level=oldest)
+
+    def array(column: pl.Series) -> pa.Array:
+        physical = column.to_physical()
+        if column.dtype == pl.Categorical and not column.null_count() and physical.min() == physical.max():
+            # A category of one series: polars takes longer for it than for all numbers together.
+            words = column.head(1).to_arrow(compat_level=oldest)
+            return pa.DictionaryArray.from_arrays(np.zeros(len(column), np.uint32), words.dictionary)
+        return column.to_arrow(compat_level=oldest)
+
+    return pa.Table.from_arrays([array(column) for column in frame.get_columns()], names=frame.columns)
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
+    """Read a tidy frame from an Arrow IPC stream.
+
+    Parameters
+    ----------
+    body : bytes
+        What `to_arrow` gave, or another Arrow writer that names the type in the metadata. [byte]
+    data_type : str
+        The type it must hold.
+
+    Returns
+    -------
+    polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
+        The schema's columns first, others after them. A column that may be null and is absent is null.
+
+    Raises
+    ------
+    QueryError
+        If the catalogue has no such type.
+    DecodeError
+        If the body is not a whole and valid Arrow stream, is not of this type, its columns are not the schema's, or it
+        has more than 256 beside them, or one of structs.
+
+    Notes
+    -----
+    The columns are looked at before any row is.
+
+    Examples
+    --------
+    >>> from_arrow(b"{}", "TRADE")
+    Traceback (most recent call last):
+    ...
+    tidytape.errors.DecodeError: the body is not an Arrow stream: ...
+    """
+    kind_of(data_type)
+    if not body.endswith(ARROW_END):
+        # Arrow lets a stream simply stop, so one cut between two batches would read as a shorter frame.
+        raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
+    schema = schema_of(data_type)
+    with placed(data_type):
+        try:
+            frame = _read(body, schema)
+        except _NOT_ARROW as error:
+            message = f"the body is not an Arrow stream: {error}"
+            raise DecodeError(message, data_type=data_type) from None
+        for column in schema.columns:
+            if not column.nullable and frame[column.name].null_count():
+                raise Fault(f"column {column.name} has nulls")
+    return with_finality(with_known(schema.conform(frame)), data_type)
+
+
+_NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError)
+
+
+def _read(body: bytes, schema: Schema) -> pl.DataFrame:
+    with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
+        named = (reader.schema.metadata or {}).get(_TYPE, b"")
+        if named != schema.name.encode():
+            raise Fault(f"the stream is of type {shown(named.decode('utf-8', 'replace'))}")
+        sent = reader.schema.remove_metadata()
+        plain = _plain_schema(sent, schema.name)
+        batches, rows, held = [], 0, 0
+        for batch in reader:
+            rows, held = rows + batch.num_rows, held + batch.nbytes
+            check_cells(rows, len(plain), len(body))
+            check_bytes(
+                held, len(body)
+            )  # each batch counts the dictionaries that it shares, which a cast copies
+            batches.append(batch)
+        # Without the metadata of the fields, in which a writer may tell polars other dtypes.
+        table = pa.Table.from_batches(batches, plain if plain == sent else sent)
+    # Offsets, UTF-8 and dictionary indices: polars would trust them.
+    table.validate()
+    for column in table.columns:
+        _check_values(column)
+    frame = pl.from_arrow(table if plain == sent else table.cast(plain))
+    assert isinstance(frame, pl.DataFrame)  # a table gives a frame
+    return frame
+
+
+@lru_cache(64)
+def _plain_schema(sent: Any, name: str) -> Any:
+    """Return the schema that polars reads of a stream of a data type; raise if its columns are not the type's.
+
+    Answers of a service repeat a few schemas, so these checks need not be made for each of them.
+    """
+    schema = schema_of(name)
+    unknown = {*sent.names} - {*schema.names, DATA_UNTIL}
+    check_unknown(len(unknown))
+    plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in sent])
+    _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
+    return plain
+
+
+def _check_values(column: Any) -> None:
+    """Validate a column in full, as pyarrow does, but ten times as fast where it is a dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        column.validate(full=True)
+        return
+    for chunk in column.chunks:
+        chunk.dictionary.validate(full=True)
+        chunk.indices.validate(full=True)
+        used = pa.compute.min_max(chunk.indices)
+        first, last, size = used["min"].as_py(), used["max"].as_py(), len(chunk.dictionary)
+        if last is not None and not 0 <= first <= last < size:
+            raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")
+
+
+def _plain_type(dtype: Any) -> Any:
+    """Return the type that polars reads; raise if a tidy frame cannot have it."""
+    kinds = pa.types
+    if kinds.is_dictionary(dtype) and _plain_type(dtype.value_type) in (pa.string(), pa.large_string()):
+        return pa.dictionary(pa.uint32(), pa.large_string())
+    if (kinds.is_list(dtype) or kinds.is_large_list(dtype)) and _is_flat(dtype.value_type):
+        return pa.large_list(dtype.value_type)
+    if _is_flat(dtype) or kinds.is_null(dtype) or (kinds.is_timestamp(dtype) and dtype.tz in (None, "UTC")):
+        return dtype
+    raise pa.ArrowTypeError(f"a column of {dtype}")
+
+
+def _is_flat(dtype: Any) -> bool:
+    kinds = pa.types
+    tests = (kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_string, kinds.is_large_string)
+    return any(test(dtype) for test in (*tests, kinds.is_date))
+
+
+def _check_dtypes(frame: Any, schema: Schema) -> None:
+    """Raise Fault if columns are absent or have another dtype: a cast could make numbers of other values."""
+    dtypes, sent = schema.polars(), frame.schema
+    for column in schema.columns:
+        if column.name not in sent and not column.nullable:
+            raise Fault(f"the stream has no column {column.name}")
+    for name, wanted in {DATA_UNTIL: dtypes["timestamp"], **dtypes}.items():
+        got = sent.get(name, wanted)
+        as_text = wanted == pl.Categorical and got in {pl.String, pl.Categorical, pl.Enum}
+        if got != wanted and not as_text:
+            raise Fault(f"column {name} is {got}, not {wanted}")

@@ -1,0 +1,457 @@
+"""Tidy frame to JSON body, the inverse of `tidytape.wire._decode.decode`.
+
+Each row of the frame becomes one text, and each text begins with what separates the row from the one before: a comma,
+the head of a new point, or the head of a new series. So the body is the texts of all rows, one after the other. One
+polars expression writes them, on all cores in slices of the frame, and no value becomes a Python object.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+from numpy.typing import NDArray
+
+from tidytape.catalogue import COVERAGE, DataType, Field, Interval
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.schema import Schema, schema_of
+from tidytape.schema import data_type as kind_of
+from tidytape.wire._notes import Note, write_notes
+from tidytape.wire._text import Piece, join, member, value
+from tidytape.wire._tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
+from tidytape.wire._values import written_time
+
+_INTERVALS = {interval.alias: interval.value for interval in Interval}
+_SLICE = 16_384  # rows written by one core at a time: some megabytes, so that the pieces stay in its cache
+
+# Working columns; no column of a user has such a name.
+_SERIES, _POINT, PART, _BEFORE, _LEAD = (
+    f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead")
+)
+
+
+def encode(frame: pl.DataFrame, data_type: str) -> bytes:
+    """Encode a tidy frame as the body of ``/v1/points``.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, one row per point or per level, schema ``schema_of(data_type)``
+        Identity as String or Categorical. Columns the schema lists and the frame lacks count as null; columns
+        the schema does not know are written into the payload under their name (into the level, where levels
+        are objects).
+    data_type : str
+        Name of the data type.
+
+    Returns
+    -------
+    bytes
+        JSON in UTF-8; ``{"series":[]}`` for no rows. Series are in the order in which they first appear, and
+        so are the points of a level type within a series and the levels within a point (bids before asks):
+        rows need not lie together. A null number that every point should have is written as null; other null
+        fields are left out, and ``ns`` where it is 0. [byte]
+
+    Raises
+    ------
+    QueryError
+        If the catalogue has no such type, or a row lacks its timestamp, price or book side.
+    MissingColumnError
+        If the frame has no column ``timestamp``, ``price`` or book ``side`` although the schema requires it.
+    DecodeError
+        If a column cannot be cast to the schema's dtype.
+
+    Notes
+    -----
+    Fields of a point that repeat on its level rows (a TPO's point of control, unknown ones of flat levels)
+    are taken from the first of them. The derived ``volume`` of a volume profile is not on the wire, and neither is
+    ``is_final``: a column ``data_until`` [UTC] of the frame is written, from which the reader derives it.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"exchange": ["X"], "timestamp": [60_000_000_000], "skew": [1.5]})
+    >>> encode(frame, "SKEW_OPTION_SUMMARY_AGG")
+    b'{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":...
+    """
+    return encode_all([(data_type, frame)])
+
+
+def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note] | None = None) -> bytes:
+    """Encode frames of several data types as one body.
+
+    Parameters
+    ----------
+    frames : sequence of (str, polars.DataFrame)
+        Data type and tidy frame; their series follow one another.
+    notes : sequence of Note, optional
+        What the body says beside the series of markets whose points do not fill the window.
+
+    Returns
+    -------
+    bytes
+        As of `encode`. [byte]
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `encode`.
+
+    Examples
+    --------
+    >>> encode_all([]), encode_all([("TRADE", schema_of("TRADE").empty())])
+    (b'{"series":[]}', b'{"series":[]}')
+    """
+    chunks: list[Any] = []
+    for name, frame in frames:
+        if frame.height:
+            chunks += [b"," if chunks else b"", *_series(frame, kind_of(name))]
+    return _body(chunks, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class PointTexts:
+    """Points of one series as JSON, each with a comma before it.
+
+    Attributes
+    ----------
+    text : bytes
+        The texts one after the other.
+    bounds : array of int64, one more than points
+        Where each text begins and, of the last, ends.
+    """
+
+    text: bytes
+    bounds: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> memoryview:
+        """Return the text of some points, by their numbers."""
+        return memoryview(self.text)[self.bounds[first] : self.bounds[last]]
+
+    def copy(self, first: int, last: int) -> PointTexts:
+        """Return some points, by their numbers, as texts of their own."""
+        bounds = self.bounds[first : last + 1]
+        return PointTexts(bytes(self.part(first, last)), bounds - bounds[0])
+
+    @property
+    def size(self) -> int:
+        """How much memory they take. [byte]"""
+        return len(self.text) + self.bounds.nbytes
+
+
+def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
+    """Return the points of one series as JSON, to be kept and put into bodies by `encode_series`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, one row per point or per level
+        As of `encode`, of one series of a data type with at most one array of levels.
+    data_type : str
+        Name of the data type.
+
+    Returns
+    -------
+    PointTexts
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `encode`.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"timestamp": [60_000_000_000], "skew": [1.5]})
+    >>> texts = point_texts(frame, "SKEW_OPTION_SUMMARY_AGG")
+    >>> encode_series("SKEW_OPTION_SUMMARY_AGG", [({"exchange": "X"}, [texts.part(0, 1)])])
+    b'{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":...
+    """
+    kind = kind_of(data_type)
+    if frame.is_empty():
+        return PointTexts(b"", np.zeros(1, np.int64))
+    rows = ordered(checked(frame, schema_of(data_type)), kind)
+    texts, tail = _row_texts(rows, kind)
+    lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
+    starts = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
+    # The text of the first row begins with the head of the series; that of the first row of each later point, with the
+    # brackets that close the point before.
+    head = len(_series_heads(rows.frame.head(1), kind).item().encode())
+    end = tail.removesuffix("]}").encode()
+    points = starts[rows.new_point.arg_true().to_numpy()] if kind.levels else starts[:-1]
+    bounds = np.append(points, starts[-1]) + (len(end) - head + 1)
+    bounds[0] = 0
+    whole = b"".join(map(_bytes_of, texts))
+    return PointTexts(b"".join([b",", memoryview(whole)[head:], end]), bounds)
+
+
+def encode_series(
+    data_type: str,
+    series: Iterable[tuple[Mapping[str, Any], Iterable[memoryview]]],
+    notes: Sequence[Note] | None = None,
+) -> bytes:
+    """Return a body of series whose points are text already, as `encode_all` does.
+
+    Parameters
+    ----------
+    data_type : str
+    series : iterable of (mapping of str to object, iterable of memoryview)
+        Of each series its identity and what describes it, by column, times in ns since the epoch; and parts of
+        `PointTexts`, each of at least one point.
+    notes : sequence of Note, optional
+        As of `encode_all`.
+
+    Returns
+    -------
+    bytes
+        As of `encode`. [byte]
+
+    Examples
+    --------
+    >>> encode_series("SKEW_OPTION_SUMMARY_AGG", [])
+    b'{"series":[]}'
+    """
+    chunks: list[Any] = []
+    for identity, (first, *others) in series:
+        chunks += [b"," if chunks else b"", _head(kind_of(data_type), identity), first[1:], *others, b"]}"]
+    return _body(chunks, notes)
+
+
+def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
+    noted = b"" if notes is None else b',"notes":' + write_notes(notes)
+    return b"".join([b'{"series":[', *chunks, b"]", noted, b"}"])
+
+
+def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
+    """Return the text of all series of a frame with rows, in pieces."""
+    texts, tail = _row_texts(ordered(checked(frame, schema_of(kind.name)), kind), kind)
+    return [*map(_bytes_of, texts), tail.encode()]
+
+
+def _row_texts(rows: Rows, kind: DataType) -> tuple[list[pl.Series], str]:
+    """Return the text of each row, on all cores in slices of the frame, and the text after the last."""
+    leads, tail = _leads(rows, kind)
+    frame = rows.frame
+    pieces = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
+    frame, row = frame.with_columns(leads.alias(_LEAD)), join(pl.col(_LEAD), *pieces)
+    if frame.height <= _SLICE:  # without a plan, which takes longer than the rows of a small answer
+        return [frame.select(row).to_series()], tail
+    slices = [frame.lazy().slice(start, _SLICE).select(row) for start in range(0, frame.height, _SLICE)]
+    return [part.to_series() for part in pl.collect_all(slices)], tail
+
+
+def _bytes_of(texts: pl.Series) -> Any:
+    """Return the texts of a series one after the other, which is how Arrow's classic layout stores them."""
+    offsets, values = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()[1:]
+    ends = memoryview(offsets).cast("q")
+    return memoryview(values)[ends[0] : ends[len(texts)]]
+
+
+# --- rows in the order of the wire --------------------------------------------------------------------------
+
+
+def checked(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Return a frame in the dtypes of its schema, if every row has what is never null."""
+    required = [column.name for column in schema.columns if not column.nullable]
+    absent = [name for name in required if name not in frame.columns]
+    if absent:
+        raise MissingColumnError(absent, available=frame.columns)
+    frame = schema.conform(frame)
+    for name in required:
+        if frame[name].null_count():
+            raise QueryError(name, got=None, expected=f"a value on every row of {schema.name}")
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows in the order of the wire, and which of them are the first of a series, and of a point."""
+
+    frame: pl.DataFrame
+    new_series: pl.Series
+    new_point: pl.Series
+
+
+def ordered(frame: pl.DataFrame, kind: DataType) -> Rows:
+    """Bring rows of one series together, and of one point; add which array of levels each belongs to."""
+    keys = series_columns(frame, kind)
+    frame, new_series = _grouped(frame, keys)
+    if not kind.levels:
+        return Rows(frame, new_series, new_series)
+    frame, new_point = _grouped(frame, (*keys, "timestamp"))  # series stay where they are
+    sides = {levels.book_side: place for place, levels in enumerate(kind.levels) if levels.book_side}
+    if not sides:
+        return Rows(frame.with_columns(pl.lit(0).alias(PART)), new_series, new_point)
+    part = pl.col("side").cast(pl.String).replace_strict(sides, default=None, return_dtype=pl.Int64)
+    frame = frame.with_columns(part.alias(PART), new_point.cum_sum().alias(_POINT))
+    if frame[PART].null_count():
+        strange = frame.filter(pl.col(PART).is_null())["side"][0]
+        raise QueryError("side", got=strange, expected=f"one of {', '.join(sides)}")
+    if not frame.select((pl.col(_POINT) * len(sides) + pl.col(PART)).is_sorted()).item():
+        frame = frame.sort(_POINT, PART, maintain_order=True)
+    return Rows(frame.drop(_POINT), new_series, new_point)
+
+
+def series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
+    """Return the columns that are written once per series: what tells it apart and what describes it."""
+    has = {*identity_columns(kind), *schema_of(kind.name).descriptors, DATA_UNTIL} & set(frame.columns)
+    return tuple(field.column for field in SERIES_FIELDS if field.column in has)
+
+
+def _changes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
+    """Return whether a row differs from the row before; the first row does."""
+    values = [pl.col(key).to_physical() for key in keys]
+    first = pl.int_range(pl.len()) == 0
+    return frame.select(
+        pl.any_horizontal(first, *(value.ne_missing(value.shift(1)) for value in values))
+    ).to_series()
+
+
+def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, pl.Series]:
+    """Bring rows of equal keys together, in the order in which the keys first appear; mark the first row of each."""
+    changes = _changes(frame, keys)
+    if changes.sum() == 1:
+        return frame, changes
+    runs = frame.filter(changes).select(keys)
+    groups = runs.unique(maintain_order=True)
+    if groups.height == runs.height:
+        return frame, changes
+    group = runs.join(
+        groups.with_row_index(_SERIES), on=list(keys), how="left", nulls_equal=True, maintain_order="left"
+    )[_SERIES]
+    frame = (
+        frame.with_columns(group.gather(changes.cum_sum() - 1))
+        .sort(_SERIES, maintain_order=True)
+        .drop(_SERIES)
+    )
+    return frame, _changes(frame, keys)
+
+
+# --- what separates rows ------------------------------------------------------------------------------------
+
+
+def _leads(rows: Rows, kind: DataType) -> tuple[pl.Series, str]:
+    """Return the text that comes before each row's own, and the text after the last row."""
+    frame, starts = rows.frame, rows.new_point
+    heads = _spread(_series_heads(frame.filter(rows.new_series), kind), rows.new_series)
+    if not kind.levels:
+        return heads, "]}"
+    before = frame[PART].shift(1)
+    marks = starts | before.ne_missing(frame[PART])
+    last = frame[PART][-1]
+    frame = frame.with_columns(starts.alias(_POINT), before.alias(_BEFORE), heads.alias(_SERIES)).filter(
+        marks
+    )
+    count = len(kind.levels)
+    closed = {part: _between(kind, part, count) for part in range(count)}
+    opened = {part: _between(kind, -1, part) for part in range(count)}
+    switched = {
+        old * count + new: _between(kind, old, new) for old in range(count) for new in range(old, count)
+    }
+    point = join(
+        pl.col(_BEFORE).replace_strict(closed, default=None, return_dtype=pl.String),
+        pl.col(_SERIES),
+        *_point_pieces(frame, kind),
+        pl.col(PART).replace_strict(opened, return_dtype=pl.String),
+    )
+    switch = (pl.col(_BEFORE) * count + pl.col(PART)).replace_strict(
+        switched, default=None, return_dtype=pl.String
+    )
+    leads = frame.select(pl.when(_POINT).then(point).otherwise(switch)).to_series()
+    return _spread(leads, marks), closed[last] + "]}"
+
+
+def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
+    """Return the texts on the rows that are marked, and a comma on all others."""
+    commas = pl.Series([","]).new_from_index(0, len(marks))
+    return commas.scatter(marks.arg_true(), texts)
+
+
+def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
+    """Return the beginning of each series, and from the second on the end of the one before."""
+    columns = series_columns(series, kind)
+    times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
+    # Series are few, and a row of Python takes less than an expression for each of its fields.
+    rows = series.select(columns).with_columns(times).iter_rows(named=True)
+    heads = [("]}," if number else "") + _head(kind, row).decode() for number, row in enumerate(rows)]
+    return pl.Series(heads, dtype=pl.String)
+
+
+def _head(kind: DataType, series: Mapping[str, Any]) -> bytes:
+    """Return the beginning of a series, up to its points."""
+    identity = {"type": kind.name}
+    for field in SERIES_FIELDS:
+        if (of_series := series.get(field.column)) is not None:
+            identity[field.name] = _written(of_series, field.column)
+    return b'{"id":' + orjson.dumps(identity) + b',"points":['
+
+
+def _written(of_series: Any, column: str) -> Any:
+    """Return a value of a series' head as JSON has it; a time is given in ns since the epoch."""
+    if column == "interval":
+        return _INTERVALS.get(of_series, of_series)
+    if column == DATA_UNTIL:
+        return written_time(of_series)
+    if isinstance(of_series, float) and not math.isfinite(of_series):
+        return "NaN" if math.isnan(of_series) else "Infinity" if of_series > 0 else "-Infinity"
+    return of_series
+
+
+def _between(kind: DataType, old: int, new: int) -> str:
+    """Return what lies between the last level of one array and the first of another; arrays between them are empty.
+
+    Before array 0 is the head of the point, -1, and after the last array its end.
+    """
+    closing = "]" if old >= 0 else ""
+    skipped = "".join(f',"{levels.name}":[]' for levels in kind.levels[old + 1 : new])
+    opening = f',"{kind.levels[new].name}":[' if new < len(kind.levels) else _point_tail(kind)
+    return closing + skipped + opening
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def _point_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
+    """Return the pieces of a point up to the end of its scalar fields."""
+    envelope = f'"{kind.envelope}":{{' if kind.envelope else ""
+    pieces = [f'{{"Point":{{{envelope}', *_members(frame, kind.fields)]
+    if COVERAGE.column in frame.columns:
+        pieces += member(COVERAGE.name, frame[COVERAGE.column])
+    return pieces if _object_levels(kind) else [*pieces, *_unknown_pieces(frame, kind)]
+
+
+def _point_tail(kind: DataType) -> str:
+    return "}}}" if kind.envelope else "}}"
+
+
+def _level_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
+    fields = kind.levels[0].fields
+    if _object_levels(kind):
+        return ["{", *_members(frame, fields), *_unknown_pieces(frame, kind), "}"]
+    # In a flat array every value has its place, so a null is written.
+    first, *others = (_or_null(frame[field.column]) for field in fields)
+    return [first, *(piece for number in others for piece in (",", number))]
+
+
+def _members(frame: pl.DataFrame, fields: Sequence[Field]) -> list[Piece]:
+    """Return the pieces of an object's fields, of which the first is never null."""
+    first, *others = fields
+    pieces: list[Piece] = [f'"{first.name}":', *value(frame[first.column])]
+    for field in others:
+        pieces += member(field.name, frame[field.column], null=field.plain)
+    return pieces
+
+
+def _or_null(column: pl.Series) -> pl.Expr:
+    (number,) = value(column)  # flat arrays hold numbers, which are one piece
+    assert isinstance(number, pl.Expr)
+    return number.fill_null("null") if column.null_count() else number
+
+
+def _object_levels(kind: DataType) -> bool:
+    return any(not levels.flat for levels in kind.levels)
+
+
+def _unknown_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
+    known = {*schema_of(kind.name).names, COVERAGE.column, DATA_UNTIL, PART, _POINT, _BEFORE, _SERIES}
+    return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]

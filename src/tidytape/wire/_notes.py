@@ -1,0 +1,137 @@
+"""What an answer says of markets whose points do not fill the window: why there are none, or from when to when.
+
+In JSON the notes stand beside the series, ``{"series": [...], "notes": [...]}``; in Arrow they are metadata of the
+schema, in the same JSON. A service that follows the specification alone sends none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.ipc
+
+from tidytape.catalogue import NOTE_FIELDS, Kind, NoteCode
+from tidytape.wire._faults import Fault
+from tidytape.wire._values import read_value, written_time
+
+ARROW_KEY = b"tidytape.notes"
+"""The key of the notes in the metadata of an Arrow schema."""
+
+_LONGEST = 2**24
+"""Notes are read where they are the end of a body and no longer than this. [byte]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the service says of one market.
+
+    Attributes
+    ----------
+    code : NoteCode
+        Why the points do not fill the window.
+    type : str or None
+        The data type.
+    exchange, raw_symbol, coin : str or None
+        The market; option summaries have a coin, tokens only that.
+    first, last : int or None
+        The first and the last event that the service holds of this type. [ns since the epoch]
+    types : tuple of str
+        The data types that the market has, where it does not have this one.
+    intervals : tuple of str
+        The intervals that the market's candles make up, where this one is not among them.
+    tenors : tuple of str
+        The tenors that the market's newest quotes make up, where this one is not among them.
+    """
+
+    code: NoteCode
+    type: str | None = None
+    exchange: str | None = None
+    raw_symbol: str | None = None
+    coin: str | None = None
+    first: int | None = None
+    last: int | None = None
+    types: tuple[str, ...] = ()
+    intervals: tuple[str, ...] = ()
+    tenors: tuple[str, ...] = ()
+
+
+def write_notes(notes: Iterable[Note]) -> bytes:
+    """Write notes as a JSON array; what is null or empty is left out.
+
+    Examples
+    --------
+    >>> write_notes([Note(NoteCode.QUIET, exchange="X", raw_symbol="BTC", first=5 * 10**9)])
+    b'[{"code":"QUIET","exchange":"X","rawSymbol":"BTC","first":{"s":5}}]'
+    """
+    return orjson.dumps([_written(note) for note in notes])
+
+
+def read_notes(text: bytes) -> tuple[Note, ...] | None:
+    """Read a JSON array of notes; None where it is no such array. A note that cannot be understood is left out."""
+    with suppress(ValueError):
+        return _read(orjson.loads(text))
+    return None
+
+
+def notes_in_json(body: bytes) -> tuple[Note, ...] | None:
+    """Return the notes of a JSON body that has been decoded without an error; None where it has none.
+
+    Only the end of the body is parsed again, from the last key ``notes`` on: everything before may be long.
+
+    Examples
+    --------
+    >>> notes_in_json(b'{"series":[],"notes":[{"code":"QUIET"}]}')[0].code
+    <NoteCode.QUIET: 'QUIET'>
+    >>> notes_in_json(b'{"series":[]}') is None
+    True
+    """
+    at = body.rfind(b'"notes"')
+    if at < 0 or len(body) - at > _LONGEST:
+        return None
+    with suppress(ValueError):  # the key of something else, further inside
+        return _read(orjson.loads(b"{" + body[at:]).get("notes"))
+    return None
+
+
+def notes_in_arrow(body: bytes) -> tuple[Note, ...] | None:
+    """Return the notes of an Arrow stream that has been read without an error; None where it has none."""
+    with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
+        text = (reader.schema.metadata or {}).get(ARROW_KEY)
+    return None if text is None else read_notes(text)
+
+
+def _written(note: Note) -> dict[str, Any]:
+    values = {field.name: getattr(note, field.column) for field in NOTE_FIELDS}
+    return {
+        field.name: written_time(values[field.name]) if field.kind == "timestamp" else values[field.name]
+        for field in NOTE_FIELDS
+        if values[field.name] not in (None, ())
+    }
+
+
+def _read(found: Any) -> tuple[Note, ...] | None:
+    if not isinstance(found, list):
+        return None
+    notes = []
+    for said in found:
+        # A note whose code is unknown, or a field of which is of another kind, is left out.
+        with suppress(AttributeError, KeyError, TypeError, Fault):
+            fields = {
+                field.column: _value(said[field.name], field.kind)
+                for field in NOTE_FIELDS
+                if said.get(field.name) is not None
+            }
+            notes.append(Note(**fields | {"code": NoteCode[said["code"]]}))
+    return tuple(notes)
+
+
+def _value(said: Any, kind: Kind) -> Any:
+    value = read_value(said, kind)
+    if isinstance(value, list) and None in value:
+        raise Fault("a name is null")
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,100 @@
+"""A stream as one Arrow IPC stream: a record batch of each batch, with its token in the batch's metadata.
+
+The columns are those of the data type, with text where the type has categories, because a dictionary would grow;
+``data_until`` [UTC]; and ``change``. Tokens, intervals that are over and the end stand in the custom metadata of record
+batches, under ``token``, ``over`` and ``end``, the latter two as in a line of JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import polars as pl
+import pyarrow as pa
+import pyarrow.ipc
+
+from tidytape.catalogue import Change
+from tidytape.schema import schema_of
+from tidytape.wire._stream import Batch
+from tidytape.wire._tidy import DATA_UNTIL
+from tidytape.wire._values import written_time
+
+CHANGE = "change"
+"""The column that says how a row changed."""
+
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+class ArrowStream:
+    """Writes the batches of one data type.
+
+    Parameters
+    ----------
+    data_type : str
+
+    Attributes
+    ----------
+    head, tail : bytes
+        What comes before the batches, and after the last.
+
+    Examples
+    --------
+    >>> stream = ArrowStream("TRADE")
+    >>> body = stream.head + stream.batch(Batch(token="a")) + stream.tail
+    >>> with pa.ipc.open_stream(body) as reader:
+    ...     rows, metadata = reader.read_next_batch_with_custom_metadata()
+    >>> rows.num_rows, metadata[b"token"]
+    (0, b'a')
+    """
+
+    def __init__(self, data_type: str) -> None:
+        self._data_type = data_type
+        dtypes = schema_of(data_type).polars() | {DATA_UNTIL: pl.Datetime("ns", "UTC"), CHANGE: pl.String()}
+        self._dtypes = {
+            name: pl.String() if dtype == pl.Categorical else dtype for name, dtype in dtypes.items()
+        }
+        self._schema = pl.DataFrame(schema=self._dtypes).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+        self._schema = self._schema.with_metadata({b"tidytape.type": data_type.encode()})
+        self.head, self.tail = self._written(None), _END
+
+    def batch(self, batch: Batch) -> bytes:
+        """Return the message of a batch. [byte]"""
+        parts = [
+            self._whole(frame)
+            .select(
+                (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
+                for name, dtype in self._dtypes.items()
+                if name != CHANGE
+            )
+            .with_columns(pl.lit(change.value).alias(CHANGE))
+            for change in Change
+            if (frame := batch.frames.get((self._data_type, change))) is not None
+        ]
+        rows = pl.concat(parts) if parts else pl.DataFrame(schema=self._dtypes)
+        table = rows.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).cast(self._schema)
+        (record,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], self._schema)]
+        metadata = {"token": batch.token}
+        if batch.over:
+            over = {name: written_time(start) for name, start in batch.over.items()}
+            metadata["over"] = orjson.dumps(over).decode()
+        if batch.end is not None:
+            metadata["end"] = orjson.dumps({"code": batch.end[0], "message": batch.end[1]}).decode()
+        return self._written(record, metadata)[len(self.head) :]
+
+    def _whole(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a frame with the lists of a market profile on every level instead of on one of each session."""
+        lists = [name for name, dtype in frame.schema.items() if dtype == pl.List and name != "block_ids"]
+        if not lists:
+            return frame
+        session = [name for name in ("exchange", "raw_symbol", "coin", "timestamp") if name in frame.columns]
+        first = frame.group_by(session).agg(pl.col(lists).drop_nulls().first())
+        return frame.drop(lists).join(first, on=session, how="left", nulls_equal=True, maintain_order="left")
+
+    def _written(self, record: Any, metadata: dict[str, str] | None = None) -> bytes:
+        """Return the schema, and a record batch after it."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self._schema) as writer:
+            if record is not None:
+                writer.write_batch(record, custom_metadata=metadata)
+        return sink.getvalue().to_pybytes().removesuffix(_END)  # type: ignore[no-any-return]  # bytes
