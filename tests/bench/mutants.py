@@ -1,10 +1,12 @@
 """What share of small faults the tests find: mutants of the source, drawn by a seed, each against its own tests.
 
-Run ``python tests/bench/mutants.py [count] [seed]``; 100 mutants by seed 14 where left out. It first runs the tests
-once with coverage, to learn which of them reach which line (``--map FILE`` keeps that between runs). Then it changes
-one place of one line at a time, in a copy of the source, runs the tests that reach the line, the quickest first, and
-stops at the first that fails. It prints each mutant with its fate, and the share that was killed. ``--drawn FILE``
-keeps the mutants themselves: a later run, of changed source, draws those again whose lines are still there.
+Run ``python tests/bench/mutants.py [count] [seed]``; 100 mutants by seed 14 where left out. ``--files`` names the
+files and folders to change, below ``src/tidytape``. The script first runs the tests of both jobs of CI once with
+coverage, to learn which of them reach which line (``--map FILE`` keeps that between runs; ``--tests`` names the tests).
+Then it changes one place of one line at a time, in a copy of the source, runs the tests that reach the line, the
+quickest first, and stops at the first that fails. It prints each mutant with its fate, and the share that was killed.
+``--drawn FILE`` keeps the mutants themselves: a later run, of changed source, draws those again whose lines are still
+there.
 
 ``coverage`` is needed: ``pip install coverage pytest-cov``.
 """
@@ -29,6 +31,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tidytape"
 ROOMS = ("frames", "wire", "aggregate", "analytics", "lake", "client", "service")
+BOTH_JOBS = "not long"
+"""The mark of the tests that CI runs, quick and slow."""
 MOST_TESTS = 400
 """How many tests a mutant meets at most, the quickest of those that reach its line."""
 SECONDS = 300
@@ -121,18 +125,19 @@ def _is_text(node: ast.BinOp) -> bool:
     )
 
 
-def mapped(database: Path) -> Path:
-    """Return the file of what reaches what; make it where it is not there."""
+def mapped(database: Path, sources: list[Path], tests: list[str]) -> Path:
+    """Return the file of which test reaches which line of the sources; make it where it is not there."""
     if not database.exists():
         with tempfile.TemporaryDirectory() as folder:
             settings = Path(folder) / "coverage.toml"
             settings.write_text(
-                f'[tool.coverage.run]\nsource = ["{SOURCE}"]\ndata_file = "{database}"\nparallel = false\n'
+                f"[tool.coverage.run]\ninclude = {json.dumps([str(path) for path in sources])}\n"
+                f'data_file = "{database}"\nparallel = false\n'
             )
             subprocess.run(
                 [
-                    sys.executable, "-m", "pytest", "-q", "-n", "auto", f"--cov={SOURCE}", "--cov-context=test",
-                    f"--cov-config={settings}", "--cov-report=", "-p", "no:cacheprovider",
+                    sys.executable, "-m", "pytest", "-q", "-n", "auto", "-m", BOTH_JOBS, "--cov", "--cov-context=test",
+                    f"--cov-config={settings}", "--cov-report=", "-p", "no:cacheprovider", *tests,
                 ],
                 cwd=ROOT,
                 env=os.environ | {"COVERAGE_FILE": str(database), "CI": ""},
@@ -207,19 +212,22 @@ def main() -> None:
     parser.add_argument("seed", nargs="?", type=int, default=14)
     parser.add_argument("--map", type=Path, default=Path(tempfile.gettempdir()) / "tidytape-coverage")
     parser.add_argument("--drawn", type=Path)
+    parser.add_argument("--files", nargs="+", default=ROOMS)
+    parser.add_argument("--tests", nargs="+", default=["tests"])
     options = parser.parse_args()
-    database = mapped(options.map)
-    files = sorted(file for room in ROOMS for file in (SOURCE / room).rglob("*.py"))
+    paths = [SOURCE / name for name in options.files]
+    files = sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
+    database = mapped(options.map, files, options.tests)
     all_mutants = [mutant for file in files for mutant in sorted(mutants(file), key=str)]
     chosen = chosen_of(all_mutants, options.count, options.seed, options.drawn)
     drawn = [(mutant, tests_of(database, mutant)) for mutant in chosen]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        fates = pool.map(lambda one: bool(one[1]) and is_killed(*one), drawn)
+        fates = pool.map(lambda pair: bool(pair[1]) and is_killed(*pair), drawn)
         killed = 0
-        for (mutant, tests), fate in zip(drawn, fates, strict=True):
-            killed += fate
-            said = "killed" if fate else "SURVIVED" if tests else "NOT REACHED"
-            print(f"{said:12} {mutant}  ({len(tests)} tests)", flush=True)
+        for (mutant, tests), is_dead in zip(drawn, fates, strict=True):
+            killed += is_dead
+            fate = "killed" if is_dead else "SURVIVED" if tests else "NOT REACHED"
+            print(f"{fate:12} {mutant}  ({len(tests)} tests)", flush=True)
     print(f"{killed} of {len(drawn)} killed")
 
 
