@@ -22,17 +22,7 @@ BODY = 0.72  # of the interval; the rest keeps neighbours apart
 
 @dataclass(frozen=True, slots=True)
 class Candles(Picture):
-    """What `candles` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    wicks : matplotlib.collections.LineCollection
-        One line per candle, from low to high.
-    bodies : matplotlib.collections.PolyCollection
-        One rectangle per candle, between open and close, coloured by direction.
-    """
+    """What `candles` drew."""
 
     ax: Axes
     wicks: LineCollection
@@ -41,15 +31,7 @@ class Candles(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Volume(Picture):
-    """What `volume` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    steps : matplotlib.patches.StepPatch
-        The volume of each interval; NaN where there is none.
-    """
+    """What `volume` drew."""
 
     ax: Axes
     steps: StepPatch
@@ -76,6 +58,10 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     -------
     Candles
         The artists, one line and one rectangle per candle. A frame with none says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``wicks`` : LineCollection. One line per candle, from low to high.
+        - ``bodies`` : PolyCollection. One rectangle per candle, between open and close, coloured by direction.
 
     Raises
     ------
@@ -131,6 +117,9 @@ def volume(
     -------
     Volume
         The artist. A frame with no volume says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``steps`` : StepPatch. The volume of each interval; NaN where there is none.
 
     Raises
     ------

@@ -38,20 +38,7 @@ _SEEN = 60  # columns that are wide enough to be told apart by a line
 
 @dataclass(frozen=True, slots=True)
 class Completeness(Picture):
-    """What `completeness` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    rows : list of str
-        The series of each row, from above.
-    spans : matplotlib.collections.PolyCollection or None
-        One rectangle per row of the frame that expects an interval; its array has the completeness. [1] None where
-        there is no data.
-    notes : list of str
-        The share of all intervals of each row; empty where it is not known.
-    """
+    """What `completeness` drew."""
 
     ax: Axes
     rows: list[str]
@@ -81,6 +68,12 @@ def completeness(
     -------
     Completeness
         The artists. A frame that expects nothing says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``rows`` : list of str. The series of each row, from above.
+        - ``spans`` : PolyCollection or None. One rectangle per row of the frame that expects an interval; its array has
+          the completeness. [1] None where there is no data.
+        - ``notes`` : list of str. The share of all intervals of each row; empty where it is not known.
 
     Raises
     ------

@@ -34,21 +34,7 @@ _LINE = 9.0  # height that a label needs [pt]
 
 @dataclass(frozen=True, slots=True)
 class Coverage(Picture):
-    """What `coverage` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    rows : list of (str, str)
-        Market and table of each row, from above.
-    spans : matplotlib.collections.PolyCollection or None
-        One rectangle per span that is held. None where there is no data.
-    gaps : matplotlib.collections.PolyCollection or None
-        One rectangle per gap. None where there is none.
-    notes : list of str
-        What stands beside each row.
-    """
+    """What `coverage` drew."""
 
     ax: Axes
     rows: list[tuple[str, str]]
@@ -89,6 +75,12 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     -------
     Coverage
         The artists. A frame without a row that has times says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``rows`` : list of (str, str). Market and table of each row, from above.
+        - ``spans`` : PolyCollection or None. One rectangle per span that has data. None for an empty frame.
+        - ``gaps`` : PolyCollection or None. One rectangle per gap. None without gaps.
+        - ``notes`` : list of str. The text beside each row.
 
     Raises
     ------

@@ -25,15 +25,7 @@ _OTHERS = "others"
 
 @dataclass(frozen=True, slots=True)
 class Premium(Picture):
-    """What `premium` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of str to matplotlib.lines.Line2D
-        By market, its premium; NaN where intervals are missing. [bp]
-    """
+    """What `premium` drew."""
 
     ax: Axes
     lines: dict[str, Line2D]
@@ -41,21 +33,7 @@ class Premium(Picture):
 
 @dataclass(frozen=True, slots=True)
 class MarketShare(Picture):
-    """What `market_share` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    areas : dict of str to matplotlib.collections.PolyCollection
-        By market, from the lowest area to the highest.
-    shares : dict of str to float
-        By market, its share in the sum over the whole time. [1]
-    times : ndarray
-        Both ends of each interval. [matplotlib dates, d]
-    tops : dict of str to ndarray
-        By market, the upper end of its area at each of the times; NaN in gaps. [1]
-    """
+    """What `market_share` drew."""
 
     ax: Axes
     areas: dict[str, PolyCollection]
@@ -81,6 +59,9 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     -------
     Premium
         The artists. A frame without a premium says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of str to Line2D. By market, its premium; NaN where intervals are missing. [bp]
 
     Raises
     ------
@@ -166,6 +147,12 @@ def market_share(
     MarketShare
         The artists, and the share of each market over the whole time, which the legend lists in the order of the
         areas. A frame without a share says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``areas`` : dict of str to PolyCollection. By market, from the lowest area to the highest.
+        - ``shares`` : dict of str to float. By market, its share in the sum over the whole time. [1]
+        - ``times`` : ndarray. Both ends of each interval. [matplotlib dates, d]
+        - ``tops`` : dict of str to ndarray. By market, the upper end of its area at each of the times; NaN in gaps. [1]
 
     Raises
     ------

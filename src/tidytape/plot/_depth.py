@@ -42,17 +42,7 @@ _SMALLEST = 1e-3  # order size, of all that rests
 
 @dataclass(frozen=True, slots=True)
 class Depth(Picture):
-    """What `depth` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    bids, asks : matplotlib.patches.StepPatch or None
-        Size up to each price, from the best one on; None for a side that is empty.
-    mid : matplotlib.lines.Line2D or None
-        A line at the mid; None where a side is empty.
-    """
+    """What `depth` drew."""
 
     ax: Axes
     bids: StepPatch | None
@@ -62,15 +52,7 @@ class Depth(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Slippage(Picture):
-    """What `slippage` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    buys, sells : matplotlib.lines.Line2D or None
-        Cost by order size; NaN where it is unknown. None for a side of which nothing is known.
-    """
+    """What `slippage` drew."""
 
     ax: Axes
     buys: Line2D | None
@@ -138,6 +120,11 @@ def depth(
     -------
     Depth
         The artists. A frame without a book says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``bids``, ``asks`` : StepPatch or None. Size up to each price, from the best one on; None for a side that is
+          empty.
+        - ``mid`` : Line2D or None. A line at the mid; None where a side is empty.
 
     Raises
     ------
@@ -244,6 +231,10 @@ def slippage(
     -------
     Slippage
         The artists. A frame without a book, or with a side that is empty, says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``buys``, ``sells`` : Line2D or None. Cost by order size; NaN where it is unknown. None for a side of which
+          nothing is known.
 
     Raises
     ------

@@ -45,26 +45,7 @@ _EXTREME = 0.98  # quantile of deltas that has the full colour
 
 @dataclass(frozen=True, slots=True)
 class Footprint(Picture):
-    """What `footprint` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    levels : matplotlib.collections.PolyCollection or None
-        One rectangle per interval and price row that traded, in order of time and price, its value the delta. None
-        where there is no data.
-    numbers : tuple of matplotlib.text.Text
-        ``sold × bought`` of each rectangle; empty where there is no room for them.
-    pocs : matplotlib.collections.PolyCollection or None
-        A frame around the row of each interval that traded most.
-    buy_imbalances, sell_imbalances : matplotlib.collections.LineCollection or None
-        Marks at the right and at the left of rows with an imbalance.
-    row_height : float or None
-        Height of a row; None where there is no data. [quote per coin]
-    sold, bought : ndarray
-        Of each rectangle. [as ``amount_unit`` says]
-    """
+    """What `footprint` drew."""
 
     ax: Axes
     levels: PolyCollection | None
@@ -138,6 +119,17 @@ def footprint(
     -------
     Footprint
         The artists. A frame with no volume says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``levels`` : PolyCollection or None. One rectangle per interval and price row that traded, in order of time
+          and price, its value the delta. None where there is no data.
+        - ``numbers`` : tuple of Text. ``sold × bought`` of each rectangle; empty where there is no room for them.
+        - ``pocs`` : PolyCollection or None. A frame around the row of each interval that traded most. None where
+          there is no data.
+        - ``buy_imbalances``, ``sell_imbalances`` : LineCollection or None. Marks at the right and at the left of rows
+          with an imbalance; None where there is no data.
+        - ``row_height`` : float or None. Height of a row; None where there is no data. [quote per coin]
+        - ``sold``, ``bought`` : ndarray. Volume sold and bought in each rectangle. [as ``amount_unit`` says]
 
     Raises
     ------

@@ -30,19 +30,7 @@ _ALL = 1 - 1e-9  # of the open interest, but for rounding
 
 @dataclass(frozen=True, slots=True)
 class Funding(Picture):
-    """What `funding` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    settled : dict of str to matplotlib.lines.Line2D
-        By market, the settled rate as a line of steps. [% per year]
-    predicted : dict of str to matplotlib.lines.Line2D
-        By market, the predicted rate, of markets that have one. [% per year]
-    means : dict of str to matplotlib.lines.Line2D
-        The mean by open interest: one, or one per coin by its name. Empty without open interest. [% per year]
-    """
+    """What `funding` drew."""
 
     ax: Axes
     settled: dict[str, Line2D]
@@ -86,6 +74,12 @@ def funding(
     -------
     Funding
         The artists. A frame without a rate says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``settled`` : dict of str to Line2D. By market, the settled rate as a line of steps. [% per year]
+        - ``predicted`` : dict of str to Line2D. By market, the predicted rate, of markets that have one. [% per year]
+        - ``means`` : dict of str to Line2D. The mean by open interest: one, or one per coin by its name. Empty without
+          open interest. [% per year]
 
     Raises
     ------

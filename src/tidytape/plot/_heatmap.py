@@ -50,24 +50,7 @@ _DOT_ROWS = 90  # rows in which trades are added up
 
 @dataclass(frozen=True, slots=True)
 class BookHeatmap(Picture):
-    """What `book_heatmap` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    bids, asks : matplotlib.image.AxesImage or None
-        Size by price row, ascending, and time column; NaN where nothing rests. None where there is no data.
-    block_size : float or None
-        Height of a row drawn; None where there is no data. [quote per coin]
-    mid : matplotlib.patches.StepPatch or None
-        Middle between the best bid and the best ask of each column; NaN where a side is empty. None where no column
-        has both.
-    buys, sells : matplotlib.collections.PathCollection or None
-        Trades as dots, by the side of the aggressor; None where there are none.
-    bought, sold : ndarray or None
-        Amount of each dot. [as ``amount_unit`` of the trades says]
-    """
+    """What `book_heatmap` drew."""
 
     ax: Axes
     bids: AxesImage | None
@@ -171,6 +154,16 @@ def book_heatmap(
     BookHeatmap
         The artists. Both sides share one scale, from the 20th percentile of the sizes shown to the 99.9th. A frame with
         nothing to show says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``bids``, ``asks`` : AxesImage or None. Size by price row, ascending, and time column; NaN where nothing
+          rests. None where there is no data.
+        - ``block_size`` : float or None. Height of a row drawn; None where there is no data. [quote per coin]
+        - ``mid`` : StepPatch or None. Middle between the best bid and the best ask of each column; NaN where a side is
+          empty. None where no column has both.
+        - ``buys``, ``sells`` : PathCollection or None. Trades as dots, by the side of the aggressor; None where there
+          are none.
+        - ``bought``, ``sold`` : ndarray or None. Amount of each dot. [as ``amount_unit`` of the trades says]
 
     Raises
     ------

@@ -46,19 +46,7 @@ _MOST_ROWS = 60  # fewer than of books: they are sparse, and must be seen
 
 @dataclass(frozen=True, slots=True)
 class Liquidations(Picture):
-    """What `liquidations` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    longs, shorts : matplotlib.patches.StepPatch or None
-        Volume of each interval: longs above zero, shorts below. None where there is no data.
-    price_ax : matplotlib.axes.Axes or None
-        Axis of the price, at the right; None without candles.
-    price : matplotlib.lines.Line2D or None
-        Closing prices; None without candles.
-    """
+    """What `liquidations` drew."""
 
     ax: Axes
     longs: StepPatch | None
@@ -69,19 +57,7 @@ class Liquidations(Picture):
 
 @dataclass(frozen=True, slots=True)
 class LiquidationHeatmap(Picture):
-    """What `liquidation_heatmap` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    image : matplotlib.image.AxesImage or None
-        Volume by price row, ascending, and time column; NaN where nothing was liquidated. None where there is no data.
-    block_size : float or None
-        Height of a row drawn; None where there is no data. [quote per coin]
-    price : matplotlib.patches.StepPatch or None
-        Closing prices; None without candles.
-    """
+    """What `liquidation_heatmap` drew."""
 
     ax: Axes
     image: AxesImage | None
@@ -120,6 +96,12 @@ def liquidations(
     -------
     Liquidations
         The artists. A frame with no liquidations says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``longs``, ``shorts`` : StepPatch or None. Volume of each interval: longs above zero, shorts below. None where
+          there is no data.
+        - ``price_ax`` : Axes or None. Axis of the price, at the right; None without candles.
+        - ``price`` : Line2D or None. Closing prices; None without candles.
 
     Raises
     ------
@@ -222,6 +204,12 @@ def liquidation_heatmap(
     -------
     LiquidationHeatmap
         The artists. A frame with no liquidations says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``image`` : AxesImage or None. Volume by price row, ascending, and time column; NaN where nothing was
+          liquidated. None where there is no data.
+        - ``block_size`` : float or None. Height of a row drawn; None where there is no data. [quote per coin]
+        - ``price`` : StepPatch or None. Closing prices; None without candles.
 
     Raises
     ------

@@ -53,31 +53,7 @@ _WIDTH = 0.61  # of a letter of the monospaced font, of its size
 
 @dataclass(frozen=True, slots=True)
 class MarketProfile(Picture):
-    """What `market_profile` drew: one line or rectangle per session, in order of time, where not said otherwise.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    blocks : matplotlib.collections.PolyCollection or None
-        One rectangle per touch, its value the time of the time block in its session [h]; None if letters were drawn.
-    letters : tuple of matplotlib.text.Text
-        One text per row that was touched; empty if blocks were drawn.
-    value_areas : matplotlib.collections.PolyCollection
-        From VAL to the upper edge of VAH.
-    pocs : matplotlib.collections.LineCollection
-        Points of control, across their sessions.
-    later_pocs : matplotlib.collections.LineCollection
-        The same from the end of the session until the price came back; those that are naked end with the axes.
-    initial_balances : matplotlib.collections.LineCollection
-        Range of the first hour, left of the rows.
-    single_prints : matplotlib.collections.PolyCollection
-        One rectangle per run of rows that a single time block touched, inside the session's range.
-    naked : tuple of float
-        Prices of the naked points of control. [quote per coin]
-    row_height : float or None
-        Height of a row; None for an empty frame. [quote per coin]
-    """
+    """What `market_profile` drew."""
 
     ax: Axes
     blocks: PolyCollection | None
@@ -160,7 +136,22 @@ def market_profile(
     Returns
     -------
     MarketProfile
-        The artists and the prices. A frame without touches says "no data".
+        The artists and the prices. A frame without touches says "no data". A collection has one line or rectangle per
+        session, in order of time, unless its entry says otherwise.
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``blocks`` : PolyCollection or None. One rectangle per touch, its value the time of the time block in its
+          session [h]; None if letters were drawn.
+        - ``letters`` : tuple of Text. One text per row that was touched; empty if blocks were drawn.
+        - ``value_areas`` : PolyCollection. From VAL to the upper edge of VAH.
+        - ``pocs`` : LineCollection. Points of control, across their sessions.
+        - ``later_pocs`` : LineCollection. The same from the end of the session until the price came back; those that
+          are naked end with the axes.
+        - ``initial_balances`` : LineCollection. Range of the first hour, left of the rows.
+        - ``single_prints`` : PolyCollection. One rectangle per run of rows that a single time block touched, inside the
+          session's range.
+        - ``naked`` : tuple of float. Prices of the naked points of control. [quote per coin]
+        - ``row_height`` : float or None. Height of a row; None for an empty frame. [quote per coin]
 
     Raises
     ------

@@ -42,21 +42,7 @@ _QUADRANTS = {
 
 @dataclass(frozen=True, slots=True)
 class OpenInterest(Picture):
-    """What `open_interest` drew.
-
-    Attributes
-    ----------
-    axes : tuple of matplotlib.axes.Axes
-        Where: one without candles; with them the price, the open interest and its change.
-    lines : dict of str to matplotlib.lines.Line2D
-        By market, its open interest as a line of steps.
-    total : matplotlib.lines.Line2D or None
-        The sum of several markets of one coin.
-    candles : Candles or None
-        Artists of the candles.
-    changes : dict of str to matplotlib.patches.StepPatch
-        By quadrant, the relative change of the open interest in the intervals of that quadrant, NaN in the others. [%]
-    """
+    """What `open_interest` drew."""
 
     axes: tuple[Axes, ...]
     lines: dict[str, Line2D]
@@ -105,6 +91,14 @@ def open_interest(
     -------
     OpenInterest
         The artists. A frame without open interest says "no data".
+
+        - ``axes`` : tuple of Axes. The axes drawn on: one without candles; with them the price, the open interest and
+          its change.
+        - ``lines`` : dict of str to Line2D. By market, its open interest as a line of steps.
+        - ``total`` : Line2D or None. The sum of several markets of one coin; None otherwise.
+        - ``candles`` : Candles or None. Artists of the candles, as `candles` returns them; None without candles.
+        - ``changes`` : dict of str to StepPatch. By quadrant, the relative change of the open interest in the intervals
+          of that quadrant, NaN in the others. [%]
 
     Raises
     ------

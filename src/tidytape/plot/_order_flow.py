@@ -37,17 +37,7 @@ _HEIGHTS = (2.4, 1.0, 1.3)
 
 
 class FlowPanels(NamedTuple):
-    """The axes of `order_flow`.
-
-    Attributes
-    ----------
-    price : matplotlib.axes.Axes
-        Candles.
-    delta : matplotlib.axes.Axes
-        Delta of each interval, below them.
-    cvd : matplotlib.axes.Axes
-        Cumulative volume delta, at the bottom.
-    """
+    """The axes of `order_flow`, from the top down."""
 
     price: Axes
     delta: Axes
@@ -56,20 +46,7 @@ class FlowPanels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OrderFlow(Picture):
-    """What `order_flow` drew.
-
-    Attributes
-    ----------
-    axes : FlowPanels
-        Where.
-    candles : Candles
-        Artists of the candles.
-    bought, sold : matplotlib.patches.StepPatch
-        Delta of the intervals in which more was bought, and in which more was sold; 0 elsewhere, NaN where it is
-        unknown.
-    cvd : matplotlib.patches.StepPatch
-        Cumulative volume delta at the end of each interval; NaN where it is unknown.
-    """
+    """What `order_flow` drew."""
 
     axes: FlowPanels
     candles: Candles
@@ -101,7 +78,7 @@ def order_flow(
         What `tidytape.analytics.flow.delta` takes, of the same market: candles by side
         (``client.candles(by_side=True)``), trades, or whatever has ``timestamp``, ``buy_volume`` and ``sell_volume``.
         It is summed over the intervals of the candles. [as ``amount_unit`` says]
-    axes : FlowPanels or sequence of three matplotlib.axes.Axes, optional
+    axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw: axes of price, delta and CVD; share their times if they are to move together. Those of a new
         figure otherwise.
     anchor, session
@@ -115,6 +92,13 @@ def order_flow(
     -------
     OrderFlow
         The artists. A panel without data says "no data".
+
+        - ``axes`` : tuple of three Axes. ``axes.price`` has the candles, ``axes.delta`` the delta of each interval, and
+          ``axes.cvd`` the CVD.
+        - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
+        - ``bought``, ``sold`` : StepPatch. Delta of the intervals in which more was bought, and in which more was sold;
+          0 elsewhere, NaN where it is unknown.
+        - ``cvd`` : StepPatch. Cumulative volume delta at the end of each interval; NaN where it is unknown.
 
     Raises
     ------

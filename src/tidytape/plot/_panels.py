@@ -34,19 +34,7 @@ _MARGIN = 0.09  # [in]
 
 
 class Panels(NamedTuple):
-    """The axes of `candles_with_profile`.
-
-    Attributes
-    ----------
-    price : matplotlib.axes.Axes
-        Candles.
-    profile : matplotlib.axes.Axes
-        Volume by price, beside them; shares their price axis.
-    volume : matplotlib.axes.Axes
-        Volume over time, below them; shares their time axis.
-    key : matplotlib.axes.Axes or None
-        Free corner for the legend; without it the legend is in ``profile``.
-    """
+    """The axes of `candles_with_profile`."""
 
     price: Axes
     profile: Axes
@@ -56,23 +44,7 @@ class Panels(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CandlesWithProfile(Picture):
-    """What `candles_with_profile` drew.
-
-    Attributes
-    ----------
-    axes : Panels
-        Where.
-    candles : Candles
-        Artists of the candles.
-    volume : Volume
-        Artist of the volume.
-    profile : Profile
-        Artists of the profile, and its prices.
-    value_area : matplotlib.patches.Rectangle or None
-        The value area behind the candles.
-    lines : dict of str to matplotlib.lines.Line2D
-        ``"POC"``, ``"VAH"`` and ``"VAL"`` across the candles.
-    """
+    """What `candles_with_profile` drew."""
 
     axes: Panels
     candles: Candles
@@ -100,6 +72,11 @@ def panels(figure: Figure | SubFigure | None = None) -> Panels:
     -------
     Panels
         Four axes: time is shared downward and price sideways.
+
+        - ``price`` : Axes. Candles.
+        - ``profile`` : Axes. Volume by price, beside them; shares their price axis.
+        - ``volume`` : Axes. Volume over time, below them; shares their time axis.
+        - ``key`` : Axes or None. Free corner for the legend; without it the legend is in ``profile``.
 
     Examples
     --------
@@ -149,7 +126,7 @@ def candles_with_profile(
         As for `volume_profile`. It may be another market's of the same coin and quote, or that of several exchanges
         together; the legend then says whose. It is of all the candles that have a volume; where it is of a longer time,
         the legend says which.
-    axes : Panels or sequence of three matplotlib.axes.Axes, optional
+    axes : what `panels` returns, or sequence of three matplotlib.axes.Axes; optional
         Where to draw: axes of price, profile and volume; share theirs if they are to move together. Those of
         `panels` in a new figure otherwise.
     share, rule, tie, stop, row_size
@@ -163,6 +140,13 @@ def candles_with_profile(
     -------
     CandlesWithProfile
         The artists, their axes and their figure. A panel without data says "no data".
+
+        - ``axes`` : Panels. The axes drawn on, as `panels` returns them.
+        - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
+        - ``volume`` : Volume. Artist of the volume, as `volume` returns it.
+        - ``profile`` : Profile. Artists of the profile, and its prices, as `volume_profile` returns them.
+        - ``value_area`` : Rectangle or None. The value area behind the candles.
+        - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"`` across the candles.
 
     Raises
     ------

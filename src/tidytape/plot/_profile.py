@@ -30,29 +30,7 @@ _MOST_ROWS = 200  # that a screen shows as rows; below three pixels each they on
 
 @dataclass(frozen=True, slots=True)
 class Profile(Picture):
-    """What `volume_profile` drew, and the numbers behind it.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    buy, sell : matplotlib.patches.StepPatch or None
-        Volume of each row drawn: sells begin where buys end. None where the frame does not tell them apart.
-    value_area : matplotlib.patches.Rectangle or None
-        The rows of the value area; None where the profile has none.
-    lines : dict of str to matplotlib.lines.Line2D
-        ``"POC"``, ``"VAH"`` and ``"VAL"``; empty where the profile has none.
-    poc, vah, val : float or None
-        The prices of the lines: low edges of their rows. [quote per coin]
-    share : float or None
-        Share of the volume inside the value area. [1]
-    row_height : float or None
-        Height of a row drawn; None for an empty profile. [quote per coin]
-    note : str
-        Which rows the prices were found in, where several of them are drawn as one; empty otherwise.
-    volume : matplotlib.patches.StepPatch or None
-        Volume of each row drawn, of a frame that does not tell buys and sells apart.
-    """
+    """What `volume_profile` drew."""
 
     ax: Axes
     buy: StepPatch | None
@@ -149,6 +127,17 @@ def volume_profile(
     -------
     Profile
         The artists and the prices. A frame with no volume says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``buy``, ``sell`` : StepPatch or None. Volume of each row drawn: sells begin where buys end. None where the
+          frame does not tell them apart.
+        - ``value_area`` : Rectangle or None. The rows of the value area; None where the profile has none.
+        - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"``; empty where the profile has none.
+        - ``poc``, ``vah``, ``val`` : float or None. The prices of the lines: low edges of their rows. [quote per coin]
+        - ``share`` : float or None. Share of the volume inside the value area. [1]
+        - ``row_height`` : float or None. Height of a row drawn; None for an empty profile. [quote per coin]
+        - ``note`` : str. Which rows the prices were found in, where several of them are drawn as one; empty otherwise.
+        - ``volume`` : StepPatch or None. Volume of each row drawn, of a frame that does not tell buys and sells apart.
 
     Raises
     ------

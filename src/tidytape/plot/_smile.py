@@ -45,19 +45,7 @@ _SPREAD = ("bid_iv", "ask_iv")
 
 @dataclass(frozen=True, slots=True)
 class Smile(Picture):
-    """What `smile` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    quotes : dict of datetime to matplotlib.lines.Line2D
-        By expiry in UTC, the out-of-the-money quotes as dots, which a thin line joins where no curve does.
-    curves : dict of datetime to matplotlib.lines.Line2D
-        By expiry in UTC, what was given as ``curves``.
-    spreads : dict of datetime to matplotlib.collections.LineCollection
-        By expiry in UTC, a line from bid to ask at each quote that has both.
-    """
+    """What `smile` drew."""
 
     ax: Axes
     quotes: dict[datetime, Line2D]
@@ -99,6 +87,13 @@ def smile(
     -------
     Smile
         The artists. A frame with no quotes says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``quotes`` : dict of datetime to Line2D. By expiry in UTC, the out-of-the-money quotes as dots, which a thin
+          line joins where no curve does.
+        - ``curves`` : dict of datetime to Line2D. By expiry in UTC, the curve of the argument ``curves``.
+        - ``spreads`` : dict of datetime to LineCollection. By expiry in UTC, a line from bid to ask at each quote that
+          has both.
 
     Raises
     ------

@@ -64,17 +64,7 @@ _WIDE = 2.0  # the highest volatility over the lowest, from where on colours are
 
 @dataclass(frozen=True, slots=True)
 class Surface(Picture):
-    """What `surface` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    mesh : matplotlib.collections.QuadMesh or None
-        Volatility by log-moneyness, ascending, and days; masked where there is none. None where there is no data.
-    contours : matplotlib.contour.QuadContourSet or None
-        Lines of equal volatility; None where there are not two places and two maturities.
-    """
+    """What `surface` drew."""
 
     ax: Axes
     mesh: QuadMesh | None
@@ -118,6 +108,12 @@ def surface(
     -------
     Surface
         The artists. A frame with no volatilities says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``mesh`` : QuadMesh or None. Volatility by log-moneyness, ascending, and days; masked where there is none.
+          None where there is no data.
+        - ``contours`` : QuadContourSet or None. Lines of equal volatility; None without two values of log-moneyness
+          and two maturities.
 
     Raises
     ------

@@ -37,18 +37,7 @@ _NAMED = 6  # times of a symbol that a legend lists, and curves that can be told
 
 @dataclass(frozen=True, slots=True)
 class TermStructure(Picture):
-    """What `term_structure` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of (str, datetime) to matplotlib.lines.Line2D
-        One per symbol and time, in order: days to the value, NaN where one between two others is missing. Empty if a
-        map was drawn.
-    mesh : matplotlib.collections.QuadMesh or None
-        The map: the value by days to expiry, ascending, and time; masked where there is none.
-    """
+    """What `term_structure` drew."""
 
     ax: Axes
     lines: dict[tuple[str, datetime], Line2D]
@@ -93,6 +82,12 @@ def term_structure(
     -------
     TermStructure
         The artists. A frame with no values says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of (str, datetime) to Line2D. One per symbol and time, in order: days to the value, NaN where
+          one between two others is missing. Empty if a map was drawn.
+        - ``mesh`` : QuadMesh or None. The map: the value by days to expiry, ascending, and time; masked where there is
+          none.
 
     Raises
     ------

@@ -30,17 +30,7 @@ _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
 
 @dataclass(frozen=True, slots=True)
 class Volatility(Picture):
-    """What `volatility` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of float to matplotlib.lines.Line2D
-        By days to expiry, the implied volatility. [%]
-    realized : matplotlib.lines.Line2D or None
-        The realised volatility. [%]
-    """
+    """What `volatility` drew."""
 
     ax: Axes
     lines: dict[float, Line2D]
@@ -49,15 +39,7 @@ class Volatility(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Skew(Picture):
-    """What `skew` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of float to matplotlib.lines.Line2D
-        By days to expiry, the skew or risk reversal. [vol points]
-    """
+    """What `skew` drew."""
 
     ax: Axes
     lines: dict[float, Line2D]
@@ -90,6 +72,10 @@ def volatility(
     -------
     Volatility
         The artists. A frame without a volatility says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of float to Line2D. By days to expiry, the implied volatility. [%]
+        - ``realized`` : Line2D or None. The realised volatility; None without one. [%]
 
     Raises
     ------
@@ -159,6 +145,9 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     -------
     Skew
         The artists. A frame without a skew says "no data".
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of float to Line2D. By days to expiry, the skew or risk reversal. [vol points]
 
     Raises
     ------
