@@ -81,14 +81,14 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["timestamp", "premium"])
-    series = tracks(given, "frame", ["premium"])
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    premiums = opened(frame, "frame", ["timestamp", "premium"])
+    series = tracks(premiums, "frame", ["premium"])
     ax = style.one_axes(ax, 9, 4)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    rules = _values(given, "reference_rule") if "reference_rule" in given.columns else []
+    rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
     style.y_label(ax, f"Premium over {_reference(rules)}", "bp")
     style.title(ax, "Premium", series.title())
     lines: dict[str, Line2D] = {}
@@ -175,7 +175,7 @@ def market_share(
     >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
     ('Share of volume [%]', 1.0)
     """
-    style.zone(timezone)  # before a figure is made for nothing
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
     series = tracks(frame, "frame", ["share", "total"])
@@ -191,7 +191,7 @@ def market_share(
         style.no_data(ax)
         return MarketShare(ax, areas, shares, times, {})
     low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
-    # Colours as in the other pictures of these markets; the sum of small ones has none of its own.
+    # A market has the colour that it has in other pictures; the sum of the small markets has none there.
     colours = {label: style.look(ax, place)["color"] for place, label in enumerate(series.by_label)}
     for label, high in zip(shares, stacked, strict=True):
         areas[label] = ax.fill_between(
@@ -229,25 +229,27 @@ def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float
         return np.empty(0), np.empty((0, 0)), {}
     starts = np.array(sorted(ends))
     total = np.array([totals.get(start, np.nan) for start in starts])
-    amounts = {}
+    shares_over_time = {}
     for label, track in series.by_label.items():
-        own = np.where(np.isnan(total), np.nan, 0.0)
+        share = np.where(np.isnan(total), np.nan, 0.0)
         rows = known[label]
-        own[np.searchsorted(starts, track.start[rows])] = track.values["share"][rows]
-        amounts[label] = own
+        share[np.searchsorted(starts, track.start[rows])] = track.values["share"][rows]
+        shares_over_time[label] = share
     weight = np.nansum(total)
-    whole = {label: float(np.nansum(own * total) / weight) for label, own in amounts.items()}
-    order = sorted(whole, key=lambda label: -whole[label])
-    kept, rest = order[:most], order[most:]
-    if len(rest) == 1:
-        kept, rest = order, []
-    rows_of = [amounts[label] for label in kept]
-    shares = {label: whole[label] for label in kept}
-    if rest:
-        rows_of.append(np.sum([amounts[label] for label in rest], axis=0))
-        shares[f"{len(rest)} {_OTHERS}"] = sum(whole[label] for label in rest)
-    # Both ends of each interval, and after a gap's begin a NaN: an area has no steps that would end with its last time.
-    stacked = np.repeat(np.cumsum(rows_of, axis=0), 2, axis=1)
+    mean_share = {
+        label: float(np.nansum(share * total) / weight) for label, share in shares_over_time.items()
+    }
+    order = sorted(mean_share, key=lambda label: -mean_share[label])
+    largest, smaller = order[:most], order[most:]
+    if len(smaller) == 1:
+        largest, smaller = order, []
+    areas = [shares_over_time[label] for label in largest]
+    shares = {label: mean_share[label] for label in largest}
+    if smaller:
+        areas.append(np.sum([shares_over_time[label] for label in smaller], axis=0))
+        shares[f"{len(smaller)} {_OTHERS}"] = sum(mean_share[label] for label in smaller)
+    # An area has no steps, so each interval gives two times: its start and its end. NaN breaks the area at a gap.
+    stacked = np.repeat(np.cumsum(areas, axis=0), 2, axis=1)
     end = np.array([ends[start] for start in starts])
     times = np.column_stack([starts, end]).ravel()
     after = 2 * (np.flatnonzero(starts[1:] - end[:-1] > 1e-3 * (end[0] - starts[0])) + 1)

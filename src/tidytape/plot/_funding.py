@@ -23,9 +23,9 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
-_OWN = "funding_interval"
+_INTERVAL_COLUMN = "funding_interval"
 _DASHES = (0, (3, 2))
-_ALL = 1 - 1e-9  # of the open interest, but for rounding
+_ALL = 1 - 1e-9  # a share from which on all open interest is covered, but for rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,12 @@ def funding(
     >>> drawn.ax.get_ylabel()
     'Funding rate [% per year]'
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["timestamp", "rate_close"])
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    funding_rates = opened(frame, "frame", ["timestamp", "rate_close"])
     over = funding_interval
-    if over is None and _OWN not in given.columns:
+    if over is None and _INTERVAL_COLUMN not in funding_rates.columns:
         over = timedelta(milliseconds=DEFAULT_FUNDING_INTERVAL_MS)
-    rates = _annualized(given, over)
+    rates = _annualized(funding_rates, over)
     series = tracks(rates, "frame", ["settled"], optional=["predicted"])
     means, least = (Tracks(series.shared, {}), None)
     if open_interest is not None:
@@ -131,7 +131,7 @@ def funding(
             )
             style.mark_end(drawn.settled[label])
         if np.isfinite(track.values["predicted"]).any():
-            # Steps of many small changes would hide those of the settled rate.
+            # Not as steps: predicted rates change so often that steps would hide the settled rates.
             look = {
                 "color": look["color"],
                 "linestyle": _DASHES,
@@ -161,7 +161,7 @@ def _annualized(rates: nw.DataFrame[Any], over: str | timedelta | None) -> nw.Da
             per_year = nw.from_native(
                 annualized(rates.to_native(), rate=rate, funding_interval=over), eager_only=True
             )
-            # The same rows in the same order.
+            # `annualized` keeps the rows and their order.
             rates = rates.with_columns((per_year.get_column("apr") * 100).alias(name))
     return rates
 

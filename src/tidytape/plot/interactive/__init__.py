@@ -32,8 +32,8 @@ from __future__ import annotations
 
 from tidytape.plot.interactive._book import book_heatmap, depth, slippage
 from tidytape.plot.interactive._candles import candles, volume
+from tidytape.plot.interactive._coverage import completeness, coverage
 from tidytape.plot.interactive._footprint import footprint
-from tidytape.plot.interactive._held import completeness, coverage
 from tidytape.plot.interactive._lines import funding, premium, skew, volatility
 from tidytape.plot.interactive._liquidations import liquidation_heatmap, liquidations
 from tidytape.plot.interactive._market_profile import market_profile

@@ -43,7 +43,7 @@ def funding(
         frame, open_interest=open_interest, funding_interval=funding_interval, ax=canvas.ax, timezone=timezone
     )
     for label, line in drawn.predicted.items():
-        canvas.name(line, f"{label}, predicted".removeprefix(", "))
+        canvas.entries[line].name = f"{label}, predicted".removeprefix(", ")
     send(canvas)
     return canvas.finished()
 
