@@ -235,7 +235,7 @@ MARKETS = (
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A silence of one exchange: it trades, and nothing of it is recorded.
+    """A time in which an exchange trades, but its data are not recorded.
 
     Attributes
     ----------

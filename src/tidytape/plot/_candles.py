@@ -173,8 +173,7 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     )
     ax.add_collection(drawn.wicks)
     ax.add_collection(drawn.bodies)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     if series.is_open_interest:
         style.amount_axis(ax.yaxis, series.whose.amounts(None), bins=8, name="Open interest")
     else:
@@ -195,8 +194,7 @@ def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote
     drawn = Volume(
         ax, ax.stairs(values, edges, fill=True, color=style.inside(ax).volume, linewidth=0.5, zorder=2)
     )
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, series.whose.amounts(quote), bins=4)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)

@@ -114,9 +114,8 @@ def completeness(
     place = [names.index(name) for name in series]
 
     ax = style.one_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax)
+    style.frame_axes(ax, timezone)
     ax.grid(visible=False)
-    style.time_axis(ax.xaxis, timezone)
     style.title(ax, "Completeness", title)
     if not names:
         style.no_data(ax)

@@ -105,9 +105,8 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     require_once(description, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
     rows = _rows(description)
     ax = style.one_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax)
+    style.frame_axes(ax, timezone)
     ax.grid(visible=False, axis="y")
-    style.time_axis(ax.xaxis, timezone)
     markets = list(dict.fromkeys(row.market for row in rows))
     style.title(
         ax, "Coverage", markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else ""

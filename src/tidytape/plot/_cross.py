@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
@@ -85,11 +85,9 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     premiums = opened(frame, "frame", ["timestamp", "premium"])
     series = tracks(premiums, "frame", ["premium"])
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    style.frame_axes(ax, timezone)
     rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
-    style.y_label(ax, f"Premium over {_reference(rules)}", "bp")
+    style.y_label(ax, f"Premium over {_reference(rules)}", "bp", bins=7)
     style.title(ax, "Premium", series.title())
     lines: dict[str, Line2D] = {}
     for label, track in series.by_label.items():
@@ -109,7 +107,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
 
 
 def _reference(rules: list[str]) -> str:
-    """Return what premiums are over, e.g. ``the median`` or ``A BTCUSDT``."""
+    """Return the name of the reference price, e.g. ``the median`` or ``A BTCUSDT``."""
     if len(rules) != 1:
         return "the reference"
     if "=" not in rules[0]:
@@ -181,8 +179,7 @@ def market_share(
     series = tracks(frame, "frame", ["share", "total"])
     times, stacked, shares = _stacked(series, most)
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
     style.y_label(ax, f"Share of {amount}" if amount else "Share", "%")
     style.title(ax, "Market share", series.title())

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -66,7 +66,7 @@ class _Book:
     whose: Whose
     frame: nw.DataFrame[Any]  # the rows of the book
     time: int | None  # [ns]
-    block: float  # height of a level; 0 where it is not known
+    block: float  # height of a level; 0 if it is unknown
     step: float  # between two levels
     levels: dict[BookSide, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -263,8 +263,7 @@ def slippage(
     style.title(ax, "Slippage", snapshot.title(timezone))
     unit = snapshot.whose.amounts(quote)
     style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
-    style.y_label(ax, "Slippage", "bp")
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    style.y_label(ax, "Slippage", "bp", bins=7)
     colours, lines = style.inside(ax), {}
     for side, colour in ((Side.BUY, colours.up), (Side.SELL, colours.down)):
         sizes, cost = curve[side]
@@ -344,7 +343,7 @@ def _distance_axis(ax: Axes, mid: float) -> None:
     outer = style.around(ax)
     top.spines["top"].set_visible(False)
     top.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
-    top.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    top.xaxis.set_major_locator(style.round_ticks(8))
     top.set_xlabel(style.label("Distance from the mid", "bp"), color=outer.ink, fontsize="small")
 
 

@@ -161,8 +161,7 @@ def footprint(
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     known &= values["buy_volume"] + values["sell_volume"] > 0
     ax = style.one_axes(ax, 12, 7)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.price_axis(ax.yaxis, whose.price_unit)
     if not known.any():
         style.title(ax, "Footprint", whose.title)
@@ -273,7 +272,7 @@ def _drawn(
 
 
 def _largest(rows: _PriceRows) -> NDArray[np.bool_]:
-    """Return which rows are points of control."""
+    """Return whether each row is the point of control of its interval."""
     import polars as pl
 
     frame = pl.DataFrame({"timestamp": rows.time, "price": rows.row, "volume": rows.buy + rows.sell})

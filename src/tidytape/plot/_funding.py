@@ -10,7 +10,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import cross
@@ -112,10 +111,8 @@ def funding(
         means, least = _means(rates, opened(open_interest, "open_interest"))
 
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    style.y_label(ax, "Funding rate", "% per year")
+    style.frame_axes(ax, timezone)
+    style.y_label(ax, "Funding rate", "% per year", bins=7)
     style.title(ax, "Funding", series.title(), _interval_text(over))
     drawn = Funding(ax, {}, {}, {})
     for place, (label, track) in enumerate(series.by_label.items()):

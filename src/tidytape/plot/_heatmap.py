@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, LogNorm
-from matplotlib.dates import date2num
 from matplotlib.image import AxesImage
 from matplotlib.patches import StepPatch
 from narwhals.stable.v2.typing import IntoFrame
@@ -26,6 +25,7 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     Whose,
     block_of,
+    dates_of,
     interval_named,
     is_side,
     levels_per_row,
@@ -94,7 +94,7 @@ class _Books:
 
     whose: Whose
     width: int  # length of the interval [ns]
-    block: float  # height of a level; 0 where it is not known
+    block: float  # height of a level; 0 if it is unknown
     time: NDArray[np.int64]  # [ns]
     is_bid: NDArray[np.bool_]
     price: NDArray[np.float64]
@@ -197,8 +197,7 @@ def book_heatmap(
     price, size = books.price[shown], books.size[shown]
     cells = cells_of(books.time[shown], books.width, price, None if block_size is None else float(block_size))
     ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.price_axis(ax.yaxis, books.whose.price_unit)
     another = of_another("trades", dots.whose, books.whose) if dots else ""
     style.title(ax, "Order book", books.whose.title, another)
@@ -350,7 +349,7 @@ def cells_of(
             expected=f"rows of which {columns:,} columns have at most {_MOST_CELLS:,} cells",
             hint="make the rows higher, or show fewer prices",
         )
-    start_date, end_date = date2num(np.array([start, start + columns * width]).astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
+    start_date, end_date = dates_of(np.array([start, start + columns * width]))
     return Cells(
         (time - start) // width,
         row - lowest,
@@ -430,7 +429,7 @@ def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> 
     column = (trades.time - cells.start) // cells.width
     row = np.floor((trades.price - low) / (high - low) * _DOT_ROWS).astype(np.int64)
     inside = (column >= 0) & (column < cells.shape[1]) & (row >= 0) & (row < _DOT_ROWS)
-    dates = np.asarray(date2num(trades.time.astype("datetime64[ns]")))  # type: ignore[no-untyped-call]
+    dates = dates_of(trades.time)
     dots = {}
     for side, chosen in ((Side.BUY, trades.is_buy), (Side.SELL, ~trades.is_buy)):
         in_view = inside & chosen

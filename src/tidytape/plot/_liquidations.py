@@ -133,8 +133,7 @@ def liquidations(
     if closes is not None:
         require_one_coin("candles", closes.whose, whose, "the liquidations")
     ax = style.one_axes(ax, 12, 5)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, whose.amounts(quote), bins=6, name="Liquidations")
     another = "" if closes is None else of_another("close", closes.whose, whose)
     style.title(ax, "Liquidations", whose.title, another)
@@ -251,8 +250,7 @@ def liquidation_heatmap(
     # Use the block size if it is known: sparse levels may be further apart than one block.
     cells = cells_of(time[shown], width, price[shown], height, step=block_of(rows) or 0.0, most=_MOST_ROWS)
     ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     # The candles know the unit of prices; a heatmap of all markets of a coin does not.
     priced = whose if closes is None else replace(closes.whose, amount_unit=whose.amount_unit)
     style.price_axis(ax.yaxis, priced.price_unit)

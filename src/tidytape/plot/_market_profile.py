@@ -180,10 +180,9 @@ def market_profile(
 
 def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:
     """Draw market profiles that `sessions_of` returned."""
-    looks.frame_axes(ax)
+    looks.frame_axes(ax, timezone)
     ax.grid(visible=False, axis="x")
     looks.price_axis(ax.yaxis, tpo.whose.price_unit)
-    looks.time_axis(ax.xaxis, timezone)
     looks.title(ax, "Market profile", _title(tpo))
     if not tpo.sessions:
         looks.no_data(ax)

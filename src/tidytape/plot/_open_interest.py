@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import cross
@@ -206,8 +205,7 @@ def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[st
 
 
 def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, series.shared.amounts(None), bins=5, name="Open interest")
     style.title(ax, "Open interest", series.title())
     if not any(np.isfinite(track.values["close"]).any() for track in series.by_label.values()):
@@ -221,10 +219,8 @@ def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
 
 
 def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> dict[str, StepPatch]:
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    style.y_label(ax, "OI change", "%")
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+    style.frame_axes(ax, timezone)
+    style.y_label(ax, "OI change", "%", bins=4)
     series = tracks(quadrants, "candles", ["open_interest_change"])
     track = next(iter(series.by_label.values()), None)
     words = quadrants.sort("timestamp").get_column("quadrant")

@@ -216,8 +216,7 @@ def _draw_cvd(ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | N
 
 
 def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name: str, unit: str) -> None:
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, unit, bins=4, name=name)
     known = values[np.isfinite(values)]
     if not known.size:

@@ -22,12 +22,12 @@ _IDENTITY = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
 _TRADED = {"volume", "first_timestamp", "last_timestamp"}
 _SIDES = ("buy_volume", "sell_volume")
-FROM_CANDLES = "made of candles"  # what a title says of such a profile
+FROM_CANDLES = "made of candles"  # the note in the title of such a profile
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The market and interval of a frame; an empty string for what the frame does not say."""
+    """The market and interval of a frame; empty strings for columns that the frame lacks."""
 
     exchange: str = ""
     raw_symbol: str = ""
@@ -67,14 +67,14 @@ class Whose:
         return " ".join({"quote": self.quote, "coin": self.base}.get(word, word) for word in unit.split())
 
     def amounts(self, quote: str | None, per: str = "") -> str:
-        """Return the unit of its amounts, e.g. ``BTC``, ``USD`` or ``BTC per 10 USDT``; empty where it is not known.
+        """Return the unit of its amounts, e.g. ``BTC``, ``USD`` or ``BTC per 10 USDT``; empty if it is unknown.
 
         Parameters
         ----------
         quote : str or None
-            The unit of amounts whose frame does not say it.
+            The unit of the amounts of a frame that does not name it.
         per : str
-            Height of the levels that the amounts are of, if they are of levels.
+            Height of the levels, for amounts by level.
         """
         unit = self.base if self.amount_unit == AmountUnit.COIN else self.amount_unit or quote or ""
         return f"{unit} per {per} {self.quote}" if unit and per else unit

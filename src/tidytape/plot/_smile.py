@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -151,11 +150,10 @@ def smile(
 
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
     if x == "strike":
         style.price_axis(ax.xaxis, "")
     style.x_label(ax, *_AXES[x])
-    style.y_label(ax, "Implied volatility", "%")
+    style.y_label(ax, "Implied volatility", "%", bins=8)
     expiries = sorted({**dots, **lines})
     several = f"{len(expiries)} expiries" if len(expiries) > 1 else ""
     style.title(ax, "Volatility smile", title, several)

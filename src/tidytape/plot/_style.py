@@ -295,8 +295,14 @@ def several_axes(axes: object, number: int, expected: str) -> tuple[Axes, ...]:
     return several
 
 
-def frame_axes(ax: Axes) -> None:
-    """Give axes a quiet frame and a grid behind the data; raise QueryError for polar, map and 3D axes."""
+def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
+    """Give axes a quiet frame and a grid behind the data; with a time zone the horizontal axis shows times.
+
+    Raises
+    ------
+    QueryError
+        If the axes are polar, of a map or of 3D.
+    """
     if ax.name in {"polar", "3d", "aitoff", "hammer", "lambert", "mollweide"}:
         expected = "axes with a flat x and y, as of Figure().add_subplot()"
         raise QueryError("ax", got=f"{ax.name} axes", expected=expected)
@@ -307,6 +313,8 @@ def frame_axes(ax: Axes) -> None:
         spine.set_visible(side in {"left", "bottom"})
         spine.set_color(outer.quiet)
     ax.tick_params(labelcolor=outer.ink, labelsize="small", color=outer.quiet)
+    if timezone is not None:
+        time_axis(ax.xaxis, timezone)
 
 
 def title(ax: Axes, subject: str, *of: str) -> None:
@@ -336,8 +344,10 @@ def x_label(ax: Axes, name: str, unit: str = "") -> None:
     _name(ax.xaxis, label(name, unit))
 
 
-def y_label(ax: Axes, name: str, unit: str = "") -> None:
-    """Label the vertical axis with a name and a unit."""
+def y_label(ax: Axes, name: str, unit: str = "", *, bins: int | None = None) -> None:
+    """Label the vertical axis with a name and a unit; with ``bins`` it has about so many round ticks."""
+    if bins is not None:
+        ax.yaxis.set_major_locator(round_ticks(bins))
     _name(ax.yaxis, label(name, unit))
 
 
@@ -458,8 +468,13 @@ def _ticks(low: float, high: float, *, is_log: bool) -> list[float]:
             ticks = [tick for tick in ticks if low <= tick <= high]
             if len(ticks) > 2:
                 return ticks[:: -(-len(ticks) // 7)]
-    linear = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    linear = round_ticks(5).tick_values(low, high)
     return [float(tick) for tick in linear if low <= tick <= high] or [low, high]
+
+
+def round_ticks(bins: int) -> MaxNLocator:
+    """Return a locator of about so many ticks at round numbers."""
+    return MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10])
 
 
 def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
@@ -501,14 +516,14 @@ def same_times(ax: Axes, other: Axes) -> None:
 
 def price_axis(axis: Axis, unit: str) -> None:
     """Show an axis as prices, in full: without an offset or a power of ten."""
-    axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(round_ticks(8))
     axis.set_major_formatter(Grouped())
     _name(axis, label("Price", unit))
 
 
 def amount_axis(axis: Axis, unit: str, *, bins: int, name: str = "Volume") -> None:
     """Show an axis as amounts, in short: 2.5k, 1M."""
-    axis.set_major_locator(MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(round_ticks(bins))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     _name(axis, label(name, unit))
 

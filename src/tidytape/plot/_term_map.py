@@ -75,9 +75,8 @@ def draw_map(
         rasterized=True,  # as vectors, thousands of places would have visible seams
         zorder=1,
     )
-    style.frame_axes(ax)
+    style.frame_axes(ax, timezone)
     ax.grid(visible=False)
-    style.time_axis(ax.xaxis, timezone)
     ax.set_yscale("log")
     ax.set_ylim(edges[0], edges[-1])
     if by_tenor:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Interval, Tenor
@@ -139,8 +139,7 @@ def term_structure(
         mesh = draw_map(ax, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)
         return TermStructure(ax, {}, mesh)
     _days_axis(ax, "Tenor" if by_tenor else "Time to expiry")
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
-    style.y_label(ax, name, unit)
+    style.y_label(ax, name, unit, bins=8)
     lines = _drawn(ax, curves)
     if not lines:
         style.no_data(ax)

@@ -1,4 +1,4 @@
-"""Values of several series over time: arrays, what tells the series apart, and what they share."""
+"""Values of several series over time, the identity of each series, and the values that all series share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from matplotlib.dates import date2num
 from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._series import Whose, _values, interval_named
+from tidytape.plot._series import Whose, _values, dates_of, interval_named
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
@@ -28,7 +27,7 @@ Floats = NDArray[np.float64]
 
 IDENTITY = schema_of("TRADE_AGG").identity
 _NAMES = ("exchange", "raw_symbol")  # of a market
-_SHORT = 3  # a legend of so many entries has room between the lines
+_SHORT = 3  # a legend with so many entries has room inside the axes
 _LATE = 1.5  # a value that comes later than so many usual steps leaves a gap
 _ROUNDING = 1e-3  # share of an interval: dates of matplotlib are rounded to some nanoseconds
 
@@ -74,7 +73,7 @@ class Tracks:
         return interval.alias if interval else self.shared.interval
 
     def title(self) -> str:
-        """Return what the series share, and how many there are, e.g. ``BTC, 3 markets, 1h``."""
+        """Return the title: what the series share, and their number, e.g. ``BTC, 3 markets, 1h``."""
         several = f"{len(self.by_label)} markets" if len(self.by_label) > 1 else ""
         return ", ".join(filter(None, (self.shared.name, several, self.interval)))
 
@@ -137,7 +136,7 @@ def tracks(
                 expected="one row per series and timestamp",
                 hint="filter the frame to one value of each column that tells rows apart",
             )
-        start = _dates(time[rows])
+        start = dates_of(time[rows])
         by_label[label] = Track(
             {name: value for name, value in zip(keys, whose, strict=True) if value is not None},
             start,
@@ -175,12 +174,8 @@ def legend_place(handles: Sequence[Artist]) -> Literal["inside", "beside"]:
 
 def dates(times: nw.Series[Any]) -> Floats:
     """Return times as dates of matplotlib; NaN for null. [d]"""
-    number = _dates(times.dt.timestamp("ns").fill_null(0).to_numpy().astype(np.int64))
+    number = dates_of(times.dt.timestamp("ns").fill_null(0).to_numpy().astype(np.int64))
     return np.where(times.is_null().to_numpy(), np.nan, number)
-
-
-def _dates(time: NDArray[np.int64]) -> Floats:
-    return np.asarray(date2num(time.astype("datetime64[ns]")), dtype=np.float64)  # type: ignore[no-untyped-call]
 
 
 def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Whose:

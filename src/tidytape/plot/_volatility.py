@@ -11,7 +11,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Tenor
@@ -242,9 +241,8 @@ def _drawn(
     ax: Axes | None, series: Tracks, by_days: dict[float, Track], value: str, timezone: str | tzinfo
 ) -> tuple[Axes, dict[float, Line2D]]:
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    style.frame_axes(ax, timezone)
+    ax.yaxis.set_major_locator(style.round_ticks(7))
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = {}
     for (days, track), colour in zip(by_days.items(), _shades(ax, len(by_days)), strict=True):

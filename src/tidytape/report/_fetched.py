@@ -13,7 +13,7 @@ from tidytape.schema import schema_of
 
 
 def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
-    """Return what a tape has of each data type.
+    """Return the series, rows, weight and time of each data type on a tape.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def _many(names: str | Sequence[str] | None) -> list[str]:
 
 
 def _holdings_of(client: Client[Any], exchanges: list[str], coins: list[str]) -> pl.DataFrame:
-    """Return what the client holds of these exchanges and coins; raise QueryError if no market has candles."""
+    """Return the client's data types of these exchanges and coins; raise QueryError if no market has candles."""
     holdings = pl.DataFrame(client.describe(exchange=exchanges or None, coin=coins or None))
     if holdings.filter(type=_CANDLE).is_empty():
         expected = "an exchange and a coin that have candles"

@@ -368,7 +368,7 @@ def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
 
 
 def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
-    """Return the beginning of each series, and from the second on the end of the one before."""
+    """Return the text that begins each series; from the second on it also ends the series before."""
     columns = series_columns(series, kind)
     times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
     # Series are few, and a row of Python takes less than an expression for each of its fields.

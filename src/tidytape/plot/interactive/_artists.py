@@ -311,7 +311,7 @@ def add_segments(canvas: Canvas, segments: LineCollection) -> None:
 
 
 def add_areas(canvas: Canvas, areas: PolyCollection) -> None:
-    """Add polygons of one colour, as one trace."""
+    """Add polygons of a single colour as one trace."""
     ax = _axes(areas)
     outlines = [np.asarray(path.vertices, float) for path in areas.get_paths()]
     parts = [np.vstack([outline, [[np.nan, np.nan]]]) for outline in outlines if outline.size]

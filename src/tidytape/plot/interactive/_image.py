@@ -119,7 +119,7 @@ def add_grid(canvas: Canvas, mappable: AxesImage | QuadMesh, *, most: int = MOST
 
 
 def _columns(canvas: Canvas, ax: Axes, borders: Floats, wide: int, *, is_even: bool) -> dict[str, Any]:
-    """Return the borders of the columns or, of even times, their starts, which hovering shows, and their length."""
+    """Return the borders of columns; for equal intervals their starts, which hovering shows, and their length."""
     columns = borders.size - 1
     if not (is_even and is_time(ax.xaxis)):
         return {"x": canvas.positions(ax, borders[[*range(0, columns, wide), columns]])}

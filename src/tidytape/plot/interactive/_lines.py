@@ -49,7 +49,7 @@ def funding(
 
 
 def premium(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
-    """Return how much dearer each market is than a reference, as `tidytape.plot.premium` draws it.
+    """Return the premium of each market over a reference price, as `tidytape.plot.premium` draws it.
 
     Parameters
     ----------
