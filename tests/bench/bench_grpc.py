@@ -25,6 +25,7 @@ from tidytape.lake import Lake
 from tidytape.lake.rollup import rollup
 from tidytape.service import Key, Keys, Processes, create_app, hashed
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.wire._arrow import ARROW_MIME
 
 ROWS, T0, NAME = 100_000, 1_723_161_600, "TRADE_SIDE_AGNOSTIC_AGG"
 ASKED = {
@@ -76,7 +77,7 @@ def main() -> None:
     ways: dict[str, tuple[Callable[[Served], bytes], Callable[[bytes], Any]]] = {
         "JSON": (lambda served: served.get("/v1/points", ASKED, **PLAIN).content, orjson.loads),
         "Arrow": (
-            lambda served: served.get("/v1/points", ASKED, accept=wire.ARROW_MIME, **PLAIN).content,
+            lambda served: served.get("/v1/points", ASKED, accept=ARROW_MIME, **PLAIN).content,
             lambda body: wire.from_arrow(body, NAME),
         ),
         "gRPC": (lambda served: served.call("GetPoints", request), pb.PointResponse.FromString),

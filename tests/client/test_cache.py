@@ -34,7 +34,7 @@ from tidytape.lake.ingest import Market
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.times import without
-from tidytape.wire import Note
+from tidytape.wire._notes import Note
 
 S0 = START // NS
 HOUR = 3_600
@@ -372,7 +372,6 @@ import os, sys, time
 from pathlib import Path
 import httpx, tidytape
 from tidytape.query import PointsQuery
-from tidytape.wire import Note
 
 class Slow(httpx.BaseTransport):
     sent = 0

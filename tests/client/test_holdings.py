@@ -13,13 +13,13 @@ import pytest
 
 import tidytape
 from simulated.everything import everything
-from tidytape import wire
 from tidytape.errors import DecodeError, QueryError, RefusedQueryError, ServerError
 from tidytape.lake import Lake
 from tidytape.lake._tables import TRADES
 from tidytape.schema import HOLDINGS
 from tidytape.service.answer._holdings import described
 from tidytape.service.answer._inventory import holdings
+from tidytape.wire._holdings import decode_holdings, encode_holdings
 
 BEGIN = datetime(2024, 8, 7, tzinfo=UTC)
 
@@ -162,8 +162,8 @@ def test_a_service_that_fails_is_not_another_service(client: Any) -> None:
 
 def test_a_body_gives_the_frame_again(lake: Path) -> None:
     frame = described(Lake(lake))
-    assert wire.decode_holdings(wire.encode_holdings(frame)).equals(frame)
-    assert wire.decode_holdings(wire.encode_holdings(HOLDINGS.empty())).equals(HOLDINGS.empty())
+    assert decode_holdings(encode_holdings(frame)).equals(frame)
+    assert decode_holdings(encode_holdings(HOLDINGS.empty())).equals(HOLDINGS.empty())
 
 
 @pytest.mark.parametrize(
@@ -173,4 +173,4 @@ def test_a_body_gives_the_frame_again(lake: Path) -> None:
 )  # fmt: skip
 def test_a_body_that_is_none_is_refused(entry: bytes) -> None:
     with pytest.raises(DecodeError, match="HOLDINGS: entry 0"):
-        wire.decode_holdings(b'{"holdings": [' + entry + b"]}")
+        decode_holdings(b'{"holdings": [' + entry + b"]}")

@@ -18,7 +18,7 @@ from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Statistics, estimated
 from tidytape.service.answer._markets import MarketStatistics
-from tidytape.wire import Note
+from tidytape.wire._notes import Note
 
 NS = 10**9
 MINUTE, HOUR = 60 * NS, 3_600 * NS

@@ -20,7 +20,7 @@ from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.answer._engine import Engine
-from tidytape.wire import encode_all
+from tidytape.wire._encode import encode_all
 
 START, MINUTE = events.START, events.MINUTE
 S0 = START // 10**9

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidytape import wire
 from tidytape.catalogue import Interval
 from tidytape.errors import LakeError, QueryError
 from tidytape.lake import Lake
@@ -25,6 +24,7 @@ from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits
 from tidytape.times import DAY, MINUTE, SECOND
+from tidytape.wire._encode import encode_all
 
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
 DAYS = 3
@@ -116,7 +116,7 @@ def cold(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, bytes]:
         markets = own.markets(asked)
         assert own.body(asked, markets) is None
         ((_, frame),) = frames = own.frames(asked, markets)
-        return frame, wire.encode_all(frames, own.notes(asked, markets, frames))
+        return frame, encode_all(frames, own.notes(asked, markets, frames))
 
 
 def warm(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, tuple[bytes, int] | None]:

@@ -17,7 +17,8 @@ from tidytape.lake import Lake
 from tidytape.lake._predictions import outcome_markets
 from tidytape.lake.ingest._prediction import ingest_prediction_markets
 from tidytape.schema import PREDICTION_MARKET_ENTRY
-from tidytape.wire import decode_markets, encode_markets
+from tidytape.wire import decode_markets
+from tidytape.wire._lists import encode_markets
 
 EVERY_FIELD = {
     "slug": "rain-in-may", "question": "Rain in May?", "group_item_title": "May", "outcomes": ["Yes", "No"],

@@ -15,7 +15,6 @@ import pytest
 from messages import batch_of
 from rpc_server import SERVICE, Served, running
 from stream_readers import Held, registered, trades
-from tidytape import wire
 from tidytape.budget import TIERS
 from tidytape.catalogue import StreamEnd
 from tidytape.lake import Lake
@@ -23,6 +22,7 @@ from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.service import _rpc as rpc
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.wire._stream import decode_batch
 
 pytestmark = pytest.mark.slow
 MINUTE = 60 * 10**9
@@ -90,7 +90,7 @@ def test_batches_are_those_of_http(served: Served, types: list[str]) -> None:
     got = [batch_of(message, types) for message in opened(served, body)]
     params = list(rpc.params_of(pb.PointRequest.FromString(body)))
     lines = served.get("/v1/stream", params).content.splitlines()
-    expected = [wire.decode_batch(line, types) for line in lines]
+    expected = [decode_batch(line, types) for line in lines]
     assert [(one.over, one.end, one.token) for one in got] == [
         (one.over, one.end, one.token) for one in expected
     ]

@@ -12,7 +12,7 @@ from tidytape.demo._funding import FundingRates
 from tidytape.demo._futures import Futures
 from tidytape.demo._hidden import Hidden, hidden_days
 from tidytape.demo._liquidations import liquidations
-from tidytape.demo._market import MARKETS, Market, markets
+from tidytape.demo._market import MARKETS, DemoMarket, markets
 from tidytape.demo._open_interest import Interest
 from tidytape.demo._options import CHAINS, Chain
 from tidytape.demo._outcomes import Outcomes, prediction_market
@@ -32,7 +32,7 @@ DAYS = 3
 class _Simulated:
     """All events of one market, day by day."""
 
-    def __init__(self, market: Market, seed: int) -> None:
+    def __init__(self, market: DemoMarket, seed: int) -> None:
         self._quotes, self._tape = Quotes(market, seed), Tape(market, seed)
         self._books = Books(market, seed) if market.book else None
         self._interest = Interest(market, seed) if market.open_interest else None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 
-from tidytape import aggregate, wire
+from tidytape import aggregate
 from tidytape.catalogue import BookSide, Interval, Selection, Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
@@ -37,7 +37,8 @@ from tidytape.service.answer._plans import PLANS, require_touched, tpo_of_member
 from tidytape.service.answer._scan import UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.answer._selection import grouped, selected
 from tidytape.times import DAY, SECOND
-from tidytape.wire import Note
+from tidytape.wire._encode import encode_series
+from tidytape.wire._notes import Note
 
 _CARRY = DAY
 
@@ -162,7 +163,7 @@ class Engine:
     def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
         """Return the answer as JSON and its rows, if it is of one market whose points are in memory, or can be kept.
 
-        It has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`.
+        It has the same bytes as `tidytape.wire._encode.encode_all` of `frames` and `notes`.
         """
         if len(query.type) > 1 or len(markets[query.type[0]]) > 1:
             return None
@@ -177,7 +178,7 @@ class Engine:
         ]
         first, last = max(one.first for one in texts), min(one.last for one in texts)
         notes = [*absent(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
-        return wire.encode_series(name, series, notes), sum(one.rows for one in texts)
+        return encode_series(name, series, notes), sum(one.rows for one in texts)
 
     def notes(
         self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]

@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tidytape import wire
 from tidytape.catalogue import Selection, Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake._recent import Recent, frame_size
@@ -25,6 +24,7 @@ from tidytape.service.answer._estimate import Statistics, estimated
 from tidytape.service.answer._plans import PLANS, require_touched
 from tidytape.service.answer._scan import Market, MarketScan, in_usd
 from tidytape.times import DAY, HOUR, SECOND
+from tidytape.wire._encode import PointTexts, point_texts
 
 _POINTS = 1_440  # of a span: a day of minutes
 _LONGEST = 60 * DAY  # of a span
@@ -64,7 +64,7 @@ class _Frame:
 class _Text:
     """The points of a span as JSON, their times [ns since the epoch], and how many rows there are before each."""
 
-    points: wire.PointTexts
+    points: PointTexts
     times: NDArray[np.int64]
     rows: NDArray[np.int64]
 
@@ -85,7 +85,7 @@ class HotText:
     side : str or None
         The side that names the series, of a data type whose series have one.
     parts : list of memoryview
-        For `tidytape.wire.encode_series`.
+        For `tidytape.wire._encode.encode_series`.
     rows : int
         How many rows its frame has, at least one.
     first, last : int
@@ -241,7 +241,7 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
         if frames is None:
             return None
         # At once, because writing many spans one by one takes longer.
-        written = wire.point_texts(pl.concat(one.points for one in frames), name)
+        written = point_texts(pl.concat(one.points for one in frames), name)
         first = 0
         for key, one in zip(missing, frames, strict=True):
             times, rows = np.unique(one.times, return_index=True)  # a point may have many rows

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from tidytape import wire
 from tidytape.catalogue import Interval, MarketSortField, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
@@ -18,6 +17,7 @@ from tidytape.service.answer._inventory import Inventory, LakeCache
 from tidytape.service.answer._plans import PLANS
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import SECOND
+from tidytape.wire._lists import encode_markets
 
 STATISTICS = ("last_price", "volume_24h", "volume_change_24h", "price_change_24h", "oi_change_24h")
 """Columns of a market entry that are computed from points."""
@@ -331,7 +331,7 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
     shown = selected.slice(query.page_offset, size)
     shown = shown if computed else statistics.of(shown)
     entries = MARKETS.conform(shown).select(MARKETS.names)
-    return wire.encode_markets(
+    return encode_markets(
         _with_predictions(entries, holdings.lake.prediction_markets()), query.page_offset + shown.height
     )
 

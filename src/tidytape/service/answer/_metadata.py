@@ -16,7 +16,7 @@ from tidytape.service.answer._inventory import tenors
 from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
 from tidytape.service.answer._scan import Market, MarketScan, in_usd, quote_markets
 from tidytape.times import DAY, SECOND
-from tidytape.wire import Note
+from tidytape.wire._notes import Note
 from tidytape.wire._tidy import DATA_UNTIL, with_finality, with_series
 
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"

@@ -37,8 +37,7 @@ from tidytape.service.answer._metadata import description
 from tidytape.service.answer._plans import PLANS
 from tidytape.service.answer._scan import Market, MarketsByType, MarketScan, in_usd, quote_markets
 from tidytape.times import DAY, SECOND, Span, intersected, union
-from tidytape.wire import DATA_UNTIL
-from tidytape.wire._tidy import identity_columns, with_finality
+from tidytape.wire._tidy import DATA_UNTIL, identity_columns, with_finality
 
 _QUIET = DAY
 """A market whose newest event is so much older than that of another does not hold up the end of intervals. [ns]"""

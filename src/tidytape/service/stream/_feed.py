@@ -17,7 +17,7 @@ from tidytape.service.answer._engine import Engine
 from tidytape.service.stream._changes import Difference, Moment, depends_on, differences, over
 from tidytape.service.stream._tokens import Position
 from tidytape.times import SECOND
-from tidytape.wire import Batch
+from tidytape.wire._stream import Batch
 
 R = TypeVar("R")
 

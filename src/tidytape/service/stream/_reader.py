@@ -13,7 +13,7 @@ from tidytape.service.stream._changes import Moment, TooMuchError, after, known_
 from tidytape.service.stream._feed import Feed, Sent, within
 from tidytape.service.stream._tokens import Position
 from tidytape.times import SECOND
-from tidytape.wire import Batch
+from tidytape.wire._stream import Batch
 
 HEARTBEAT = 15.0
 """Longest time between two batches of a stream; one without rows says that the service is alive. [s]"""

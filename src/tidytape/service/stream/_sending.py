@@ -11,7 +11,7 @@ from tidytape.query import StreamQuery, respelled
 from tidytape.service._accounts import Account
 from tidytape.service.stream._reader import Delivery, Reader
 from tidytape.service.stream._streams import Streams
-from tidytape.wire import Batch
+from tidytape.wire._stream import Batch
 
 _log = logging.getLogger("tidytape.service")
 

@@ -21,6 +21,9 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits, MarketsByType
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._encode import encode_all
 
 PROTO_MIME = "application/x-protobuf"
 """The media type of an answer as a message PointResponse, for gRPC."""
@@ -228,7 +231,7 @@ def computed(engine: Engine, task: Task) -> Answer:
     """
     if task.lake is not None:
         engine = engine.at(task.lake)
-    is_arrow, is_json = task.form == wire.ARROW_MIME, task.form == wire.JSON_MIME
+    is_arrow, is_json = task.form == ARROW_MIME, task.form == JSON_MIME
     if is_json and (kept := engine.body(task.query, task.markets)) is not None:
         body, headers = compressed(kept[0], task.coding)
         return Answer(body, headers, kept[1])
@@ -241,7 +244,7 @@ def computed(engine: Engine, task: Task) -> Answer:
     if is_arrow:
         body = wire.to_arrow(first, name, notes)
     elif is_json:
-        body = wire.encode_all(frames, notes)
+        body = encode_all(frames, notes)
     else:
         from tidytape.service.proto import _encode as encode
 
