@@ -26,7 +26,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import MARKET
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import spread
-from tidytape.frames._table import Rows, Table, tabular
+from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.times import SECOND, interval_of
 
@@ -159,10 +159,10 @@ def book_at(
     """
     one_of("by", by, _BOUNDS)
     is_of_times = by == "timestamp"
-    table = Table.opened(
+    table = OpenTable.of(
         runs, (*MARKET, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()
     )
-    moments = Table.opened(instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants")
+    moments = OpenTable.of(instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants")
     return moments.closed(at(table.rows, moments.rows, by=by), in_parts=True)
 
 

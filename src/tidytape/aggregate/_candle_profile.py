@@ -15,7 +15,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import BUCKET
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS, spread
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
 from tidytape.times import interval_of
 
@@ -120,7 +120,7 @@ def candle_profile(
     """
     wanted, grid = interval_of(interval), Grid.of(block_size)
     one_of("spreading", spreading, PRICES)
-    table = Table.opened(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
+    table = OpenTable.of(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
     if spreading == "uniform" and table.is_eager:
         _require_room(table.rows, grid)
     keys = table.series(None, without=["side", "timestamp", *_RESULTS])

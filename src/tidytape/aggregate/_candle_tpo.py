@@ -15,8 +15,9 @@ from tidytape.aggregate._tpo import Cut, Parts, parts_of, profiles_of, with_rows
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
 from tidytape.errors import QueryError
-from tidytape.frames._door import BUCKET, MARKET, in_sql
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._dialects import in_sql
+from tidytape.frames._door import BUCKET, MARKET
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.schema import schema_of
@@ -116,7 +117,7 @@ def candle_tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     one_of("spreading", spreading, PRICES)
-    table = Table.opened(candles, times=["timestamp"], numbers=_NEEDED)
+    table = OpenTable.of(candles, times=["timestamp"], numbers=_NEEDED)
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
@@ -145,7 +146,7 @@ def candle_tpo(
     return table.closed(result, times=_NEW_TIMES)
 
 
-def _require_short(table: Table[Any], cut: Cut) -> None:
+def _require_short(table: OpenTable[Any], cut: Cut) -> None:
     """Raise QueryError if candles in memory are longer than the pieces that sessions are cut into."""
     frame = table.rows.collect() if table.is_eager else None
     if frame is None or not len(frame):

@@ -15,6 +15,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from tidytape.analytics.profile._growth import AREA, Rules, areas
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS, spread
 from tidytape.frames._table import Rows
@@ -43,7 +44,7 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
         ``session``, ``row``, ``tpo_count``, ``first_touch_block``, ``last_touch_block`` int64, `VOLUMES`, ``price``
         [quote per coin], and of the session ``poc``, ``val``, ``vah`` [quote per coin], ``value_area_share`` [1].
     """
-    if not ranges.implementation.is_polars():
+    if in_sql(ranges):
         return with_volumes(_with_areas(_grouped(touches(ranges)), grid, in_memory=False), traded)
     polars = ranges.implementation.to_native_namespace()
 
@@ -76,7 +77,7 @@ def touches(ranges: Rows) -> Rows:
 
 def beside(rows: Rows, others: Rows, key: list[str]) -> Rows:
     """Add the columns of other rows with the same key; polars keeps the order of the rows, so none needs a sort."""
-    if not rows.implementation.is_polars():
+    if in_sql(rows):
         return rows.join(others, on=key, how="left")
     joined = rows.to_native().join(others.to_native(), on=key, how="left", maintain_order="left")
     return cast("Rows", nw.from_native(joined))

@@ -26,7 +26,7 @@ from tidytape.frames._joined import (
     with_coverage,
 )
 from tidytape.frames._rows import within
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.schema import schema_of
 from tidytape.times import DAY
 
@@ -125,12 +125,12 @@ def to_usd(
             code="UNSUPPORTED",
         )
     beside = MARKET if is_stock else ("price",)
-    table = Table.opened(frame, [*beside, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
+    table = OpenTable.of(frame, [*beside, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
     closes = worth = None
     if prices is not None and is_stock:
-        closes = Table.opened(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
+        closes = OpenTable.of(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
     if rates is not None and quote not in USD_QUOTES:
-        worth = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+        worth = OpenTable.of(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
     return table.closed(in_usd(table.rows, quote, data_type, worth, closes))
 
 
@@ -275,7 +275,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         raise QueryError("weights", got=type(weights).__name__, expected=expected)
     own = [name for name in schema.key if name not in MARKET]
     columns = payload_of(data_type)
-    table = Table.opened(
+    table = OpenTable.of(
         points, [*MARKET, *own, *columns], times=[name for name in (*own, *columns) if name in _TIMES]
     )
     frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
@@ -317,7 +317,7 @@ def _weighted(
     """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
     member = [*MARKET, "timestamp"]
     of_series = [name for name in ("coin",) if name in series]
-    weights = Table.opened(
+    weights = OpenTable.of(
         weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
     ).rows.select(
         *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),

@@ -13,7 +13,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET
 from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_coverage
 from tidytape.frames._rows import spread
-from tidytape.frames._table import Rows, Table, tabular
+from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, is_of_one
 from tidytape.query._values import TimeLike, epoch_seconds
@@ -49,7 +49,9 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
     return [*payload_of(data_type), "timestamp", *beside]
 
 
-def _check_source(points: Table[Any], *, data_type: str, interval: str, source: str | None = None) -> None:
+def _check_source(
+    points: OpenTable[Any], *, data_type: str, interval: str, source: str | None = None
+) -> None:
     """Refuse points whose column ``interval`` says that they do not make up the interval wanted."""
     if source is None:
         for own in own_intervals(points):
@@ -67,7 +69,7 @@ def _require_multiple(wanted: Interval, own: Interval) -> None:
         )
 
 
-def own_intervals(points: Table[Any]) -> list[Interval]:
+def own_intervals(points: OpenTable[Any]) -> list[Interval]:
     """Return the intervals that points in memory say in their column ``interval``; none where they say nothing."""
     if not points.is_eager or "interval" not in points.names:
         return []
@@ -257,7 +259,7 @@ def gapfill(
     if until < since:
         raise QueryError("end", got=end, expected="a time at or after start")
     begin = -(-(since - offset) // step) * step + offset
-    table = Table.opened(candles, _NEEDED, times=["timestamp", *_TIMES])
+    table = OpenTable.of(candles, _NEEDED, times=["timestamp", *_TIMES])
     if other := next((own for own in own_intervals(table) if own is not length), None):
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
@@ -269,7 +271,7 @@ def gapfill(
     close = nw.col("close").cast(nw.Float64)
     rows = frame.select(*named, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
-        before = Table.opened(last, [*named, "close"], parameter="last").rows
+        before = OpenTable.of(last, [*named, "close"], parameter="last").rows
         words = [name for name in named if table.schema[name] == nw.Categorical]
         known = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in words).select(
             *named,

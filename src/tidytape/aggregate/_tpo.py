@@ -31,10 +31,11 @@ from tidytape.aggregate._trades import candles_without_volume, volume_profile
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import _exact as exact
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import BUCKET, MARKET
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
@@ -175,7 +176,7 @@ def tpo(
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
     return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
 
 
@@ -296,7 +297,7 @@ def tpo_touches(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
     return table.closed(_touches(_cut_trades(table, cut), cut))
 
 
@@ -465,7 +466,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
         .pipe(exact.in_parts, "total_volume")
         .with_columns(exact.summed("total_volume").over("session"))
         .with_columns(exact.total("total_volume"))
-        .pipe(lambda rows: rows if rows.implementation.is_polars() else rows.sort("session", "row"))
+        .pipe(lambda rows: rows.sort("session", "row") if in_sql(rows) else rows)
         .select(
             *_PROFILE,
             nw.col("timestamp").alias("period_start"),
@@ -523,10 +524,10 @@ def _opened(
     amount: Literal["coin", "quote"],
     *,
     united: bool,
-) -> tuple[Table[IntoFrameT], Parts]:
+) -> tuple[OpenTable[IntoFrameT], Parts]:
     """Open the minute candles and the minute profile; return the table of candles, and what `_cut_minutes` returns."""
-    table = Table.opened(candles, needed_of_candles(), times=_TIMES)
-    levels = Table.opened(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
+    table = OpenTable.of(candles, needed_of_candles(), times=_TIMES)
+    levels = OpenTable.of(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
     return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
 
 
@@ -573,7 +574,7 @@ def tpo_of_minutes(
     return profiles_of(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
 
 
-def _cut_trades(table: Table[Any], cut: Cut) -> Parts:
+def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
     """Return what market profiles are made of, from trades."""
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
@@ -628,8 +629,8 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
     if not eager:
-        # Each use reads other columns, and without this polars would make the candles of the trades for each.
-        return nw.from_native(blocks.to_native().cache()) if blocks.implementation.is_polars() else blocks
+        # Several steps read the blocks: without a cache polars would make the candles of the trades for each of them.
+        return blocks if in_sql(blocks) else nw.from_native(blocks.to_native().cache())
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:

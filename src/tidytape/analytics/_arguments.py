@@ -12,7 +12,7 @@ from typing import TypeGuard
 import numpy as np
 
 from tidytape.errors import QueryError, nearest
-from tidytape.frames._door import listed
+from tidytape.frames._door import as_list
 from tidytape.query import _values as values
 from tidytape.times import INTERVALS, SECOND
 
@@ -128,7 +128,7 @@ def column(parameter: str, got: object, *, taken: Iterable[str] = ()) -> str:
 
 def columns(parameter: str, got: str | Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
     """Return column names as a list; raise QueryError if it is empty, repeats a name, or has one in ``taken``."""
-    names = listed(got)
+    names = as_list(got)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(parameter, got=got, expected="names of columns, at least one, each once")
     if not set(names).isdisjoint(results := tuple(taken)):

@@ -33,7 +33,7 @@ from typing import Any, Final, TypeVar
 
 import narwhals.stable.v2 as nw
 
-from tidytape.frames._door import Frame
+from tidytape.frames._dialects import Frame
 
 _Frame = TypeVar("_Frame", bound=Frame)
 

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape import catalogue
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import Frame
+from tidytape.frames._dialects import Frame, in_sql
 
 _Frame = TypeVar("_Frame", bound=Frame)
 
@@ -214,7 +214,7 @@ def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner",
     """
     ours, theirs = left.collect_schema(), right.collect_schema()
     rows: Any
-    if left.implementation.is_polars() and all(ours[name] == theirs[name] for name in on):
+    if not in_sql(left) and all(ours[name] == theirs[name] for name in on):
         rows = left.to_native().join(right.to_native(), on=list(on), how=how, nulls_equal=True)
         return cast("_Frame", nw.from_native(rows))
     others = [name for name in theirs if name not in on]

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from tidytape.frames._door import Frame
+from tidytape.frames._dialects import Frame, in_sql
 
 # `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
 # `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
@@ -39,7 +39,7 @@ def order_keys(
     frame: Frame, name: str, columns: tuple[str, str] = ("timestamp", "sequence")
 ) -> tuple[list[nw.Expr], tuple[str, ...]]:
     """Return columns to add to the frame, and the names of those that then put its rows in order."""
-    if not frame.implementation.is_polars():
+    if in_sql(frame):
         return [], columns
     # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
     timestamp, sequence = (nw.col(column).cast(nw.Int128()) for column in columns)
@@ -140,7 +140,7 @@ def spread(
     last_number = start + distance.cast(nw.Int64()) // scale
     others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
     rows = frame.select(*others, start.alias("__at"), last_number.alias("__end"))
-    if frame.implementation.is_polars():
+    if not in_sql(frame):
         # polars has lists of integers, which take a tenth of the time.
         polars = frame.implementation.to_native_namespace()
         numbers = polars.int_ranges("__at", polars.col("__end") + 1).alias(name)

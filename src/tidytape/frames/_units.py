@@ -17,7 +17,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 AMOUNT_UNIT: Final = "amount_unit"
 """Column of what the amounts of a row count, COIN or USD."""
@@ -29,18 +29,18 @@ _CALLED: Final = {AMOUNT_UNIT: "amount unit", BLOCK_SIZE: "block size"}
 
 
 def of_one(
-    table: Table[IntoFrameT],
+    table: OpenTable[IntoFrameT],
     column: str,
     keys: Sequence[str],
     values: Iterable[str],
     *,
     parameter: str = "frame",
-) -> Table[IntoFrameT]:
+) -> OpenTable[IntoFrameT]:
     """Return a table in which rows of the same keys have one amount unit, or one block size.
 
     Parameters
     ----------
-    table : Table
+    table : OpenTable
     column : str
         `AMOUNT_UNIT` or `BLOCK_SIZE`. Without the column nothing is checked. Null beside a value is another one.
     keys : sequence of str
@@ -69,8 +69,8 @@ def of_one(
 
 
 def _checked(
-    table: Table[IntoFrameT], column: str, fits: nw.Expr, values: Iterable[str]
-) -> tuple[Table[IntoFrameT], list[Any]]:
+    table: OpenTable[IntoFrameT], column: str, fits: nw.Expr, values: Iterable[str]
+) -> tuple[OpenTable[IntoFrameT], list[Any]]:
     """Return which values of a column do not fit, of an eager frame; a lazy one has null in ``values`` there."""
     if table.is_eager:
         return table, table.rows.filter(~fits).select(column).unique().collect()[column].to_list()
@@ -85,8 +85,14 @@ def is_of_one(column: str, keys: Sequence[str]) -> nw.Expr:
 
 
 def counting(
-    table: Table[IntoFrameT], unit: str, values: Iterable[str], *, parameter: str, expected: str, hint: str
-) -> Table[IntoFrameT]:
+    table: OpenTable[IntoFrameT],
+    unit: str,
+    values: Iterable[str],
+    *,
+    parameter: str,
+    expected: str,
+    hint: str,
+) -> OpenTable[IntoFrameT]:
     """Return a table whose amounts do not count another unit than ``unit``.
 
     Raises
@@ -104,8 +110,8 @@ def counting(
 
 
 def on_blocks(
-    table: Table[IntoFrameT], step: Fraction, price: str, *, parameter: str, exactly: bool = False
-) -> Table[IntoFrameT]:
+    table: OpenTable[IntoFrameT], step: Fraction, price: str, *, parameter: str, exactly: bool = False
+) -> OpenTable[IntoFrameT]:
     """Return a table of levels that rows of the height ``step`` can be made of.
 
     The height must be a whole multiple of the column ``block_size``, or ``exactly`` it. What is null, not finite or not

@@ -28,7 +28,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import MARKET, require
 from tidytape.frames._joined import COVERAGE, as_of, joined, standing_sums, weighted
 from tidytape.frames._rows import first
-from tidytape.frames._table import IDENTITY, Table
+from tidytape.frames._table import IDENTITY, OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import AMOUNT_UNIT, counting
 
@@ -109,8 +109,8 @@ def oi_weighted(
     held = arguments.duration("carry", carry)
     results = ["coverage", "open_interest", "markets"]
     arguments.column("rate", rate, taken=results)
-    table = Table.opened(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
-    other = Table.opened(
+    table = OpenTable.of(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
+    other = OpenTable.of(
         open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"
     )
     one_engine(table, other, "open_interest")
@@ -463,7 +463,7 @@ def premium(
     return table.closed(result, sort=[*keys, *MARKET])
 
 
-def _warn_unless_picked(table: Table[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
+def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
     """Warn if a frame has rows, and none is of the market that is the reference."""
     if len(table.rows.head(1).collect()) == 0 or len(table.rows.filter(picked).head(1).collect()) > 0:
         return

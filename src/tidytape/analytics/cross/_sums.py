@@ -21,7 +21,7 @@ from tidytape.analytics._series import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import MARKET, listed
+from tidytape.frames._door import MARKET, as_list
 from tidytape.frames._joined import (
     COVERAGE,
     IDLE,
@@ -34,7 +34,7 @@ from tidytape.frames._joined import (
     with_coverage,
 )
 from tidytape.frames._joined import consolidated as one_candle
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 
 def total(
@@ -240,12 +240,12 @@ def dominance(
     >>> dominance(caps, universe=["BTC", "ETH"]).select("coin", "dominance").rows()
     [('BTC', 0.75), ('ETH', 0.25), ('X', None)]
     """
-    tokens = [] if isinstance(universe, str) else listed(universe)
+    tokens = [] if isinstance(universe, str) else as_list(universe)
     if not tokens or not all(isinstance(name, str) for name in tokens):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
     names = sorted(set(tokens))
     held = arguments.duration("carry", carry)
-    table = Table.opened(frame, [token], times=["timestamp"], numbers=[marketcap])
+    table = OpenTable.of(frame, [token], times=["timestamp"], numbers=[marketcap])
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
     arguments.column("marketcap", marketcap, taken=added)
     series = across(table, by, without=[token, marketcap, *added])

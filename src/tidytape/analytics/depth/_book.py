@@ -14,9 +14,9 @@ from tidytape.analytics._arguments import one_of, positive
 from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import listed
+from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
 
 _BPS = 10_000.0
@@ -387,7 +387,7 @@ def books_of(
     *,
     results: Iterable[str],
     unit: str | None = None,
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
     """Return a frame of books, its rows, and the columns that tell one book from another.
 
     A book of which something is not known has no mid, and zeros for numbers.
@@ -401,10 +401,10 @@ def books_of(
     if that is given. What does not fit is an error of an eager frame, and not known of a lazy one.
     """
     grid = None if block_size is None else Grid.of(block_size)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     has_heights = grid is None and BLOCK_SIZE in table.names
     numbers = ["price", "size", *([BLOCK_SIZE] if has_heights else [])]
-    table = Table.opened(table, ["side"], times=["timestamp"], numbers=numbers)
+    table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=numbers)
     series = table.series(by, without=[*_TAKEN, *results])
     height: nw.Expr = nw.lit(None if grid is None else float(grid.size), nw.Float64)
     if has_heights:
@@ -449,7 +449,7 @@ def books_of(
 
 def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
     """Return one or several finite numbers above 0, in order; raise QueryError if one is anything else."""
-    found = sorted(positive(parameter, one) for one in listed(got))
+    found = sorted(positive(parameter, one) for one in as_list(got))
     if not found or len(set(found)) < len(found):
         raise QueryError(parameter, got=got, expected="a number above 0, or several, each once")
     return found

@@ -18,7 +18,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._grid import Grid
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 from tidytape.times import INTERVALS, interval_of
@@ -117,10 +117,10 @@ def regrid(
     """
     grid = None if block_size is None else Grid.of(block_size)
     wanted = None if interval is None else interval_of(interval)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     value = "size" if "size" in table.names or "liquidations" not in table.names else "liquidations"
     sides = ["side"] if value == "size" else []
-    table = Table.opened(table, sides, times=["timestamp"], numbers=["price", value])
+    table = OpenTable.of(table, sides, times=["timestamp"], numbers=["price", value])
     rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
     series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", BLOCK_SIZE, *sides])
@@ -263,7 +263,7 @@ def walls(
     snapshots = whole("snapshots", snapshots)
     least = nanoseconds("duration", duration)
     furthest = None if max_gap is None else nanoseconds("max_gap", max_gap)
-    table = Table.opened(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
+    table = OpenTable.of(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
     series = table.series(by, without=[*_TAKEN, *_RESULTS])
     for column in (AMOUNT_UNIT, BLOCK_SIZE):
         table = of_one(table, column, series, ["size"])

@@ -19,9 +19,10 @@ from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import one_series
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames._door import in_sql, listed
+from tidytape.frames._dialects import in_sql
+from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
 from tidytape.times import SECOND, interval_of
 
@@ -238,14 +239,14 @@ def _arrays(
 ) -> tuple[NDArray[np.float32], Times, Floats]:
     """Return sums by time, side and price, with the times and the prices."""
     grid = None if block_size is None else Grid.of(block_size)
-    between = None if prices is None else listed(prices)
+    between = None if prices is None else as_list(prices)
     if between is not None and not (
         len(between) == 2 and all(map(is_number, between)) and between[0] <= between[1]
     ):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     named = ["side"] if sides else []
     try:
-        table = Table.opened(frame, named, times=["timestamp"], numbers=["price", value], as_text=False)
+        table = OpenTable.of(frame, named, times=["timestamp"], numbers=["price", value], as_text=False)
     except MissingColumnError as missing:
         if "size" not in missing.missing or "liquidations" not in missing.available:
             raise

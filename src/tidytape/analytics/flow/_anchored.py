@@ -27,7 +27,7 @@ from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._joined import EARLIEST
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
 from tidytape.frames._units import AMOUNT_UNIT, counting, of_one
 from tidytape.query._values import TimeLike, epoch_seconds
@@ -227,10 +227,10 @@ def vwap(
     [100.0, 104.0]
     """
     sessions = sessions_of(anchor, session, session_open, interval)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     volume = amount_of(table, volume, VOLUMES)
     prices = ["price"] if "price" in table.names else ["high", "low", "close"]
-    table = Table.opened(table, times=["timestamp"], numbers=[*prices, volume])
+    table = OpenTable.of(table, times=["timestamp"], numbers=[*prices, volume])
     keys = table.series(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
     table = counting(
         table, "COIN", [volume], parameter="frame", expected="amounts in coins", hint="fetch it without quote"

@@ -14,7 +14,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._sides import LIQUIDATIONS, amount_of, buckets, quotient, usable
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND
 
@@ -121,7 +121,7 @@ def large_trade_share(
     elif arguments.share("above_quantile", above_quantile) == 1:
         raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
     results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share", "threshold")
-    table = Table.opened(trades, times=["timestamp"], numbers=[volume])
+    table = OpenTable.of(trades, times=["timestamp"], numbers=[volume])
     keys = table.series(by, without=["timestamp", *results, "threshold_rule"])
     keys = [name for name in keys if by is not None or name != "side"]
     table = of_one(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
@@ -263,9 +263,9 @@ def liquidation_cascades(
     threshold = arguments.positive("threshold", threshold)
     least = 0.0 if smallest is None else arguments.positive("smallest", smallest)
     pause = arguments.length("gap", gap)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     name = amount_of(table, liquidations, LIQUIDATIONS)
-    table = Table.opened(table, times=["timestamp"], numbers=[name])
+    table = OpenTable.of(table, times=["timestamp"], numbers=[name])
     keys = table.series(by, without=["timestamp", *_OF_CASCADES])
     table = of_one(table, AMOUNT_UNIT, keys, [name])
     amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")

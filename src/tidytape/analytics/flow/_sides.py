@@ -13,7 +13,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND, interval_of
@@ -254,7 +254,7 @@ def sides(
     names: tuple[str, str] = ("buy_volume", "sell_volume"),
     candidates: Sequence[str] = VOLUMES,
     need_both: bool = True,
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
     """Return the frame, one row per (by, timestamp) with what the sides BUY and SELL amount to, and the names of by.
 
     Both amounts are null where one is unknown.
@@ -278,11 +278,11 @@ def sides(
     need_both : bool
         Whether candles of one side alone are refused, or unknown in a lazy frame: they say nothing of the other side.
     """
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     by_side = amount is not None or not set(names) <= set(table.names)
     if by_side:
         amounts = [amount_of(table, amount, candidates)]
-        table = Table.opened(table, ["side"], times=["timestamp"], numbers=amounts)
+        table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=amounts)
         side, value = nw.col("side").cast(nw.String), nw.col(amounts[0])
         is_known = side.is_in([str(one) for one in Side]) & usable(value)
         # A trade has one side; candles of one side were asked for by side.
@@ -291,7 +291,7 @@ def sides(
         bought, sold = (nw.when(side == str(one)).then(value).otherwise(0.0) for one in (Side.BUY, Side.SELL))
     else:
         amounts = list(names)
-        table = Table.opened(table, times=["timestamp"], numbers=amounts)
+        table = OpenTable.of(table, times=["timestamp"], numbers=amounts)
         bought, sold = (nw.col(name) for name in names)
         is_known = usable(bought) & usable(sold)
     keys = table.series(by, without=["side", "timestamp", *names, *results])
@@ -302,11 +302,11 @@ def sides(
 
 
 def summed_by_bucket(
-    table: Table[IntoFrameT],
+    table: OpenTable[IntoFrameT],
     keys: Sequence[str],
     interval: str | timedelta | None,
     amounts: Mapping[str, nw.Expr],
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any]]:
     """Return the sums of amounts, one row per keys and ``timestamp``, the start of the interval; and their table.
 
     A sum is null where one of its amounts is.
@@ -327,7 +327,7 @@ def summed_by_bucket(
     return table.with_words(dict.fromkeys(labels)), sums
 
 
-def _has_both(table: Table[Any], side: nw.Expr) -> nw.Expr:
+def _has_both(table: OpenTable[Any], side: nw.Expr) -> nw.Expr:
     """Return whether a frame has rows of both sides; raise QueryError if an eager one has rows of one alone."""
     has = {str(one): (side == str(one)).any() for one in Side}
     if not table.is_eager:
@@ -344,7 +344,7 @@ def _has_both(table: Table[Any], side: nw.Expr) -> nw.Expr:
 
 
 def buckets(
-    table: Table[Any], keys: Sequence[str], interval: str | timedelta | None
+    table: OpenTable[Any], keys: Sequence[str], interval: str | timedelta | None
 ) -> tuple[nw.Expr, nw.Expr, dict[str, nw.Expr]]:
     """Return the start of the interval that each row lies in, whether it lies in no other, and its column ``interval``.
 
@@ -360,13 +360,13 @@ def buckets(
     return bucket_start(time, wanted), fits, {"interval": nw.lit(wanted.alias)} if "interval" in keys else {}
 
 
-def amount_of(table: Table[Any], given: str | None, candidates: Sequence[str]) -> str:
+def amount_of(table: OpenTable[Any], given: str | None, candidates: Sequence[str]) -> str:
     """Return the column of amounts: the one given, or the first of the candidates that the frame has."""
     usual = next((name for name in candidates if name in table.names), candidates[0])
     return usual if given is None else given
 
 
-def has_intervals(table: Table[Any], columns: Sequence[str]) -> bool:
+def has_intervals(table: OpenTable[Any], columns: Sequence[str]) -> bool:
     """Return whether ``interval`` is among the columns and is each row's own length: a trade, with an id, has none."""
     return "interval" in columns and "id" not in table.names
 

@@ -14,7 +14,7 @@ from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.errors import SettlementWarning
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import HOUR, MINUTE, SECOND
 
@@ -23,7 +23,7 @@ _NOISE: Final = 1e-9
 
 
 def warn_if_settled_between(
-    table: Table[Any],
+    table: OpenTable[Any],
     series: list[str],
     rate: str,
     settled_every: Duration,

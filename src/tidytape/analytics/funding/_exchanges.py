@@ -16,7 +16,7 @@ from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import first
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.times import DAY
 
 
@@ -69,7 +69,7 @@ def spread(
     >>> spread(points).select("exchange", "other_exchange", pl.col("spread").round(8)).rows()
     [('A', 'B', 0.0002), ('B', 'A', -0.0002)]
     """
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[rate])
+    table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=[rate])
     series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
     rows = table.rows.with_columns(__rate=finite(rate))
     own = [OWN] if OWN in table.names else []
@@ -167,7 +167,7 @@ def carry(
     """
     held = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
+    table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=numbers)
     series = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(held) / own_interval(table, funding_interval)
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
@@ -210,7 +210,7 @@ def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.
     return pairs.filter(nw.any_horizontal(*differ, ignore_nulls=True))
 
 
-def _warn_of_unknown_names(table: Table[Any], costs: Mapping[str, float]) -> None:
+def _warn_of_unknown_names(table: OpenTable[Any], costs: Mapping[str, float]) -> None:
     """Warn where a cost has no market and a market has no cost: one of the names may be misspelt."""
     held = {str(name) for name in table.rows.select("exchange").unique().collect()["exchange"].drop_nulls()}
     unknown, free = sorted(map(str, {*costs} - held)), sorted(held - {*costs})

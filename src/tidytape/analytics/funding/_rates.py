@@ -12,7 +12,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import EXPIRES, Duration, ends, finite, is_day
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import counted_beside, midnights
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
@@ -80,7 +80,7 @@ def normalized(
     [('A', 1.25e-05, 3600000000000), ('B', -5e-05, 3600000000000)]
     """
     wanted = arguments.duration("to", to)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     names = table.names
     if rates is None:
         columns = [name for name in _RATES if name in names]
@@ -88,7 +88,7 @@ def normalized(
             raise QueryError("rates", got=names, expected=f"a frame with some of {', '.join(_RATES)}")
     else:
         columns = arguments.columns("rates", rates)
-    table = Table.opened(table, numbers=columns)
+    table = OpenTable.of(table, numbers=columns)
     ratio = float(wanted) / own_interval(table, funding_interval)
     scaled = [(finite(name) * ratio).alias(name) for name in columns]
     return table.closed(
@@ -151,7 +151,7 @@ def annualized(
     (0.1095, 0.115714)
     """
     days = arguments.positive("days_per_year", days_per_year)
-    table = Table.opened(frame, numbers=[rate])
+    table = OpenTable.of(frame, numbers=[rate])
     times = days * DAY / own_interval(table, funding_interval)
     value = finite(rate)
     # log(1 + f) and exp(y) - 1 to the last digit, although 1 + f drops digits of f: what is dropped is divided out [1].
@@ -165,7 +165,7 @@ def annualized(
     return table.closed(table.rows.with_columns(apr=value * times, apy=apy), like_rows=True)
 
 
-def own_interval(table: Table[Any], given: Duration | None) -> Any:
+def own_interval(table: OpenTable[Any], given: Duration | None) -> Any:
     """Return the interval that rates are over [ns]: the number given, or the expression of the column that says it.
 
     Raises
@@ -339,12 +339,12 @@ def cash_and_carry(
 
 def _priced(
     frame: IntoFrameT, future: str, spot: str, expiry: TimeLike | None, interval: Duration | None
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any]]:
     """Return the frame opened, and its rows with the columns that `basis` adds."""
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     schema, names = table.schema, table.names
     column = expiry if isinstance(expiry, str) and expiry in names else None
-    table = Table.opened(table, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
+    table = OpenTable.of(table, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
     rows = table.rows
     dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
     if expiry is None:

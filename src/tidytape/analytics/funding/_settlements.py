@@ -15,7 +15,7 @@ from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
@@ -129,7 +129,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     factors = [position] if price is None else [position, price]
     columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
-    table = Table.opened(frame, times=["timestamp"], numbers=columns)
+    table = OpenTable.of(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", *_PAID, *columns])
     is_within, after = _lengths(table, interval, every)
     if every is not None and table.is_eager:
@@ -247,7 +247,7 @@ def predicted_error(
     >>> errors["error"].round(8).to_list()
     [None, 5e-05, -0.0001]
     """
-    table = Table.opened(frame, times=["timestamp"], numbers=[rate, predicted])
+    table = OpenTable.of(frame, times=["timestamp"], numbers=[rate, predicted])
     series = table.series(by, without=["timestamp", *_ERRORS, rate, predicted])
     ahead = 0 if lead is None else arguments.duration("lead", lead)
     every = _pause(settled_every)
@@ -287,7 +287,7 @@ def predicted_error(
     return table.closed(result, sort=key, times=times)
 
 
-def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:
+def _lengths(table: OpenTable[Any], given: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:
     """Return whether a row is within the time between settlements, and how many more settlements it has within.
 
     Raises

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._series import EXPIRES
 from tidytape.analytics._smile import CALL, PUT, Frame, above_zero, is_above_zero, measured
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import counted_beside, midnights
 from tidytape.times import DAY, YEAR
 
@@ -46,7 +46,7 @@ class Chain(Generic[IntoFrameT]):
 
     Attributes
     ----------
-    table : Table
+    table : OpenTable
         The caller's frame.
     rows : narwhals LazyFrame
         All columns, and ``__life``, float64, from the quote to its expiry. [ns]
@@ -54,7 +54,7 @@ class Chain(Generic[IntoFrameT]):
         Columns that name one smile: those of the series, ``timestamp`` and ``expiry``.
     """
 
-    table: Table[IntoFrameT]
+    table: OpenTable[IntoFrameT]
     rows: Frame
     smile: list[str]
 
@@ -68,14 +68,14 @@ class Chain(Generic[IntoFrameT]):
         results: Iterable[str] = (),
         whole: bool = False,
     ) -> Chain[IntoFrameT]:
-        """Return the chain opened; errors as of `Table.opened` and `Table.series`.
+        """Return the chain opened; errors as of `OpenTable.opened` and `OpenTable.series`.
 
         Parameters
         ----------
         native : frame
             Eager or lazy, of any engine.
         by : str, iterable of str or None
-            As of `Table.series`; the identity columns of single options do not tell chains apart.
+            As of `OpenTable.series`; the identity columns of single options do not tell chains apart.
         numbers : iterable of str
             Columns of numbers that the frame must have.
         results : iterable of str
@@ -85,7 +85,7 @@ class Chain(Generic[IntoFrameT]):
             is too late for nanoseconds.
         """
         numbers = (*numbers, "strike")
-        table = Table.opened(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
+        table = OpenTable.of(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
         expiry = "__expiry" if whole else "expiry"
         if table.schema["expiry"] == nw.Date:
             # An expiry that is a date comes back as a time.
@@ -95,7 +95,7 @@ class Chain(Generic[IntoFrameT]):
         elif whole:
             rows = counted_beside(table.rows, "expiry", expiry)
         else:
-            table = Table.opened(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)
+            table = OpenTable.of(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)
             rows = table.rows
         life = (nw.col(expiry) - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
@@ -147,7 +147,7 @@ class Chain(Generic[IntoFrameT]):
         return quotes.with_columns(__mixed=mixed).with_columns(nw.col("__mixed").max().over(*self.smile))
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
-        """Return rows in memory, as of `Table.collected`."""
+        """Return rows in memory, as of `OpenTable.collected`."""
         return replace(self.table, rows=rows).collected(why)
 
 

@@ -17,9 +17,9 @@ from tidytape.analytics.options._chain import Floats, floats, number_column
 from tidytape.analytics.options._maturity import at_maturities, maturities, single
 from tidytape.analytics.options._svi import LEE, PARAMETERS
 from tidytape.errors import QueryError
-from tidytape.frames._door import listed
+from tidytape.frames._door import as_list
 from tidytape.frames._rows import crossed, next_of, with_next
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 _RANGE = ("lowest", "highest")
 _RESERVED = (
@@ -201,21 +201,21 @@ def surface(
     return table.closed(result, sort=[*chain, "days", "moneyness"])
 
 
-def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> Table[IntoFrameT]:
+def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> OpenTable[IntoFrameT]:
     """Open fitted curves: times, parameters, the range of the quotes, the error if they have it, and some numbers."""
-    table = Table.opened(fits, parameter="fits")
+    table = OpenTable.of(fits, parameter="fits")
     numbers = ["days", *numbers, *PARAMETERS, *_RANGE, *_quality(table)]
-    return Table.opened(table, times=times, numbers=numbers, parameter="fits")
+    return OpenTable.of(table, times=times, numbers=numbers, parameter="fits")
 
 
-def _quality(table: Table[Any]) -> list[str]:
+def _quality(table: OpenTable[Any]) -> list[str]:
     """Return a list with the column of the fit's error, empty if the frame lacks it."""
     return ["rmse"] if "rmse" in table.names else []
 
 
 def _places(moneyness: object) -> list[float]:
     """Return the values of log-moneyness that a caller asks for, each once; raise QueryError for anything else."""
-    several = listed(moneyness)
+    several = as_list(moneyness)
     if not several or not all(is_number(place) for place in several):
         raise QueryError("moneyness", got=moneyness, expected="finite numbers, ln(K/F)")
     return list(dict.fromkeys(float(place) for place in several))
@@ -320,7 +320,7 @@ def svi_arbitrage(
     """
     ranges = () if flag("wings", wings) else ("lowest", "highest")
     numbers = ["days", *PARAMETERS, *ranges]
-    table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
+    table = OpenTable.of(fits, times=["timestamp"], numbers=numbers, parameter="fits")
     chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])

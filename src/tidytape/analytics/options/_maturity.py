@@ -14,9 +14,9 @@ from tidytape.analytics._series import TWICE, of_rows, repeated
 from tidytape.analytics._smile import Frame, is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
-from tidytape.frames._door import listed, require
+from tidytape.frames._door import as_list, require
 from tidytape.frames._rows import crossed, interpolated, next_of, with_next
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.query._values import TimeLike, choice, epoch_seconds
 from tidytape.times import SECOND
 
@@ -86,13 +86,13 @@ def constant_maturity(
     (30.0, 59.7372)
     """
     wanted = maturities(days)
-    table = Table.opened(points, ["days"], times=["timestamp"], parameter="points")
+    table = OpenTable.of(points, ["days"], times=["timestamp"], parameter="points")
     if columns is None:
         names = [name for name in table.names if name.startswith("iv_")]
         require(names or ["iv_atm"], table.names)
     else:
         names = arguments.columns("columns", columns)
-    table = Table.opened(table, times=["timestamp"], numbers=["days", *names], parameter="points")
+    table = OpenTable.of(table, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
     life = nw.col("days")
     variances = single(table.rows, [*chain, "days"], names).with_columns(
@@ -225,7 +225,7 @@ def sloped(
 
 def maturities(days: object) -> list[float]:
     """Return maturities in days, each once; raise QueryError if the list is empty or one is not a maturity."""
-    several = listed(days)
+    several = as_list(days)
     if not several:
         raise QueryError("days", got=days, expected="at least one number of days")
     return list(dict.fromkeys(in_days("days", day) for day in several))
@@ -240,7 +240,7 @@ def in_days(parameter: str, maturity: object) -> float:
     return float(maturity)
 
 
-def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:
+def series_of(table: OpenTable[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:
     """Return the columns that tell series of points apart, and the rules that made the points.
 
     Without ``by`` these are the identity columns and whatever else tells points of one time and maturity apart, such as

@@ -17,7 +17,7 @@ from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, la
 from tidytape.errors import QueryError
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import LATEST, joined
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
 from tidytape.times import DAY, SECOND, interval_of
 
@@ -147,7 +147,7 @@ def realized_volatility(
     per_year = positive("days_per_year", days_per_year) * DAY
     prices = _PRICES if estimator != "close_to_close" else ("close",)
     needed = [] if interval is not None else ["interval"]
-    table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
+    table = OpenTable.of(frame, needed, times=["timestamp"], numbers=prices)
     series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
     # Some engines need a partition column for a window, and engines disagree on where a null time sorts.
     rows = table.rows.with_columns(
@@ -287,10 +287,10 @@ def volatility_risk_premium(
     [10.5]
     """
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
-    left = Table.opened(
+    left = OpenTable.of(
         implied, [on], times=["timestamp"], numbers=["implied_volatility"], parameter="implied"
     )
-    right = Table.opened(
+    right = OpenTable.of(
         realized, [on], times=["timestamp"], numbers=["realized_volatility"], parameter="realized"
     )
     one_engine(left, right, "realized")

@@ -18,7 +18,7 @@ from tidytape.analytics.options._chain import number_column
 from tidytape.analytics.options._maturity import single
 from tidytape.errors import QueryError
 from tidytape.frames._rows import starts_run
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 Ints = NDArray[np.int64]
 
@@ -198,14 +198,14 @@ def _opened(
     window: int,
     least: int | None,
     by: str | Iterable[str] | None,
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
     """Check the arguments; return the table, its rows with ``__value`` and ``__time``, the series, window and least."""
     smallest = 2 if result == "z_score" else 1
     window = whole("window", window, least=smallest)
     least = window if least is None else whole("least", least, least=smallest)
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
-    table = Table.opened(frame, times=["timestamp"], numbers=[value])
+    table = OpenTable.of(frame, times=["timestamp"], numbers=[value])
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
     taken = ("timestamp", value)

@@ -26,7 +26,7 @@ from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames._door import require
 from tidytape.frames._joined import as_of as with_last
 from tidytape.frames._joined import joined, matched
-from tidytape.frames._table import IDENTITY, Rows, Table
+from tidytape.frames._table import IDENTITY, OpenTable, Rows
 from tidytape.frames._times import dated, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND, interval_of
@@ -248,7 +248,7 @@ def asof_join(
     [None, 0.0001, 0.0002]
     """
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
-    left = Table.opened(decisions, times=[on], parameter="decisions")
+    left = OpenTable.of(decisions, times=[on], parameter="decisions")
     right, rows, _ = known(facts, parameter="facts")
     one_engine(left, right, "facts")
     keys = _by(left, right, by, on)
@@ -267,20 +267,20 @@ def asof_join(
 
 
 def known(
-    frame: IntoFrameT | Table[IntoFrameT],
+    frame: IntoFrameT | OpenTable[IntoFrameT],
     *,
     rule: Rule | None = None,
     interval: str | None = None,
     delay: str | timedelta = timedelta(0),
     parameter: str = "frame",
-) -> tuple[Table[IntoFrameT], Rows, Rule | None]:
+) -> tuple[OpenTable[IntoFrameT], Rows, Rule | None]:
     """Open a frame; return the table, its rows with `WHEN`, and the rule, None if a column ``known_at`` says it."""
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
-    table = Table.opened(frame, parameter=parameter)
+    table = OpenTable.of(frame, parameter=parameter)
     if rule is None and length is None:
         if KNOWN_AT in table.names:
-            table = Table.opened(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
+            table = OpenTable.of(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
             return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN)), None
         _refuse_to_guess(table.names)
         rule = "period" if SESSION_END in table.names else "interval"
@@ -289,7 +289,7 @@ def known(
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
     needed = ["interval"] if rule == "interval" and length is None else []
-    table = Table.opened(table, needed, times=["timestamp", *([SESSION_END] if rule == "period" else [])])
+    table = OpenTable.of(table, needed, times=["timestamp", *([SESSION_END] if rule == "period" else [])])
     start, end = nw.col("timestamp"), nw.col(SESSION_END)
     lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
     when = {
@@ -382,7 +382,7 @@ def last_known(
     return joined(decisions, alone, on=[*keys, "__number"])
 
 
-def _warn_of_repeated(facts: Table[Any], rows: Rows, by: list[str], order: list[str]) -> None:
+def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: list[str]) -> None:
     """Warn if every fact of a frame in memory shares its keys and times with another fact, so that none is taken."""
     if not facts.is_eager:
         return
@@ -398,7 +398,7 @@ def _warn_of_repeated(facts: Table[Any], rows: Rows, by: list[str], order: list[
     warnings.warn(NoMatchWarning(message, keys=by), stacklevel=3)
 
 
-def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
+def _by(left: OpenTable[Any], right: OpenTable[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
     """Return the columns that must be equal in a decision and its fact; raise QueryError if these cannot join."""
     if by is None:
         keys = [
@@ -426,7 +426,7 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
     return keys
 
 
-def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
+def _order(facts: OpenTable[Any], order: str | None) -> dict[str, nw.Expr]:
     """Return the columns that put the facts of one time in order.
 
     A column of text holds whole numbers: a longer text is a larger number, and texts of equal length sort as their
@@ -446,7 +446,7 @@ def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
     return {"__digits": text.str.len_chars().cast(nw.Int64), "__order": text}
 
 
-def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:
+def _names(left: OpenTable[Any], right: OpenTable[Any], by: list[str], suffix: str) -> dict[str, str]:
     """Return the columns of the facts, each with its name in the result."""
     if not isinstance(suffix, str):
         raise QueryError("suffix", got=suffix, expected="a text")

@@ -13,8 +13,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import SESSION_END, knows_length
 from tidytape.errors import QueryError
-from tidytape.frames._door import are_apart, listed, require
-from tidytape.frames._table import Table
+from tidytape.frames._door import are_apart, as_list, require
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 
 SESSION: Final = "timestamp"
@@ -41,7 +41,7 @@ class Profiles(Generic[IntoFrameT]):
 
     Attributes
     ----------
-    table : Table
+    table : OpenTable
         The caller's frame, with all of its columns.
     names : dict of str to str
         The columns that tell profiles apart, from working name to the caller's. The sessions of series have a
@@ -54,7 +54,7 @@ class Profiles(Generic[IntoFrameT]):
         Those columns of ``names`` that no result has.
     """
 
-    table: Table[IntoFrameT]
+    table: OpenTable[IntoFrameT]
     names: dict[str, str]
     price: str
     step: Fraction | None
@@ -112,7 +112,7 @@ class Profiles(Generic[IntoFrameT]):
 
 
 def opened(
-    levels: IntoFrameT | Table[IntoFrameT],
+    levels: IntoFrameT | OpenTable[IntoFrameT],
     by: str | Iterable[str] | None,
     *,
     results: Iterable[str],
@@ -130,7 +130,7 @@ def opened(
 
     Parameters
     ----------
-    levels : frame or Table
+    levels : frame or OpenTable
     by : str, iterable of str or None
         Columns that tell profiles apart, or series of them. None for the identity columns and, of profiles,
         ``timestamp``. ``period_end`` stays with ``timestamp``: it says when a result is known. Without it no result
@@ -158,12 +158,12 @@ def opened(
             raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
     taken, of_series = [*numbers.values(), *results], of == "series"
     by_default = [SESSION] if by is None and of == "profiles" else []
-    needed = by_default if by is None else listed(by)
+    needed = by_default if by is None else as_list(by)
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
     if by is not None and not (are_apart(needed, taken) and (needed or of_series)):
         raise QueryError("by", got=needed, expected=expected)
     times = [SESSION] if of_series else list(times)
-    table = Table.opened(
+    table = OpenTable.of(
         levels,
         [*needed, *(name for name in numbers.values() if not is_of_blocks(name))],
         times=times,
@@ -201,13 +201,13 @@ def opened(
 
 
 def _of_one_kind(
-    table: Table[IntoFrameT],
+    table: OpenTable[IntoFrameT],
     columns: list[str],
     numbers: Mapping[str, str],
     *,
     step: Fraction | None,
     of_series: bool,
-) -> Table[IntoFrameT]:
+) -> OpenTable[IntoFrameT]:
     """Check that each profile has one amount unit and one block size, which must divide ``step``."""
     price = numbers["price"]
     sessions = [*columns, SESSION] if SESSION in table.names and SESSION not in columns else columns

@@ -26,10 +26,10 @@ from tidytape.analytics.profile._levels import (
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import in_sql
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import starts_run
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
@@ -121,7 +121,7 @@ def composite(
     counts = arguments.columns("count", count, taken=[arguments.column("price", price, taken=spans), *spans])
     if row_size is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")
-    table = Table.opened(levels, parameter="levels")
+    table = OpenTable.of(levels, parameter="levels")
     profiles = opened(
         table,
         by,

@@ -42,7 +42,7 @@ from tidytape.analytics.profile._shape import (
     shares,
 )
 from tidytape.errors import QueryError
-from tidytape.frames._door import in_sql
+from tidytape.frames._dialects import in_sql
 from tidytape.query._values import TimeLike
 
 _COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "value_area_share")

@@ -23,9 +23,9 @@ from tidytape.analytics._series import of_rows
 from tidytape.analytics.quality._gaps import Rows, count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
-from tidytape.frames._door import listed
+from tidytape.frames._door import as_list
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by
 from tidytape.times import HOUR
 
@@ -119,7 +119,7 @@ class Subject(Generic[IntoFrameT]):
 
     Attributes
     ----------
-    table : Table
+    table : OpenTable
         The frame.
     rows : narwhals LazyFrame
         Its rows, with ``__timed``, whether the row has a time; ``__time`` [ns], 0 where it has none; ``__place``, the
@@ -135,7 +135,7 @@ class Subject(Generic[IntoFrameT]):
         The thresholds, by the names of the arguments of `audit`.
     """
 
-    table: Table[IntoFrameT]
+    table: OpenTable[IntoFrameT]
     rows: Rows
     by: list[str]
     columns: Mapping[str, Any]
@@ -167,7 +167,7 @@ def opened(
     without: Iterable[str] = (),
 ) -> Subject[IntoFrameT]:
     """Open a frame and choose the checks; raise QueryError if one that the caller asks for does not apply."""
-    table = Table.opened(frame, times=["timestamp"])
+    table = OpenTable.of(frame, times=["timestamp"])
     taken = ["timestamp", *without]
     # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
     keys = (
@@ -248,7 +248,7 @@ def _is_of_events(names: Iterable[str]) -> bool:
 
 
 def _applying(
-    checks: str | Iterable[str] | None, table: Table[Any], columns: Mapping[str, Any], *, has_grid: bool
+    checks: str | Iterable[str] | None, table: OpenTable[Any], columns: Mapping[str, Any], *, has_grid: bool
 ) -> list[str]:
     """Return the checks that a caller names, or all that apply; raise QueryError if a named one does not apply."""
     reasons: dict[str, tuple[str, str | None]] = {
@@ -265,7 +265,7 @@ def _applying(
         # An interval without a liquidation has no row.
         unasked = ("missing_bucket", "stale") if "liquidations" in table.names else ()
         return [name for name in CHECKS if name not in reasons and name not in unasked]
-    names = listed(checks)
+    names = as_list(checks)
     if not names:
         raise QueryError("checks", got=checks, expected="one check or more, or None for all that apply")
     for name in names:

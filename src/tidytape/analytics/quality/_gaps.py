@@ -13,7 +13,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
@@ -253,9 +253,9 @@ def _opened(
     interval: str | timedelta | None,
     *,
     results: tuple[str, ...],
-) -> tuple[Table[IntoFrameT], Rows, list[str]]:
+) -> tuple[OpenTable[IntoFrameT], Rows, list[str]]:
     """Return the frame, its rows that have a time and an interval, and the columns that name a series."""
-    table = Table.opened(frame, times=["timestamp"])
+    table = OpenTable.of(frame, times=["timestamp"])
     if interval is None and "interval" not in table.names:
         expected, hint = "the length of an interval", "the frame has no column 'interval'"
         raise QueryError("interval", got=None, expected=expected, hint=hint)
