@@ -1,4 +1,4 @@
-"""Rows of one series: which they are, which columns tell markets apart, how long their intervals are, when they end."""
+"""Series of a frame: the columns that tell rows and markets apart, how long intervals are, and when rows end."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def one_series(table: OpenTable[Any], names: Sequence[str]) -> dict[str, Any]:
         ).all()
         for name, value in first.items()
     }
-    (found,) = rows.select(**same).collect().iter_rows(named=True)
-    for name, is_same in found.items():
+    (comparisons,) = rows.select(**same).collect().iter_rows(named=True)
+    for name, is_same in comparisons.items():
         if is_same is False:
             raise QueryError(
                 "frame",
@@ -122,10 +122,10 @@ MIXED = "__mixed"
 """1.0 where the rows of a series have several amount units, so that their amounts do not add up; else 0.0."""
 
 TIMES = "__times"
-"""How often the key of a row is there."""
+"""How many rows have the key of a row."""
 
 TWICE = "__twice"
-"""1.0 where a market is there more than once at one time, so that no sum over markets is right; else 0.0."""
+"""1.0 where a market has several rows at one time, so that a sum over markets would be wrong; else 0.0."""
 
 _OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
 
@@ -169,7 +169,7 @@ def markets(
     return table, rows, series
 
 
-def twice(
+def with_repeats(
     rows: nw.LazyFrame[Any],
     series: Sequence[str],
     *,
@@ -196,18 +196,18 @@ def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
     return rows.with_columns(nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
-def once(
+def without_repeats(
     rows: nw.LazyFrame[Any],
     series: Sequence[str],
     *,
     members: Sequence[str] = MARKET,
     amounts: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Return one row per series, member and time, with `TWICE`; of duplicates an arbitrary one is kept.
+    """Return one row per series, member and time, with `TWICE`; of several rows it keeps an arbitrary one.
 
-    Duplicates get amount 0, so that no arbitrary one of them is counted.
+    Duplicates get amount 0, so that the arbitrary row is not counted.
     """
-    rows = twice(rows, series, members=members, of_amounts=bool(amounts))
+    rows = with_repeats(rows, series, members=members, of_amounts=bool(amounts))
     rows = rows.unique(subset=[*series, *members, "timestamp"], keep="any")
     is_single = nw.col(TWICE) == 0
     return rows.with_columns(
@@ -300,29 +300,29 @@ def _example(values: nw.DataFrame[Any]) -> str:
     return shown(value, 40) + (f" (of {len(values)})" if len(values) > 1 else "")
 
 
-def length(table: OpenTable[Any], given: str | timedelta | None) -> Any:
-    """Return the length of each row's interval: ``given``, or from the column ``interval``. [ns]
+def length(table: OpenTable[Any], interval: str | timedelta | None) -> Any:
+    """Return the length of each row's interval: ``interval``, or from the column ``interval``. [ns]
 
     Raises
     ------
     QueryError
         If there is neither a length nor the column, or both.
     """
-    if given is None and "interval" in table.names:
+    if interval is None and "interval" in table.names:
         known = length_of(nw.col("interval"))
         return nw.when(known > 0).then(known)
-    if given is None:
+    if interval is None:
         raise QueryError("interval", got=None, expected="the length of the rows' intervals, e.g. '1h'")
     if "interval" in table.names:
-        raise QueryError("interval", got=given, expected="nothing: the frame's column interval says it")
-    return arguments.duration("interval", given)
+        raise QueryError("interval", got=interval, expected="nothing: the frame's column interval says it")
+    return arguments.duration("interval", interval)
 
 
-def ends(table: OpenTable[Any], given: str | timedelta | None) -> nw.Expr:
+def ends(table: OpenTable[Any], interval: str | timedelta | None) -> nw.Expr:
     """Return the end of each row's interval, or its ``timestamp`` if there is no length and no ``interval``. [ns]"""
     start = nw.col("timestamp")
-    says_none = given is None and "interval" not in table.names
-    return start if says_none else start + cast("nw.Expr", length(table, given))
+    says_none = interval is None and "interval" not in table.names
+    return start if says_none else start + cast("nw.Expr", length(table, interval))
 
 
 SESSION_END: Final = "period_end"

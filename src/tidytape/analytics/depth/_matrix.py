@@ -38,7 +38,7 @@ _AT_ONCE = 2**16  # rows, whose arrays stay in a cache
 _FEW = 4096
 _MOST_CELLS = 2**28  # a gibibyte of float32
 _MOST_COUNTS = 2**53  # below this, floats hold every integer
-_NOISE = 16 * 2.0**-53  # of prices that were computed, and are the floats of no decimals
+_NOISE = 16 * 2.0**-53  # share of a price by which a computed price may differ from a short decimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,29 +291,29 @@ def _columns(
     rows = rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
     if sides:
         first, second = (nw.col("side") == side for side in sides)
-        zero, one = nw.lit(0, nw.Int8), nw.lit(1, nw.Int8)
-        columns |= {"side": nw.when(second).then(one).otherwise(zero), "is_known": first | second}
+        number = nw.when(second).then(nw.lit(1, nw.Int8)).otherwise(nw.lit(0, nw.Int8))
+        columns |= {"side": number, "is_known": first | second}
     if grid is not None:
         within = nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
         columns["row"] = grid.row(within)
-    # From polars in one piece, which numpy then reads without a copy. Nulls become NaN.
+    # Each column comes in one piece, which numpy reads without a copy. Nulls become NaN.
     how: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
-    found = rows.select(**columns).collect(**how)
-    if sides and not found["is_known"].all():
+    collected = rows.select(**columns).collect(**how)
+    if sides and not collected["is_known"].all():
         raise QueryError(
             "frame",
             got="another value in column side",
             expected=" or ".join(BookSide),
             hint="filter it first",
         )
-    arrays = {name: found[name].to_numpy() for name in columns if name != "is_known"}
-    arrays.setdefault("side", np.zeros(len(found), np.int8))
+    arrays = {name: collected[name].to_numpy() for name in columns if name != "is_known"}
+    arrays.setdefault("side", np.zeros(len(collected), np.int8))
     is_placed = np.isfinite(arrays["price"])
     return arrays if is_placed.all() else {name: array[is_placed] for name, array in arrays.items()}
 
 
 def _require_rows(price: Floats, grid: Grid, between: list[float] | None) -> None:
-    """Raise QueryError if a price is too far out to have a row, unless only nearer ones are kept."""
+    """Raise QueryError if a price is too far from zero to have a row, unless the caller keeps only nearer prices."""
     furthest = max(-float(price.min()), float(price.max()))
     is_near = between is not None and -grid.furthest < between[0] and between[1] < grid.furthest
     if furthest > grid.furthest and not is_near:
@@ -460,7 +460,9 @@ def _cells(
             hint="take larger blocks, or only the prices that matter",
         )
     # A cell's number in the flat array is that of its line and side, which a run has in common, and its row.
-    cells = np.zeros((lines, sides, width), np.float64 if has_rows else np.float32)  # many sizes to a block
+    cells = np.zeros(
+        (lines, sides, width), np.float64 if has_rows else np.float32
+    )  # a block adds up many sizes
     first_cell = (line * sides + columns["side"][start]) * width - bottom
     ends = np.append(start, place.size)
     cuts = np.unique(np.searchsorted(ends, [*range(0, place.size, _AT_ONCE), place.size]))

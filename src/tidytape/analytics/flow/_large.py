@@ -148,7 +148,7 @@ def _large(
         rows = rows.with_columns(threshold=nw.lit(at_least))
         is_large = amount >= threshold
     else:
-        # A hair less, so that 0.9 of 10 is the ninth although it is 9.000000000000002 in floats elsewhere.
+        # Slightly less than the quantile, because a float product may exceed the whole number that it should be.
         last = (nw.len().over(*groups).cast(nw.Float64) * (above_quantile * (1 - 1e-15))).ceil()
         is_within = amount.rank("min").over(*groups).cast(nw.Float64) <= last
         rows = rows.with_columns(threshold=nw.when(is_within).then(amount))
@@ -169,7 +169,7 @@ def _large(
     sums = sums.with_columns(exact.total("__amount"), exact.total("__large"))
     is_known = ~amount.is_null()
     return sums.with_columns(
-        # DuckDB sums to larger whole numbers than other engines have.
+        # DuckDB's sums of integers have 128 bits.
         nw.col("large_trades", "trades").cast(nw.Int64),
         large_volume=nw.when(is_known).then(nw.col("__large")),
         volume=amount,
@@ -272,7 +272,7 @@ def liquidation_cascades(
     known = nw.when(usable(nw.col(name))).then(nw.col(name))
     rows = table.rows.select(*keys, __amount=known, __time=nw.col("timestamp"))
     rows = rows.filter(~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least)))
-    # One row per time, so that rows of one time have no order to be given. An unknown amount may be the largest.
+    # Rows of one time have no order, so they become one row. An unknown amount may be the largest.
     rows = exact.in_parts(rows, "__amount").with_columns(__largest=amount.fill_null(inf))
     rows = rows.group_by(*keys, "__time").agg(
         exact.summed("__amount"), nw.len().alias("__count"), largest.max()

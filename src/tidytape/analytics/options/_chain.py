@@ -66,9 +66,9 @@ class Chain(Generic[IntoFrameT]):
         *,
         numbers: Iterable[str] = QUOTED,
         results: Iterable[str] = (),
-        whole: bool = False,
+        keeps_expiry: bool = False,
     ) -> Chain[IntoFrameT]:
-        """Return the chain opened; errors as of `OpenTable.opened` and `OpenTable.series`.
+        """Return the chain opened; errors as of `OpenTable.of` and `OpenTable.series`.
 
         Parameters
         ----------
@@ -81,18 +81,17 @@ class Chain(Generic[IntoFrameT]):
         results : iterable of str
             Columns that the result adds.
         whole : bool
-            Whether the result has all columns of the frame: then ``expiry`` stays as the caller has it, even where it
-            is too late for nanoseconds.
+            Whether the result keeps ``expiry`` as the caller has it, even if it is too late for int64 nanoseconds.
         """
         numbers = (*numbers, "strike")
         table = OpenTable.of(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
-        expiry = "__expiry" if whole else "expiry"
+        expiry = "__expiry" if keeps_expiry else "expiry"
         if table.schema["expiry"] == nw.Date:
             # An expiry that is a date comes back as a time.
             clocks = {**table.clocks, "expiry": table.clocks["timestamp"]}
             table, expiry = replace(table.with_words({"expiry": "timestamp"}), clocks=clocks), "expiry"
             rows = midnights(table.rows, expiry).with_columns(nw.col(expiry) + EXPIRES)
-        elif whole:
+        elif keeps_expiry:
             rows = counted_beside(table.rows, "expiry", expiry)
         else:
             table = OpenTable.of(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)

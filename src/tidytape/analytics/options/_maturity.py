@@ -85,7 +85,7 @@ def constant_maturity(
     >>> constant_maturity(points, days=30).select("days", pl.col("iv_atm").round(4)).row(0)
     (30.0, 59.7372)
     """
-    wanted = maturities(days)
+    target_days = maturities(days)
     table = OpenTable.of(points, ["days"], times=["timestamp"], parameter="points")
     if columns is None:
         names = [name for name in table.names if name.startswith("iv_")]
@@ -100,7 +100,7 @@ def constant_maturity(
         nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
         for name in names
     )
-    result = at_maturities(variances, chain, wanted, names).with_columns(
+    result = at_maturities(variances, chain, target_days, names).with_columns(
         (nw.col(name) / life).sqrt().alias(name) for name in names
     )
     return table.closed(result, sort=[*chain, "days"])
@@ -109,7 +109,7 @@ def constant_maturity(
 def at_maturities(
     rows: Frame,
     keys: Sequence[str],
-    wanted: Iterable[float],
+    target_days: Iterable[float],
     values: Sequence[str],
     worst: Sequence[str] = (),
 ) -> Frame:
@@ -143,9 +143,9 @@ def at_maturities(
         name: nw.when(other > nw.col(name), days < length).then(other).otherwise(nw.col(name))
         for name, other in following.items()
     }
-    # Every row meets every maturity, and has a value if it is the last one before it.
+    # Pair each row with each maturity; the pair has a value if the maturity lies between the row and the next one.
     return (
-        crossed(pairs, "__length", wanted)
+        crossed(pairs, "__length", target_days)
         .with_columns(
             *(interpolated(length, "days", name).alias(name) for name in values),
             **{name: nw.when(known).then(value) for name, value in larger.items()},
@@ -214,12 +214,12 @@ def sloped(
         .when(slope.is_finite())
         .then(nw.lit("flat"))
     )
-    given = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
+    labels = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
     return (
         ends.group_by(*keys)
         .agg(nw.col("short", "long").max())
         .with_columns(slope=nw.col("long") - nw.col("short"))
-        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in given.items()})
+        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in labels.items()})
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import one_of, whole
+from tidytape.analytics._arguments import integer, one_of
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, act_365
 from tidytape.frames._door import as_list
@@ -24,7 +24,7 @@ def wing_points(delta: object) -> tuple[int, str, str]:
 
     Raise QueryError for anything but a whole number from 1 to 49.
     """
-    percent = whole("delta", delta, most=49)
+    percent = integer("delta", delta, most=49)
     return percent, f"iv_{percent}p", f"iv_{percent}c"
 
 
@@ -164,11 +164,11 @@ def delta_points(
     """
     one_of("delta", delta, get_args(Delta))
     one_of("atm", atm, get_args(Atm))
-    wanted: dict[str, tuple[str, float]] = {}
+    targets: dict[str, tuple[str, float]] = {}
     for wing in as_list(deltas):
         percent, put, call = wing_points(wing)
-        wanted |= {put: (PUT, -percent / 100), call: (CALL, percent / 100)}
-    ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, wanted)] if wanted else [])]
+        targets |= {put: (PUT, -percent / 100), call: (CALL, percent / 100)}
+    ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, targets)] if targets else [])]
     return _smiles(chain, by, ladders, {"atm": atm, "delta": delta})
 
 
@@ -265,7 +265,7 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
 def _smiles(
     native: IntoFrameT, by: str | Iterable[str] | None, ladders: list[Ladder], rules: Mapping[str, str]
 ) -> IntoFrameT:
-    names = [name for ladder in ladders for name in ladder.wanted]
+    names = [name for ladder in ladders for name in ladder.targets]
     chain = Chain.opened(native, by, results=("days", *names, *rules))
     smiles = points(
         chain.measured(),

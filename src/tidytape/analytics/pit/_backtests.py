@@ -73,7 +73,7 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     names = {name: name.title() for name in _CANDLE}
     more = as_list(columns)
     if more:
-        arguments.columns("columns", more, taken=("timestamp", *names, *names.values()))
+        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values()))
     table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
     one_series(table, table.series())
     return _by_time(table.rows, more=more).rename(columns=names)
@@ -135,7 +135,7 @@ def to_vectorbt(
     names = {name: name.title() for name in _CANDLE}
     more = as_list(columns)
     if more:
-        arguments.columns("columns", more, taken=("timestamp", *names, *names.values(), *as_list(by)))
+        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values(), *as_list(by)))
     table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
     series = table.series(by, without=["timestamp", *_CANDLE, *more])
     if not series:
@@ -219,7 +219,7 @@ def _by_time(
             "candles", got="a time twice, or none", expected="each time once in a series", hint=hint
         )
     times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
-    # As text from any engine: a level of categories takes no other names, so no column could be added.
+    # Words become text on every engine: a pandas level of categories takes no new names, so no column could be added.
     words = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
     texts = [nw.col(name).cast(nw.String) for name in words]
     return candles.with_columns(times, *texts).to_pandas().set_index(key)

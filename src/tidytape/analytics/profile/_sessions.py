@@ -118,7 +118,9 @@ def composite(
     [('BTC', 0, 2, 10.0, 6.0), ('BTC', 0, 2, 11.0, 4.0)]
     """
     spans = [SESSION, SESSION_END, _SESSIONS]
-    counts = arguments.columns("count", count, taken=[arguments.column("price", price, taken=spans), *spans])
+    counts = arguments.columns(
+        "count", count, reserved=[arguments.column("price", price, reserved=spans), *spans]
+    )
     if row_size is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")
     table = OpenTable.of(levels, parameter="levels")
@@ -152,10 +154,10 @@ def composite(
 
 
 def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profiles[IntoFrameT]:
-    """Return profiles with the columns that describe a composite: they are the same in all of its rows, so keys of it.
+    """Return profiles whose keys also are the columns that describe a composite; all of its rows have the same values.
 
-    Row size and amount unit; and the start of the first session, the end of the last, and how many there are. `_START`
-    keeps the start of each row's own session.
+    These are the row size, the amount unit, the start of the first session, the end of the last, and the number of
+    sessions. `_START` keeps the start of each row's own session.
     """
     table, series = profiles.table, list(profiles.names.values())
     described: dict[str, nw.Expr] = {}
@@ -314,7 +316,7 @@ def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[An
 
 def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
     """Return what `untouched` does, on any engine: compare each session with all later ones of its series."""
-    keys = [*series, "every"]  # the constant joins the sessions of the one series that has no key
+    keys = [*series, "every"]  # a constant to join by, if the series has no keys
     sessions = sessions.with_columns(every=nw.lit(0))
     poc, start = nw.col("poc"), nw.col("start")
     ranges = sessions.filter(~nw.col("low").is_null())

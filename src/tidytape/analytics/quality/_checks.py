@@ -168,10 +168,12 @@ def opened(
 ) -> Subject[IntoFrameT]:
     """Open a frame and choose the checks; raise QueryError if one that the caller asks for does not apply."""
     table = OpenTable.of(frame, times=["timestamp"])
-    taken = ["timestamp", *without]
+    not_series = ["timestamp", *without]
     # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
     keys = (
-        of_rows(table, without=[*taken, "price", "size"]) if by is None else table.series(by, without=taken)
+        of_rows(table, without=[*not_series, "price", "size"])
+        if by is None
+        else table.series(by, without=not_series)
     )
     columns = _columns(table.schema, keys)
     # The ``interval`` of a raw trade is that of its query, and that of a session is that of its parts.
@@ -201,8 +203,8 @@ def thresholds(*, outlier: float, frozen: int, stale: int, unit_jump: float) -> 
         raise QueryError("unit_jump", got=unit_jump, expected="a finite number above 1")
     return {
         "outlier": arguments.positive("outlier", outlier),
-        "frozen": arguments.whole("frozen", frozen),
-        "stale": arguments.whole("stale", stale),
+        "frozen": arguments.integer("frozen", frozen),
+        "stale": arguments.integer("stale", stale),
         "unit_jump": unit_jump,
     }
 
@@ -347,10 +349,10 @@ def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     rows = rows.with_columns(
         nw.when(is_known).then(term).alias(name) for name, term in zip(names, terms, strict=True)
     )
-    own = [nw.col(name) for name in names]
+    row_terms = [nw.col(name) for name in names]
     outside = [
         (value < least) | (value > most)
-        for value, least, most in (own, [column.sum().over(subject.series) for column in own])
+        for value, least, most in (row_terms, [column.sum().over(subject.series) for column in row_terms])
     ]
     return rows, outside[0] & outside[1]
 
@@ -391,21 +393,21 @@ def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     """Flag a row where a number and the next four are all above the five before, or all below, by a given factor."""
     factor = subject.limits["unit_jump"]
-    before = {f"__before_{back}": back for back in range(1, _SIDE + 1)}
+    before = {f"__before_{rows_before}": rows_before for rows_before in range(1, _SIDE + 1)}
     after = {f"__after_{ahead}": -ahead for ahead in range(_SIDE)}
     low, high = nw.min_horizontal(*before), nw.max_horizontal(*before)
     lower, higher = nw.min_horizontal(*after), nw.max_horizontal(*after)
     # With fewer than five rows on a side, or a null among them, no row is flagged.
     is_known = nw.all_horizontal(*(~nw.col(name).is_null() for name in before | after), ignore_nulls=False)
     jumps = is_known & (((low > 0) & (lower >= high * factor)) | ((lower > 0) & (higher * factor <= low)))
-    found = [f"__jumps_{name}" for name in subject.columns["unit_jump"]]
-    for name, result in zip(subject.columns["unit_jump"], found, strict=True):
+    flags = [f"__jumps_{name}" for name in subject.columns["unit_jump"]]
+    for name, result in zip(subject.columns["unit_jump"], flags, strict=True):
         shifts = {
             shifted: subject.shifted(f"__number_{name}", rows_back)
             for shifted, rows_back in (before | after).items()
         }
         rows = rows.with_columns(**shifts).with_columns(jumps.alias(result))
-    return rows, nw.col("__timed") & _any(nw.col(name) for name in found)
+    return rows, nw.col("__timed") & _any(nw.col(name) for name in flags)
 
 
 def _outlier(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
@@ -413,12 +415,12 @@ def _outlier(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     if "unit_jump" not in subject.checks:
         rows, jumps = _unit_jump(subject, rows)
         rows = rows.with_columns(jumps.fill_null(value=False).alias(flag("unit_jump")))
-    found = []
+    far_flags = []
     for name in subject.columns["outlier"]:
         rows, is_far = _far(subject, rows, name)
         rows = rows.with_columns(is_far.alias(f"__far_{name}"))
-        found.append(nw.col(f"__far_{name}"))
-    return rows, nw.col("__timed") & _any(found)
+        far_flags.append(nw.col(f"__far_{name}"))
+    return rows, nw.col("__timed") & _any(far_flags)
 
 
 def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:

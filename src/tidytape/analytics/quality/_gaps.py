@@ -98,14 +98,14 @@ def gaps(
     # The intervals just outside of the window count as present, so that a gap may begin or end with the window.
     edges = [rows.select(*series).unique().with_columns(__bucket=edge) for edge in outside]
     following = bucket.shift(-1).over(series, order_by="__bucket")
-    found = (
+    runs = (
         nw.concat([present, *edges])
         .with_columns(start=bucket + length, end=following)
         .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
     )
-    return table.closed(found, sort=[*keys, "start"], times={"start": "timestamp", "end": "timestamp"})
+    return table.closed(runs, sort=[*keys, "start"], times={"start": "timestamp", "end": "timestamp"})
 
 
 def completeness(
@@ -225,14 +225,14 @@ def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
         start=nw.max_horizontal(nw.col("start"), _first_from(begin)),
         end=nw.min_horizontal(nw.col("end"), _first_from(end)),
     ).filter(nw.col("end") > nw.col("start"))
-    own = [*series, "__span"]
+    span = [*series, "__span"]
     present = (
         rows.with_columns(__span=bucket_by(nw.col("__bucket"), every))
-        .group_by(*own)
+        .group_by(*span)
         .agg(present=nw.col("__inside").sum())
     )
-    found: Rows = joined(spans, present, on=own, how="left")
-    return found.with_columns(present=nw.col("present").fill_null(0))
+    counts: Rows = joined(spans, present, on=span, how="left")
+    return counts.with_columns(present=nw.col("present").fill_null(0))
 
 
 def _window(start: TimeLike, end: TimeLike) -> list[nw.Expr | None]:
