@@ -115,7 +115,9 @@ class Door(Generic[IntoFrameT]):
         """
         import polars as pl
 
-        columns = [self.frame[name] for name in names if self.originals]
+        if not self.originals:
+            return self
+        columns = [self.frame[name] for name in names]
         with_nulls = [column for column in columns if column.dtype == pl.Float64 and column.null_count()]
         counts = [(column, column.cast(pl.Int64, strict=False)) for column in with_nulls]
         integers = [
@@ -327,7 +329,8 @@ def wrapped(
     ):
         raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
     # Ask the SQL engine itself for its columns: of DuckDB's columns of one name Narwhals shows only the last.
-    names = list(native.columns if in_sql(frame) else frame.columns)
+    is_in_sql = isinstance(frame, nw.LazyFrame) and in_sql(frame)
+    names = list(native.columns if is_in_sql else frame.columns)
     for place, name in enumerate(names):
         if name in names[:place] or not isinstance(name, str) or _is_odd(name):
             raise _name_error(parameter, f"{'two columns' if name in names[:place] else 'a column'} {name!r}")

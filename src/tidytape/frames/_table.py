@@ -184,7 +184,7 @@ class OpenTable(Generic[IntoFrameT]):
             door, frame = counts, nw.from_native(counts.frame)
             schema = frame.collect_schema()
         # SQL ignores case: a caller's column Total would be read in place of a column total that a function adds.
-        if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
+        if door is None and in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
             expected = "names in lower case, for its engine does not tell them from others"
             raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
         _refuse_outside(door, [*needed, *times, *numbers, *_KNOWN_COLUMNS], parameter)
@@ -252,7 +252,7 @@ class OpenTable(Generic[IntoFrameT]):
         """Names and types of the columns, in order; the engine is asked once."""
         return self.rows.collect_schema()
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
         return list(self.schema)
