@@ -171,7 +171,7 @@ def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, sp
         *prices,
         has_prices(grid, *prices).alias(_PLACED),
     )
-    # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that are there.
+    # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that lie there.
     rows = rows.with_columns(
         nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices
     )

@@ -27,7 +27,7 @@ _CELLS: Final = 8  # per touch; sessions with wide gaps need more, and then pola
 
 
 def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
-    """Return the levels of sessions: how many blocks touched each, what was traded there, and their value areas.
+    """Return the levels of sessions: how many blocks touched each, its traded volumes, and the sessions' value areas.
 
     Parameters
     ----------

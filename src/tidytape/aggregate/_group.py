@@ -183,7 +183,7 @@ _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
 
 
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
-    r"""One series of the points of several members, which are markets of one coin.
+    r"""Points of several markets of a coin, the members, combined into one series.
 
     Candles, liquidations, profiles and books are summed: volumes add up, in a way that does not depend on the order of
     the rows, high and low are the extremes, the open is of the member that traded first and the close of the member

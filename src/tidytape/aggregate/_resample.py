@@ -52,7 +52,7 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
 def _check_source(
     points: OpenTable[Any], *, data_type: str, interval: str, source: str | None = None
 ) -> None:
-    """Raise QueryError unless the asked interval is a multiple of those in the points' column ``interval``."""
+    """Raise QueryError unless ``interval`` is a multiple of the intervals in the points' column of that name."""
     if source is None:
         for finer in intervals_of(points):
             _require_multiple(interval_of(interval), finer)

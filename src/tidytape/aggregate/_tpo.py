@@ -509,7 +509,7 @@ def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
         *_SUMMED,
     )
     is_summed = cut.session is None and interval is Interval.DAY
-    # The profile's volume is a sum of two floats, and gets the decimal that they add up to.
+    # The profile's volume is the float sum of two volumes; this rounds it to the decimal that they add up to.
     summed = _SUMMED if is_summed else ("volume",)
     traded = exact.in_parts(parts.numbered(cut.placed(profile)), *summed)
     if is_summed:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import narwhals.stable.v2 as nw
 
 from tidytape.frames._rows import interpolated, with_next
-
-Frame = nw.LazyFrame[Any]
+from tidytape.frames._table import Rows
 
 CALL, PUT = "CALL", "PUT"
 
@@ -50,13 +49,13 @@ def above_zero(value: nw.Expr) -> nw.Expr:
 
 
 def measured(
-    quotes: Frame,
+    quotes: Rows,
     years: nw.Expr,
     *,
     strike: str = "strike",
     forward: str = "forward",
     volatility: str = "implied_volatility",
-) -> Frame:
+) -> Rows:
     """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
     # Some engines raise on the root of a negative number, even for an option that is filtered out later.
     time_left = nw.when(years > 0).then(years).otherwise(0.0)
@@ -106,13 +105,13 @@ def delta_ladder(kind: str, targets: Mapping[str, tuple[str, float]]) -> Ladder:
 
 
 def points(
-    options: Frame,
+    options: Rows,
     ladders: Sequence[Ladder],
     *,
     over: Sequence[str],
     order_by: Sequence[str],
     keep: Sequence[nw.Expr] = (),
-) -> Frame:
+) -> Rows:
     """Return the volatilities of some points of each smile.
 
     Parameters

@@ -207,7 +207,7 @@ UNKNOWN: Final = "__unknown"
 MOST: Final = 1e24
 """Largest report that can be added and subtracted again without rounding the rest; no stock is as large. [coin]"""
 
-_FOREVER: Final = 2**62  # 146 years; a time plus it is still an int64
+_FOREVER: Final = 2**62  # 146 years; added to a time it does not overflow int64
 
 
 def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner", "left"] = "left") -> _Frame:

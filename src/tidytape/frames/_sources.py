@@ -98,7 +98,7 @@ def sources() -> tuple[Source, ...]:
 
 
 def suggestion(needed: Iterable[str], available: Iterable[str]) -> str | None:
-    """Return a hint which calls return a frame with all needed columns; None if there are no such calls, or too many.
+    """Return a hint that names calls that return a frame with all needed columns; None if there are too many, or none.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def suggestion(needed: Iterable[str], available: Iterable[str]) -> str | None:
 
 
 def missing(names: Iterable[Any], *, needed: Iterable[Any], available: Iterable[str]) -> MissingColumnError:
-    """Return the error for missing columns, with a hint which calls return a frame with all needed columns."""
+    """Return the error for missing columns; its hint names calls that return a frame with all needed columns."""
     available = tuple(available)
     texts = [name for name in needed if isinstance(name, str)]
     return MissingColumnError(names, available=available, hint=suggestion(texts, available))

@@ -228,7 +228,7 @@ class OpenTable(Generic[IntoFrameT]):
     def with_words(
         self, words: Mapping[str, str | None], *, of: OpenTable[Any] | None = None
     ) -> OpenTable[IntoFrameT]:
-        """Return the table with the categories of results whose columns are new, or hold other words than the frame's.
+        """Return the table for results that have new columns of words, or other words in a column of the frame.
 
         Parameters
         ----------

@@ -62,9 +62,10 @@ def of_one(
         return table
     table, several = _checked(table, column, is_of_one(column, keys), dict.fromkeys([*values, column]))
     if several:
-        got = f"{column} {' and '.join(sorted(map(str, several)))} in one series"
+        values_in_series = f"{column} {' and '.join(sorted(map(str, several)))} in one series"
         hint = f"fetch all with one, or add {column!r} to by"
-        raise QueryError(parameter, got=got, expected=f"one {_CALLED[column]} per series", hint=hint)
+        expected = f"one {_CALLED[column]} per series"
+        raise QueryError(parameter, got=values_in_series, expected=expected, hint=hint)
     return table
 
 

@@ -12,14 +12,13 @@ from scipy.optimize import elementwise
 
 from tidytape.analytics._arguments import flag, integer, is_number
 from tidytape.analytics._series import TWICE, repeated
-from tidytape.analytics._smile import Frame
 from tidytape.analytics.options._chain import Floats, floats, number_column
 from tidytape.analytics.options._maturity import at_maturities, maturities, single
 from tidytape.analytics.options._svi import LEE, PARAMETERS
 from tidytape.errors import QueryError
 from tidytape.frames._door import as_list
 from tidytape.frames._rows import crossed, next_of, with_next
-from tidytape.frames._table import OpenTable
+from tidytape.frames._table import OpenTable, Rows
 
 _RANGE = ("lowest", "highest")
 _RESERVED = (
@@ -221,7 +220,7 @@ def _places(moneyness: object) -> list[float]:
     return list(dict.fromkeys(float(place) for place in several))
 
 
-def _with_variance(curves: Frame, *, wings: bool) -> Frame:
+def _with_variance(curves: Rows, *, wings: bool) -> Rows:
     """Add ``__variance``, the total variance of each curve at ``moneyness``; null where it is not positive.
 
     Without ``wings`` it is also null outside the range of the quotes that the curve was fitted to.

@@ -11,12 +11,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import is_number, number, one_of
 from tidytape.analytics._series import TWICE, of_rows, repeated
-from tidytape.analytics._smile import Frame, is_above_zero
+from tidytape.analytics._smile import is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames._door import as_list, require
 from tidytape.frames._rows import crossed, interpolated, next_of, with_next
-from tidytape.frames._table import OpenTable
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.query._values import TimeLike, choice, epoch_seconds
 from tidytape.times import SECOND
 
@@ -107,12 +107,12 @@ def constant_maturity(
 
 
 def at_maturities(
-    rows: Frame,
+    rows: Rows,
     keys: Sequence[str],
     target_days: Iterable[float],
     values: Sequence[str],
     worst: Sequence[str] = (),
-) -> Frame:
+) -> Rows:
     """Return values at maturities, linear between the two rows of the same keys around each.
 
     Parameters
@@ -156,7 +156,7 @@ def at_maturities(
     )
 
 
-def single(rows: Frame, key: Sequence[str], names: Iterable[str]) -> Frame:
+def single(rows: Rows, key: Sequence[str], names: Iterable[str]) -> Rows:
     """Return the rows; values are null where several rows have the key, because none of them is the right one."""
     is_single = nw.col(TWICE) == 0
     return repeated(rows, key).with_columns(
@@ -164,7 +164,7 @@ def single(rows: Frame, key: Sequence[str], names: Iterable[str]) -> Frame:
     )
 
 
-def last_before(rows: Frame, at: TimeLike | None, series: Sequence[str]) -> Frame:
+def last_before(rows: Rows, at: TimeLike | None, series: Sequence[str]) -> Rows:
     """Return the rows of each series' last time at or before ``at``; all rows where it is None."""
     if at is None:
         return rows
@@ -174,7 +174,7 @@ def last_before(rows: Frame, at: TimeLike | None, series: Sequence[str]) -> Fram
 
 
 def sloped(
-    rows: Frame,
+    rows: Rows,
     keys: Sequence[str],
     value: str,
     *,
@@ -182,7 +182,7 @@ def sloped(
     short: float | str,
     long: float | str,
     flat: float,
-) -> Frame:
+) -> Rows:
     """Return one row per keys: the values at two maturities, long minus short, and the shape of the structure.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Realised volatility of candles, and what implied volatility pays beyond it."""
+"""Realised volatility of candles, and the premium of implied volatility over it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import integer, nanoseconds, one_of, positive
 from tidytape.analytics._series import one_engine, warn_unless_met
-from tidytape.analytics._smile import Frame, above_zero
+from tidytape.analytics._smile import above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import LATEST, joined
-from tidytape.frames._table import OpenTable
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import length_of
 from tidytape.times import DAY, SECOND, interval_of
 
@@ -168,7 +168,7 @@ def realized_volatility(
     return table.closed(result, sort=[*series, "timestamp"])
 
 
-def _with_variance(candles: Frame, keys: list[str], estimator: str, window: int) -> Frame:
+def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) -> Rows:
     """Add ``__variance``, the variance per candle over the window; null if one of its candles is missing or null."""
 
     def in_order(value: nw.Expr) -> nw.Expr:

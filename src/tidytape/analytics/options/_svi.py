@@ -190,7 +190,7 @@ def _fitted(
 
 
 def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
-    """Return the best curve, None if the search does not end: its least value, the slopes of its wings, m and σ.
+    """Return the best curve as its least value, the slopes of its wings, m and σ; None if the search does not end.
 
     A curve is written as these five numbers, because then each number has its own bounds, and a flat smile is not 0/0.
     """
@@ -265,7 +265,7 @@ def _best_curve_of(
 
 
 def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
-    """Return level, left and right wing by least squares, wings from 0 to `LEE`; and which of them are at no bound."""
+    """Return level, left and right wing by least squares, wings from 0 to `LEE`; and the places of those at no bound."""
     best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
     ends = np.clip(best, 0.0, LEE)
     free, least = [0, 1, 2], np.inf
@@ -285,7 +285,7 @@ def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
 
 
 def _basis(k: Floats, m: Any, sigma: Any) -> tuple[Floats, Floats, Floats]:
-    """Return k - m, the root in the curve's formula, and what level, left and right wing are multiplied by."""
+    """Return k - m, the root in the curve's formula, and the factors of level, left and right wing."""
     x, root = k - m, np.hypot(k - m, sigma)
     return x, root, np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=-1)
 

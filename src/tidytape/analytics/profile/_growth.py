@@ -175,7 +175,7 @@ def _areas_of(
     sizes = np.diff(starts, append=len(count))
     bottom, top, total = place[starts], place[starts + sizes - 1], np.add.reduceat(count, starts)
 
-    # The point of control is the heaviest row. Of several equal ones it is the one whose ``away`` is least.
+    # The point of control is the heaviest row. Among equal rows it is the one with the least ``away``.
     scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(total))), posinf=0.0)
     weight = np.floor(count * np.repeat(scale, sizes) + 0.5)
     row = np.flatnonzero(weight == np.repeat(np.maximum.reduceat(weight, starts), sizes))

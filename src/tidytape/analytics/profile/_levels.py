@@ -120,7 +120,7 @@ def counted_rows(
     known = finite("price") & countable("count")
     if step is not None:
         known &= price.abs() < MOST_STEPS * float(step)
-    # An unknown count could be the largest: it is infinite, and its profile has no total.
+    # An unknown count could be the largest, so it counts as infinite, and its profile has no total.
     levels = levels.with_columns(count=nw.when(known).then(count))
     levels = exact.in_parts(with_place(levels, keys, step, known=known), "count")
     rows = levels.group_by(*keys, "place").agg(price.min(), exact.summed("count"))

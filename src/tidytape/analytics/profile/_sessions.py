@@ -315,7 +315,7 @@ def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[An
 
 
 def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
-    """Return what `untouched` does, on any engine: compare each session with all later ones of its series."""
+    """Return the same as `untouched`, on any engine: a join compares each session with the later ones of its series."""
     keys = [*series, "every"]  # a constant to join by, if the series has no keys
     sessions = sessions.with_columns(every=nw.lit(0))
     poc, start = nw.col("poc"), nw.col("start")

@@ -144,7 +144,7 @@ def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> 
         nearer=weight.shift(1).over(outward, order_by="away"),
         away_nearer=away.shift(1).over(outward, order_by="away"),
     )
-    # The first row of a side has the point of control beside it. A row that is absent counts zero.
+    # The neighbour of a side's first row is the point of control. An absent row counts zero.
     is_gap = away - nw.col("away_nearer").fill_null(0.0) > 1
     valley = nw.when(is_gap).then(nw.lit(0.0)).otherwise(nw.coalesce("nearer", "largest"))
     enough = nw.col("beyond") >= (min_second - NOISE) * nw.col("all")

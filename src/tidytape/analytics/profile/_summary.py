@@ -1,4 +1,4 @@
-"""A session in one row: what the other functions compute, put together."""
+"""All measures of a session in one row."""
 
 from __future__ import annotations
 

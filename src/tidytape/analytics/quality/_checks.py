@@ -20,12 +20,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import of_rows
-from tidytape.analytics.quality._gaps import Rows, count_of, with_grid
+from tidytape.analytics.quality._gaps import count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.frames._door import as_list
 from tidytape.frames._rows import within
-from tidytape.frames._table import OpenTable
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
 from tidytape.times import HOUR
 
@@ -176,7 +176,7 @@ def opened(
         else table.series(by, without=not_series)
     )
     columns = _columns(table.schema, keys)
-    # The ``interval`` of a raw trade is that of its query, and that of a session is that of its parts.
+    # A raw trade's ``interval`` is that of its query, a session's is that of its parts: neither is the row's length.
     has_own = "interval" in table.names and "period_end" not in table.names and not _is_of_events(table.names)
     has_grid = interval is not None or has_own
     applying = _applying(checks, table, columns, has_grid=has_grid)

@@ -13,12 +13,10 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
-from tidytape.frames._table import OpenTable
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
-
-Rows = nw.LazyFrame[Any]
 
 
 def gaps(
@@ -181,7 +179,8 @@ def completeness(
     table, rows, keys = _opened(frame, by, interval, results=results)
     series = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    # Intervals of other lengths begin and end elsewhere: each length has the whole intervals of the frame's window.
+    # Intervals of different lengths begin and end at different times, so each length has its own window of whole
+    # intervals.
     rows = rows.with_columns(
         start=_first_from(bucket.min() if since is None else since),
         end=_first_from((bucket + length).max() if until is None else until),
