@@ -278,11 +278,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         raise QueryError("weights", got=type(weights).__name__, expected=expected)
     point_key = [name for name in schema.key if name not in MARKET]
     columns = payload_of(data_type)
-    table = OpenTable.of(
-        points,
-        [*MARKET, *point_key, *columns],
-        times=[name for name in (*point_key, *columns) if name in _TIMES],
-    )
+    needed = [*MARKET, *point_key, *columns]
+    table = OpenTable.of(points, needed, times=[name for name in needed if name in _TIMES])
     frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
     series, agreed = ([name for name in names if name in table.names] for names in (_SERIES, _AGREED))
     frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series, *agreed))

@@ -7,7 +7,7 @@ is; polars needs no dialect.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
@@ -20,54 +20,30 @@ REACH: Final = 2**63 - 1
 """The largest int64."""
 
 
-class Dialect(Protocol):
-    """An engine's SQL. Methods that take a column return an SQL expression."""
+class _DuckDB:
+    """DuckDB's SQL. Methods that take a column return an SQL expression."""
 
-    collect_call: str
+    collect_call = ".pl()"
     """What a user writes behind a frame to get its rows in memory."""
 
     def quoted(self, column: str) -> str:
         """Return the name of a column as the engine's SQL writes it."""
+        return '"' + column.replace('"', '""') + '"'
 
     def types(self, native: Any) -> Mapping[str, Any]:
         """Return the engine's own type of each column."""
+        return dict(zip(native.columns, native.types, strict=True))
 
     def instant_type(self, native: Any, column: str, dtype: Any) -> str | None:
         """Return the engine's type of a column of times with a zone; None for a column of anything else.
 
         ``dtype`` is the type of the column to Narwhals, which does not know all of DuckDB's types.
         """
-
-    def nanoseconds(self, column: str, instant_type: str) -> str:
-        """Times with a zone as nanoseconds since the epoch, null where int64 does not reach."""
-
-    def instants(self, column: str, instant_type: str) -> str:
-        """Nanoseconds since the epoch as times with a zone."""
-
-    def midnights(self, column: str) -> str:
-        """Dates as nanoseconds since the epoch, each at its start in UTC; null where int64 does not reach."""
-
-    def replaced(self, frame: nw.LazyFrame[Any], columns: Mapping[str, str]) -> nw.LazyFrame[Any]:
-        """Return the frame with some of its columns replaced by SQL expressions."""
-
-    def can_join(self, first: Any, second: Any) -> bool:
-        """Return whether two native frames can be joined; no row is read."""
-
-
-class _DuckDB:
-    collect_call = ".pl()"
-
-    def quoted(self, column: str) -> str:
-        return '"' + column.replace('"', '""') + '"'
-
-    def types(self, native: Any) -> Mapping[str, Any]:
-        return dict(zip(native.columns, native.types, strict=True))
-
-    def instant_type(self, native: Any, column: str, dtype: Any) -> str | None:
         type_ = str(self.types(native)[column])
         return type_ if type_ in {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"} else None
 
     def nanoseconds(self, column: str, instant_type: str) -> str:
+        """Times with a zone as nanoseconds since the epoch, null where int64 does not reach."""
         count, most = f"epoch_ns({self.quoted(column)})", REACH // SECOND
         if instant_type == "TIMESTAMPTZ_NS":
             return count
@@ -75,21 +51,25 @@ class _DuckDB:
         return f"CASE WHEN epoch({self.quoted(column)}) BETWEEN -{most} AND {most} THEN {count} END"
 
     def instants(self, column: str, instant_type: str) -> str:
+        """Nanoseconds since the epoch as times with a zone."""
         # Without AT TIME ZONE the cast would take the time for one of the connection's zone.
         return f"(make_timestamp_ns({self.quoted(column)}) AT TIME ZONE 'UTC')::{instant_type}"
 
     def midnights(self, column: str) -> str:
+        """Dates as nanoseconds since the epoch, each at its start in UTC; null where int64 does not reach."""
         name = self.quoted(column)
         days = f"({name} - DATE '1970-01-01')"
         # An infinite date has no number of days.
         return f"CASE WHEN isfinite({name}) THEN {_within_reach(days, DAY)} END"
 
     def replaced(self, frame: nw.LazyFrame[Any], columns: Mapping[str, str]) -> nw.LazyFrame[Any]:
+        """Return the frame with some of its columns replaced by SQL expressions."""
         expressions = ", ".join(f"{sql} AS {self.quoted(name)}" for name, sql in columns.items())
         rows: nw.LazyFrame[Any] = nw.from_native(frame.to_native().project(f"* REPLACE ({expressions})"))
         return rows
 
     def can_join(self, first: Any, second: Any) -> bool:
+        """Return whether two native frames can be joined; no row is read."""
         try:
             first.project("1 AS one").union(second.project("1 AS one"))
         except Exception as error:
@@ -101,6 +81,8 @@ class _DuckDB:
 
 
 class _Spark:
+    """Spark's SQL, with the same methods."""
+
     collect_call = ".toPandas()"
 
     def quoted(self, column: str) -> str:
@@ -132,6 +114,8 @@ class _Spark:
     def can_join(self, first: Any, second: Any) -> bool:
         return True
 
+
+Dialect = _DuckDB | _Spark
 
 _DUCKDB: Final = _DuckDB()
 _SPARK: Final = _Spark()

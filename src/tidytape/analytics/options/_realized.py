@@ -301,13 +301,9 @@ def volatility_risk_premium(
     series = list(dict.fromkeys([on, *implied_table.series()]))
     implied_table, decisions, _ = known(implied_table, interval=implied_interval)
     realized_table, facts, _ = known(realized_table, interval=realized_interval)
+    names = ("implied", "realized")
     warn_unless_met(
-        "volatility_risk_premium",
-        implied_table,
-        realized_table,
-        [on],
-        called=("implied", "realized"),
-        parameter="on",
+        "volatility_risk_premium", implied_table, realized_table, [on], called=names, parameter="on"
     )
     keys = [on, *whose.values()]
     facts = facts.select(

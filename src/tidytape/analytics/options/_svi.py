@@ -265,7 +265,7 @@ def _best_curve_of(
 
 
 def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
-    """Return level, left and right wing by least squares, wings from 0 to `LEE`; and the places of those at no bound."""
+    """Return level, left and right wing by least squares, wings from 0 to `LEE`; and which of them are at no bound."""
     best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
     ends = np.clip(best, 0.0, LEE)
     free, least = [0, 1, 2], np.inf
