@@ -108,10 +108,10 @@ class Answers(Layout):
                 parsed.bad.add(parsed.lines, str(error))
         if RECORDED_CANDLES.name in rows and self.interval is None:
             raise QueryError("interval", got=None, expected=f"how long the candles of {job.path.name} are")
-        for table, found in rows.items():
+        for table, events in rows.items():
             interval = self.interval if table == RECORDED_CANDLES.name else None
             rows_are = Csv(table=table, time_unit=self._time_unit(table, job), interval=interval)
-            put_texts(_texts(found), rows_are, job, parsed, exchange=self.default_exchange)
+            put_texts(_texts(events), rows_are, job, parsed, exchange=self.default_exchange)
         return parsed
 
     def _time_unit(self, table: str, job: Job) -> str:

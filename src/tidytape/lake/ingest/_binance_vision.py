@@ -277,10 +277,10 @@ def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = F
 
     The symbol says it, or a column of coins, which no other market has.
     """
-    found = has_coins or is_coin_margined(symbol)
-    if found:
-        parsed.inverse.add((job.known_exchange, symbol))
-    return found
+    if not (has_coins or is_coin_margined(symbol)):
+        return False
+    parsed.inverse.add((job.known_exchange, symbol))
+    return True
 
 
 def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
@@ -326,7 +326,7 @@ def _named_length(job: Job) -> int | None:
     if match[1].endswith("mo"):
         reason = "klines of months: they differ in length, and a candle of the lake has one; take those of 1d"
     elif match[1] not in LENGTHS:
-        reason = f"klines of {match[1]}: none of {', '.join(_WORDS[one] for one in sorted(_WORDS))}"
+        reason = f"klines of {match[1]}: none of {', '.join(_WORDS[length] for length in sorted(_WORDS))}"
     else:
         return LENGTHS[match[1]]
     raise IngestError(f"{job.path}: {reason}", path=str(job.path))
@@ -347,12 +347,12 @@ def _put_candles(rows: pl.DataFrame, job: Job, parsed: Parsed, *, coin_margined:
         The volumes are contracts, and those of the quote coin.
     """
     unit = 10 ** UNITS.get(parsed.time_unit or "ms", 6)
-    told = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + unit)
+    timed = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + unit)
     named = _named_length(job)
     if parsed.interval is None:
-        known = told["interval"].filter(told["interval"].is_in(list(_WORDS)))
+        known = timed["interval"].filter(timed["interval"].is_in(list(_WORDS)))
         parsed.interval = named or (known[0] if known.len() else None)
-    good = parsed.bad.take(_agreeing(told, parsed.interval, named=named is not None))
+    good = parsed.bad.take(_agreeing(timed, parsed.interval, named=named is not None))
     idle = (pl.col("volume") == 0) & ((pl.col("trades") != 0) | (pl.col("high") != pl.col("low")))
     good = parsed.bad.take(
         good.with_columns(
@@ -372,16 +372,16 @@ def _put_candles(rows: pl.DataFrame, job: Job, parsed: Parsed, *, coin_margined:
     parsed.batch(RECORDED_CANDLES).add(candles)
 
 
-def _agreeing(rows: pl.DataFrame, wanted: int | None, *, named: bool) -> pl.DataFrame:
-    """The rows with a ``reason`` where one closes at another time than its length says."""
-    if wanted is None:
+def _agreeing(rows: pl.DataFrame, candle_length: int | None, *, named: bool) -> pl.DataFrame:
+    """The rows with a ``reason`` where a candle closes at another time than its length says."""
+    if candle_length is None:
         reason = "it closes when no candle would whose length is one of " + ", ".join(
-            _WORDS[one] for one in sorted(_WORDS)
+            _WORDS[length] for length in sorted(_WORDS)
         )
         return rows.with_columns(reason=pl.lit(reason))
     before = "the name of the file" if named else "a row before it"
-    reason = f"it does not close after {_WORDS[wanted]}, as {before} says"
-    return rows.with_columns(reason=pl.when(pl.col("interval") != wanted).then(pl.lit(reason)))
+    reason = f"it does not close after {_WORDS[candle_length]}, as {before} says"
+    return rows.with_columns(reason=pl.when(pl.col("interval") != candle_length).then(pl.lit(reason)))
 
 
 def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
@@ -393,17 +393,17 @@ def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 
 
 def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
-    kept = parsed.only(rows, job.raw_symbol, others="metrics of another market")
+    metrics = parsed.only(rows, job.raw_symbol, others="metrics of another market")
     # Of a future whose trades are contracts as well: the value is in coin.
     parsed.coins.add(OPEN_INTEREST.name)
-    symbols = [symbol for symbol in kept["raw_symbol"].unique() if is_coin_margined(symbol)]
+    symbols = [symbol for symbol in metrics["raw_symbol"].unique() if is_coin_margined(symbol)]
     coin_margined = pl.col("raw_symbol").is_in(symbols)
-    told = kept.with_columns(
+    interest = metrics.with_columns(
         pl.when(coin_margined).then("value").otherwise("amount").alias("amount"),
         pl.when(~coin_margined).then("value").alias("quote_amount"),
     )
-    parsed.ignore("metrics without open interest", told["amount"].null_count())
-    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(told.filter(pl.col("amount").is_not_null())))
+    parsed.ignore("metrics without open interest", interest["amount"].null_count())
+    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest.filter(pl.col("amount").is_not_null())))
 
 
 def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
@@ -468,18 +468,18 @@ class BinanceVision(Layout):
         for header, texts in delimited(job, parsed, progress, lambda _, first: _described(job, first)):
             # A column that only some versions have is read where it is.
             dump_fields = {
-                ours: column
-                for ours, column in _DUMPS[header.kind].fields.items()
+                name: column
+                for name, column in _DUMPS[header.kind].fields.items()
                 if column.needed or column.name in header.names
             }
-            wanted = header.chosen(texts, dump_fields)
+            columns = header.chosen(texts, dump_fields)
             if parsed.time_unit is None:
-                parsed.time_unit = unit_of(wanted["timestamp"])
+                parsed.time_unit = unit_of(columns["timestamp"])
             times = time(parsed.time_unit or "ms")
             fields = {
-                ours: Field(column.name, times) if column.kind is _ANY_TIME else column
-                for ours, column in dump_fields.items()
+                name: Field(column.name, times) if column.kind is _ANY_TIME else column
+                for name, column in dump_fields.items()
             }
-            rows = parsed.bad.take(checked(wanted, fields))
+            rows = parsed.bad.take(checked(columns, fields))
             _PUT[header.kind](rows.with_columns(exchange=exchange), job, parsed)
         return parsed

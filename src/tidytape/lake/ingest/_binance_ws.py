@@ -128,12 +128,12 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
         )
     )
     split = parsed.bad.take(split)
-    whole = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
+    with_head = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
         reason=pl.when(pl.col("head").is_null()).then(
             pl.lit("the JSON is broken, or a field is of another type")
         )
     )
-    heads = parsed.bad.take(whole).unnest("head")
+    heads = parsed.bad.take(with_head).unnest("head")
     data = pl.col("data").struct
     messages = heads.with_columns(
         kind=pl.when(data.field("e").is_in(["trade", "depthUpdate"])).then(data.field("e"))
@@ -147,18 +147,18 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
         messages.filter(pl.col("kind").is_null()).group_by(other.alias("name")).len().iter_rows()
     ):
         parsed.ignore(name, count)
-    kept = messages.filter(pl.col("kind").is_not_null())
-    unknown = pl.col("symbol").is_in(unstorable(kept["symbol"]).implode())
+    events = messages.filter(pl.col("kind").is_not_null())
+    unknown = pl.col("symbol").is_in(unstorable(events["symbol"]).implode())
     reason = pl.when(unknown).then(pl.lit("the symbol is not printable, or too long for a folder"))
-    return parsed.bad.take(kept.with_columns(reason=reason))
+    return parsed.bad.take(events.with_columns(reason=reason))
 
 
 def _coin_margined(messages: pl.DataFrame, exchange: str) -> set[tuple[str, str]]:
     """Return the markets whose messages or symbols say that their amounts are contracts of some USD."""
-    said = messages.select("symbol", "pair").drop_nulls("symbol").unique()
+    symbols = messages.select("symbol", "pair").drop_nulls("symbol").unique()
     return {
         (exchange, symbol)
-        for symbol, pair in said.iter_rows()
+        for symbol, pair in symbols.iter_rows()
         if is_coin_margined(symbol) or (pair is not None and is_in_dollars(pair))
     }
 
@@ -231,7 +231,7 @@ def _answers(messages: pl.DataFrame) -> pl.DataFrame:
 
 def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> pl.DataFrame:
     """One row per level of each event, counted on from ``rows``; an event with a bad level is bad as a whole."""
-    found = pl.concat(
+    levels = pl.concat(
         events.filter(pl.col(column).list.len() > 0)
         .select(
             "line",
@@ -244,7 +244,7 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
     good = pl.all_horizontal(
         pl.col("level").list.len() == 2, pl.col("price", "size").is_finite(), pl.col("size") >= 0
     )
-    bad = found.filter(~good.fill_null(value=False))["line"].unique()
+    bad = levels.filter(~good.fill_null(value=False))["line"].unique()
     checked = events.with_columns(
         reason=pl.when(pl.col("reason").is_not_null())
         .then("reason")
@@ -253,10 +253,10 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
         .when(pl.col("line").is_in(bad.implode()))
         .then(pl.lit("a level that is no price and size"))
     )
-    kept = parsed.bad.take(checked).drop("bids", "asks")
+    good_events = parsed.bad.take(checked).drop("bids", "asks")
     return (
-        found.drop("level")
-        .join(kept, on="line", how="inner", maintain_order="left")
+        levels.drop("level")
+        .join(good_events, on="line", how="inner", maintain_order="left")
         .sort("line", maintain_order=True)
         .with_columns(
             exchange=pl.lit(exchange),
@@ -265,7 +265,7 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
     )
 
 
-def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+def _place(snapshots: list[pl.DataFrame], symbols: set[str], raw_symbol: str | None, parsed: Parsed) -> None:
     """Add the snapshots; those that name no symbol belong to the only symbol of the file."""
     answers = pl.concat(snapshots) if snapshots else pl.DataFrame()
     if answers.is_empty():
@@ -276,9 +276,9 @@ def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None,
     if answers.is_empty():
         return
     if parsed.piece is not None:
-        _place_in_piece(answers, symbols, wanted, parsed)
+        _place_in_piece(answers, symbols, raw_symbol, parsed)
         return
-    known = symbols or ({wanted} if wanted is not None else set())
+    known = symbols or ({raw_symbol} if raw_symbol is not None else set())
     if len(known) == 1:
         parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
         return
@@ -286,9 +286,9 @@ def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None,
         parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known)}")
 
 
-def _place_in_piece(answers: pl.DataFrame, symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+def _place_in_piece(answers: pl.DataFrame, symbols: set[str], raw_symbol: str | None, parsed: Parsed) -> None:
     """Add the snapshots of a piece that name no symbol, or wait until a symbol is known."""
-    known = symbols | ({wanted} if wanted is not None else set())
+    known = symbols | ({raw_symbol} if raw_symbol is not None else set())
     if not known:
         parsed.waits = True
     elif len(known) == 1:

@@ -60,7 +60,7 @@ class Coinbase(Answers):
 def _event(entry: Any) -> Event:
     """Return the event of an entry."""
     if isinstance(entry, dict) and entry.keys() >= set(_TRADE.values()):
-        trade = {ours: entry[theirs] for ours, theirs in _TRADE.items()}
+        trade = {column: entry[field] for column, field in _TRADE.items()}
         maker = str(trade["side"]).lower()
         return TRADES.name, trade | {"side": _TAKERS.get(maker, maker)}
     if isinstance(entry, list) and len(entry) == len(_CANDLE):

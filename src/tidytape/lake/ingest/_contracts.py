@@ -180,16 +180,16 @@ def _times(column: str) -> pl.Expr:
     return (pl.col(column) * pl.col("__times") / pl.col("__over")).round_sig_figs(_DIGITS)
 
 
-def _require_equal(rows: pl.DataFrame, table: Table, ours: str, theirs: str, unit: str) -> None:
+def _require_equal(rows: pl.DataFrame, table: Table, amount: str, reported: str, unit: str) -> None:
     """Raise IngestError where a converted amount is not what the file has in another column."""
-    apart = (pl.col(ours) - pl.col(theirs)).abs() > _APART * pl.col(theirs) + _FINEST
+    apart = (pl.col(amount) - pl.col(reported)).abs() > _APART * pl.col(reported) + _FINEST
     wrong = rows.filter(apart.fill_null(value=False))
     if wrong.is_empty():
         return
     row = wrong.row(0, named=True)
     raise IngestError(
-        f"{table.name}: {counted(wrong.height, 'amount')} not as the file says in {unit}: {row[ours]:.8g} by the "
-        f"size of a contract and {row[theirs]:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
+        f"{table.name}: {counted(wrong.height, 'amount')} not as the file says in {unit}: {row[amount]:.8g} by the "
+        f"size of a contract and {row[reported]:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
         f"{row['timestamp']}: is the size another?"
     )
 

@@ -24,7 +24,7 @@ import orjson
 import polars as pl
 
 from tidytape.frames._grid import exact
-from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._batch import Spool
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST
 from tidytape.lake.ingest._contracts import Contract, ContractKind
@@ -86,8 +86,8 @@ class Cryptofeed(Layout):
         return parsed
 
 
-def _contracts(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
-    return AmountUnit.CONTRACTS
+def _contracts(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
+    return CountedUnit.CONTRACTS
 
 
 def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
@@ -105,14 +105,14 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
         return
     texts = pl.DataFrame(
         {
-            ours: pl.Series(
+            column: pl.Series(
                 [
                     None if (value := contract.get(field.name)) is None else str(value)
                     for contract in contracts
                 ],
                 dtype=pl.String,
             )
-            for ours, field in _FIELDS.items()
+            for column, field in _FIELDS.items()
         }
     ).with_columns(line=pl.lit(line, pl.Int64))
     rows = parsed.bad.take(checked(texts, _FIELDS))
@@ -134,7 +134,7 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
     parsed.ignore("contract without funding rate and open interest", neither.height)
 
 
-def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
+def _sizes(instruments: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
     """Yield what one contract is of each market whose entry says it."""
     names = (
         "exchange",
@@ -144,7 +144,7 @@ def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
         "underlying_multiplier",
         "quote_multiplier",
     )
-    for exchange, symbol, is_inverse, multiplier, underlying, quote in listed.select(names).iter_rows():
+    for exchange, symbol, is_inverse, multiplier, underlying, quote in instruments.select(names).iter_rows():
         kind = ContractKind.INVERSE if is_inverse else ContractKind.LINEAR
         per = underlying if is_inverse else quote
         if is_inverse is not None and multiplier and per and multiplier / per > 0:

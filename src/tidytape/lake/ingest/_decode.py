@@ -47,7 +47,7 @@ class Header:
         """Return ``line`` and the columns of some fields, by our names."""
         return texts.select(
             "line",
-            *(pl.col(f"c{self.names.index(field.name)}").alias(ours) for ours, field in fields.items()),
+            *(pl.col(f"c{self.names.index(field.name)}").alias(column) for column, field in fields.items()),
         )
 
 
@@ -136,19 +136,19 @@ def split(lines: pl.DataFrame, header: Header, bad: BadLines) -> pl.DataFrame:
     text = pl.col("text")
     if lines["text"].str.contains('"', literal=True).any():
         text = text.str.replace_all(r'"[^"]*"', "")
-    found = text.str.count_matches(header.delimiter, literal=True) + 1
-    columns = pl.when(found == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
-    too_few = pl.lit(not header.is_ragged) & (found < width)
+    line_width = text.str.count_matches(header.delimiter, literal=True) + 1
+    noun = pl.when(line_width == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
+    too_few = pl.lit(not header.is_ragged) & (line_width < width)
     reason = pl.coalesce(
         pl.when(text.str.contains('"', literal=True)).then(pl.lit("a quote that does not end")),
-        pl.when(found > width).then(pl.lit("more columns than the header")),
-        pl.when(too_few).then(pl.format("{} {}, and the header has {}", found, columns, pl.lit(width))),
+        pl.when(line_width > width).then(pl.lit("more columns than the header")),
+        pl.when(too_few).then(pl.format("{} {}, and the header has {}", line_width, noun, pl.lit(width))),
     )
-    whole = bad.take(lines.with_columns(reason=reason))
-    good, table = _salvaged(whole["text"], partial(_columns, width=width, delimiter=header.delimiter))
-    for line in whole.filter(~good)["line"]:
+    lines = bad.take(lines.with_columns(reason=reason))
+    good, table = _salvaged(lines["text"], partial(_columns, width=width, delimiter=header.delimiter))
+    for line in lines.filter(~good)["line"]:
         bad.add(line, "a misplaced quote")
-    return table.select(pl.all().str.strip_chars()).insert_column(0, whole.filter(good)["line"])
+    return table.select(pl.all().str.strip_chars()).insert_column(0, lines.filter(good)["line"])
 
 
 def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
@@ -179,8 +179,8 @@ def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
     shaped &= text.map_elements(_is_json, return_dtype=pl.Boolean)
     good, table = _salvaged(text.filter(shaped), partial(_objects, dtype=dtype))
     rows = pl.int_range(len(text), eager=True).filter(shaped).filter(good)
-    found = pl.DataFrame({"row": rows, "object": table["object"]})
-    return pl.select(row=pl.int_range(len(text))).join(found, on="row", how="left", maintain_order="left")[
+    objects = pl.DataFrame({"row": rows, "object": table["object"]})
+    return pl.select(row=pl.int_range(len(text))).join(objects, on="row", how="left", maintain_order="left")[
         "object"
     ]
 
@@ -197,8 +197,10 @@ def _salvaged(
         assert nothing is not None
         return pl.Series([False]), nothing
     half = len(text) // 2
-    (good, left), (also_good, right) = (_salvaged(part, decode) for part in (text[:half], text[half:]))
-    return good.append(also_good), left.vstack(right)
+    (first_good, first_table), (second_good, second_table) = (
+        _salvaged(part, decode) for part in (text[:half], text[half:])
+    )
+    return first_good.append(second_good), first_table.vstack(second_table)
 
 
 def _columns(text: pl.Series, *, width: int, delimiter: str) -> pl.DataFrame | None:
@@ -260,7 +262,7 @@ def json_values(path: Path, bad: BadLines, progress: Progress) -> Iterator[tuple
             raise IngestError(f"{path}: the file is empty", path=str(path))
         return
     try:
-        whole = orjson.loads("\n".join(lines["text"]))
+        content = orjson.loads("\n".join(lines["text"]))
     except orjson.JSONDecodeError as error:
         text = lines["text"].str.strip_chars()
         if lines.height == 1 or not text.str.contains(r"^(\{.*\}|\[.*\])$").any():
@@ -268,7 +270,7 @@ def json_values(path: Path, bad: BadLines, progress: Progress) -> Iterator[tuple
                 return
             raise IngestError(f"{path}: no JSON: {error}", path=str(path)) from error
     else:
-        yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
+        yield from enumerate(content if isinstance(content, list) else [content], 1)
         return
     for number, text in lines.select("line", "text").iter_rows():
         try:

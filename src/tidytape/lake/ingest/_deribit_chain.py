@@ -74,10 +74,10 @@ class DeribitChain(Layout):
         exchange = pl.lit(job.exchange or self.default_exchange)
         for header, texts in delimited(job, parsed, progress, lambda _, first: _header(job, first)):
             quotes = parsed.bad.take(checked(header.chosen(texts, _FIELDS), _FIELDS))
-            wanted = parsed.only(quotes, job.raw_symbol, others="quote of another option")
+            quotes = parsed.only(quotes, job.raw_symbol, others="quote of another option")
             percent = pl.col("implied_volatility") * 100
             parsed.batch(OPTION_QUOTES).add(
-                OPTION_QUOTES.conform(wanted.with_columns(percent, exchange=exchange))
+                OPTION_QUOTES.conform(quotes.with_columns(percent, exchange=exchange))
             )
         return parsed
 

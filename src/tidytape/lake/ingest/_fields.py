@@ -115,8 +115,8 @@ def word(meaning: Mapping[str, str]) -> Kind:
 
 def _flag(text: pl.Expr) -> pl.Expr:
     lower = text.str.to_lowercase()
-    told = lower.is_in(["true", "t", "1"])
-    return pl.when(told | lower.is_in(["false", "f", "0"])).then(told)
+    is_true = lower.is_in(["true", "t", "1"])
+    return pl.when(is_true | lower.is_in(["false", "f", "0"])).then(is_true)
 
 
 FLAG = Kind(_flag, "one of true, t, 1, false, f, 0")
@@ -137,18 +137,18 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
     polars.DataFrame, same rows
         ``line``, the values and ``reason``, null where the line is good.
     """
-    said = {name: pl.col(name).fill_null("") != "" for name in fields}
+    has_text = {name: pl.col(name).fill_null("") != "" for name in fields}
     values = rows.select(
         "line",
         *(
-            field.kind.value(pl.when(said[name]).then(pl.col(name))).alias(name)
+            field.kind.value(pl.when(has_text[name]).then(pl.col(name))).alias(name)
             for name, field in fields.items()
         ),
-        *(there.alias(f"{name}:said") for name, there in said.items()),
+        *(expression.alias(f"{name}:has_text") for name, expression in has_text.items()),
         *(pl.col(name).alias(f"{name}:text") for name in fields),
     )
     wrong = {
-        name: pl.col(name).is_null() if field.needed else pl.col(name).is_null() & pl.col(f"{name}:said")
+        name: pl.col(name).is_null() if field.needed else pl.col(name).is_null() & pl.col(f"{name}:has_text")
         for name, field in fields.items()
     }
     reason = pl.lit(None, pl.String)
@@ -168,12 +168,12 @@ def _reason(name: str, field: Field) -> pl.Expr:
     )
     quoted = pl.concat_str(pl.lit("'"), cut.str.replace_all(r"\p{C}", "�"), pl.lit("'"))
     kind = field.kind
-    told = pl.concat_str(
+    message = pl.concat_str(
         pl.lit(f"the {field.name} "),
         quoted,
         pl.lit(f" is not {kind.expected}" + (f"; {kind.hint}" if kind.hint else "")),
     )
-    return pl.when(pl.col(f"{name}:said")).then(told).otherwise(pl.lit(f"no {field.name}"))
+    return pl.when(pl.col(f"{name}:has_text")).then(message).otherwise(pl.lit(f"no {field.name}"))
 
 
 LENGTHS: Mapping[str, int] = MappingProxyType(
@@ -209,8 +209,10 @@ def length(word: object) -> int:
 def _length(text: pl.Expr) -> pl.Expr:
     number = text.cast(pl.Int64, strict=False)
     # A number is nanoseconds. What would be less than a second was meant in another unit.
-    told = pl.when(number >= SECOND).then(number)
-    return pl.coalesce(text.replace_strict(dict(LENGTHS), default=None, return_dtype=pl.Int64), told)
+    as_nanoseconds = pl.when(number >= SECOND).then(number)
+    return pl.coalesce(
+        text.replace_strict(dict(LENGTHS), default=None, return_dtype=pl.Int64), as_nanoseconds
+    )
 
 
 INTERVAL = Kind(_length, "an interval such as 1m, or a number of ns from 1e9")
@@ -252,11 +254,11 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
             "the open or the close is not between low and high",
         ),
         *(
-            (pl.col(f"buy_{whole}") > pl.col(whole), f"the buy_{whole} is more than the {whole}")
-            for whole in ("volume", "quote_volume")
-            if {whole, f"buy_{whole}"} <= set(candles.columns)
+            (pl.col(f"buy_{total}") > pl.col(total), f"the buy_{total} is more than the {total}")
+            for total in ("volume", "quote_volume")
+            if {total, f"buy_{total}"} <= set(candles.columns)
         ),
     ]
     return candles.with_columns(
-        reason=pl.coalesce(*(pl.when(found).then(pl.lit(reason)) for found, reason in wrong))
+        reason=pl.coalesce(*(pl.when(is_wrong).then(pl.lit(reason)) for is_wrong, reason in wrong))
     )

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from tidytape.errors import QueryError
-from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._batch import Batch, Spool
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.ingest._contracts import Contract
@@ -108,9 +108,9 @@ class Layout(ABC):
             raise nothing_to_choose("funding_interval", market.funding_interval, self.files)
 
 
-def nothing_to_choose(parameter: str, got: object, files: str) -> QueryError:
+def nothing_to_choose(parameter: str, argument: object, files: str) -> QueryError:
     """Return the error of an option that means nothing to some files."""
-    return QueryError(parameter, got=got, expected=f"nothing, {files} have none to choose")
+    return QueryError(parameter, got=argument, expected=f"nothing, {files} have none to choose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,9 @@ class Job:
         """The one market to take from it."""
         return self.market.raw_symbol
 
-    def of(self, **said: str | None) -> Job:
-        """Return the job with more said of the market."""
-        return replace(self, market=replace(self.market, **said))
+    def of(self, **attributes: str | None) -> Job:
+        """Return the job with some attributes of its market replaced."""
+        return replace(self, market=replace(self.market, **attributes))
 
     @property
     def known_exchange(self) -> str:
@@ -212,7 +212,7 @@ class Parsed:
     ignored: dict[str, int] = field(default_factory=dict)
     time_unit: str | None = None
     interval: int | None = None
-    amount_unit: Callable[[str, str, str], AmountUnit | None] = _unknown
+    amount_unit: Callable[[str, str, str], CountedUnit | None] = _unknown
     coins: set[str] = field(default_factory=set)
     inverse: set[tuple[str, str]] = field(default_factory=set)
     contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
@@ -244,10 +244,10 @@ class Parsed:
         """Keep the newest events of the tables that `before` was asked for."""
         if self.piece is None:
             return
-        kept = self.piece.memory.get(_EVENTS, {})
-        for name in kept:
+        remembered = self.piece.memory.get(_EVENTS, {})
+        for name in remembered:
             frames = [part.frame() for part in self.batch(TABLES[name])]
-            kept[name] = pl.concat([kept[name], *frames], how="diagonal").tail(_REMEMBERED)
+            remembered[name] = pl.concat([remembered[name], *frames], how="diagonal").tail(_REMEMBERED)
 
     @property
     def batches(self) -> tuple[Batch, ...]:
@@ -263,6 +263,6 @@ class Parsed:
         """Return the rows of one market, all if none is named, and count the ``others``."""
         if raw_symbol is None:
             return rows
-        kept = rows.filter(pl.col("raw_symbol") == raw_symbol)
-        self.ignore(others, rows.height - kept.height)
-        return kept
+        of_market = rows.filter(pl.col("raw_symbol") == raw_symbol)
+        self.ignore(others, rows.height - of_market.height)
+        return of_market

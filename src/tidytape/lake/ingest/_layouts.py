@@ -116,11 +116,11 @@ def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | No
             expected="one of " + ", ".join(LAYOUTS),
             hint=did_you_mean(layout, LAYOUTS),
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    market = Market(**{name: given.pop(name) for name in options_of(Market) if name in given})
+    attributes = {name: value for name, value in options.items() if value is not None}
+    market = Market(**{name: attributes.pop(name) for name in options_of(Market) if name in attributes})
     kind = None if layout is None else LAYOUTS[layout]
     known = {} if kind is None else options_of(kind)
-    for name, value in given.items():
+    for name, value in attributes.items():
         if name not in known:
             raise nothing_to_choose(name, value, f"{layout or 'recognised'} files")
-    return (None if kind is None else kind(**given)), market
+    return (None if kind is None else kind(**attributes)), market

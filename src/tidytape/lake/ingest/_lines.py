@@ -165,8 +165,8 @@ def numbered(
                     message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
                     raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
                 continue
-            whole, rest = rest + head, tail
-            frame, number = _frame(whole, number, bad)
+            lines, rest = rest + head, tail
+            frame, number = _frame(lines, number, bad)
             yield frame
     if broken is not None:
         # What follows the last newline is the beginning of a line whose end is lost.
@@ -260,7 +260,7 @@ def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> It
 
 
 def _unpacked(
-    text: Any, what: str, taken: Callable[[], int], progress: Callable[[int], object], size: int
+    text: Any, what: str, position: Callable[[], int], progress: Callable[[int], object], size: int
 ) -> Iterator[bytes | str]:
     """Yield the blocks of a stream; last, if it is broken, what is wrong with it."""
     before = 0
@@ -269,8 +269,8 @@ def _unpacked(
         parts: list[bytes] = []
         try:
             # A packed stream gives little at a time.
-            while left := size - sum(map(len, parts)):
-                part = text.read1(left)
+            while missing := size - sum(map(len, parts)):
+                part = text.read1(missing)
                 if not part:
                     break
                 parts.append(part)
@@ -282,7 +282,7 @@ def _unpacked(
             # whose checksum is right, is followed by other bytes.
             if not str(error).startswith("Not a gzipped file"):
                 parts.clear()
-        now = taken()
+        now = position()
         progress(now - before)
         before = now
         if parts:
@@ -307,8 +307,10 @@ def _only_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
     reason = ""
     if len(members) != 1:
         names = ", ".join(member.filename for member in members[:5])
-        held = f"{len(members)} files: {names}{', …' if len(members) > 5 else ''}" if members else "no file"
-        reason = f"a zip archive of one file was expected, it holds {held}"
+        content = (
+            f"{len(members)} files: {names}{', …' if len(members) > 5 else ''}" if members else "no file"
+        )
+        reason = f"a zip archive of one file was expected, it holds {content}"
     elif members[0].flag_bits & _ENCRYPTED:
         reason = "the zip archive is encrypted"
     elif members[0].file_size > _LARGEST_RATIO * max(members[0].compress_size, 1):

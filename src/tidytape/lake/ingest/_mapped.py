@@ -49,7 +49,7 @@ import pyarrow.parquet as pq
 
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError, QueryError, did_you_mean
-from tidytape.lake._amount_units import AmountUnit, documented, of_mapped
+from tidytape.lake._amount_units import CountedUnit, documented, of_mapped
 from tidytape.lake._batch import Spool
 from tidytape.lake._dedupe import with_ids
 from tidytape.lake._tables import (
@@ -66,7 +66,6 @@ from tidytape.lake._tables import (
     TRADES,
     Table,
 )
-from tidytape.lake.ingest._alike import alike
 from tidytape.lake.ingest._contracts import COUNTED
 from tidytape.lake.ingest._decode import Header, decoded, delimited, unreadable_header
 from tidytape.lake.ingest._fields import (
@@ -89,7 +88,8 @@ from tidytape.lake.ingest._fields import (
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress, nothing_to_choose
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._market import Market, option
-from tidytape.lake.ingest._time import DATE, ISO, told, unit_of
+from tidytape.lake.ingest._suggested_map import suggested_map
+from tidytape.lake.ingest._time import DATE, ISO, unit_of, written_as
 from tidytape.schema import Column
 
 EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
@@ -236,7 +236,7 @@ class Mapped(Layout):
     @property
     def times(self) -> str | Mapping[str, str] | None:
         """How times are written: a unit, a format, a unit per column, or None."""
-        return told(self.time_unit, self.time_format)
+        return written_as(self.time_unit, self.time_format)
 
     @property
     def time_columns(self) -> list[str]:
@@ -640,7 +640,7 @@ class Rows:
         named = dict(self.layout.columns or {})
         used = {*named.values(), *(there & set(self.header))}
         missing = [name for name in known_columns(self.table) if name not in there]
-        pairs = alike(missing, [name for name in self.header if name not in used])
+        pairs = suggested_map(missing, [name for name in self.header if name not in used])
         instead = _INSTEAD_OF_SIDE.get(self.table.name, "side")
         if instead != "side" and {"side"} & {*there, *pairs}:
             pairs.pop(instead, None)
@@ -687,7 +687,7 @@ class Rows:
         return f"one of the columns of {self.job.path.name}: {text if len(text) <= limit else text[:limit] + '…'}"
 
 
-def _amount_unit(in_file: Collection[str], table: str, exchange: str, raw_symbol: str) -> AmountUnit | None:
+def _amount_unit(in_file: Collection[str], table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
     """Return what amounts count: by the file's own name of the exchange if that is known, else by the caller's."""
     unit = of_mapped(table, exchange, raw_symbol)
     for name in in_file:  # one at most

@@ -10,13 +10,16 @@ from typing import Any
 from tidytape.catalogue import Category
 from tidytape.errors import QueryError
 from tidytape.frames._grid import Grid, exact
-from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._symbols import storable
 from tidytape.lake.ingest._contracts import Contract, ContractKind
 from tidytape.query import _values as values
 from tidytape.times import MILLISECOND
 
 Number = Decimal | float | str
+
+MarketKey = tuple[str, str]
+"""Exchange and raw symbol."""
 
 
 def option(text: str, *, default: Any = None, flag: str | None = None) -> Any:
@@ -152,10 +155,10 @@ class Market:
     def _check_unit(self) -> None:
         if self.amount_unit is None:
             return
-        unit = values.choice(self.amount_unit, AmountUnit, "amount_unit")
-        if unit is AmountUnit.CONTRACTS and self.contract is None:
+        unit = values.choice(self.amount_unit, CountedUnit, "amount_unit")
+        if unit is CountedUnit.CONTRACTS and self.contract is None:
             raise QueryError("contract", got=None, expected="what one contract is, and its contract_size")
-        if unit is not AmountUnit.CONTRACTS and self.contract is not None:
+        if unit is not CountedUnit.CONTRACTS and self.contract is not None:
             raise QueryError(
                 "amount_unit", got=self.amount_unit, expected="contracts, or nothing, beside contract"
             )
@@ -169,11 +172,11 @@ class Market:
         return Contract(ContractKind(self.contract), exact(self.contract_size))
 
     @property
-    def stated_unit(self) -> AmountUnit | None:
+    def stated_unit(self) -> CountedUnit | None:
         """What the caller says that amounts count."""
         if self.amount_unit is not None:
-            return AmountUnit(self.amount_unit)
-        return None if self.contract is None else AmountUnit.CONTRACTS
+            return CountedUnit(self.amount_unit)
+        return None if self.contract is None else CountedUnit.CONTRACTS
 
     @property
     def funding_nanoseconds(self) -> int | None:

@@ -112,10 +112,10 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
     reports = pl.DataFrame(rows, schema=dtypes)
     dated = reports.with_columns(nanoseconds(pl.col(name), ISO) for name in _TIMES)
     good = pl.Series([True] * len(numbers), dtype=pl.Boolean)
-    for name, theirs in _TIMES.items():
+    for name, field in _TIMES.items():
         broken = reports[name].is_not_null() & dated[name].is_null() & good
         for row in broken.arg_true():
-            bad.add(numbers[row], f"{theirs} is no written date and time between 2000 and 2100")
+            bad.add(numbers[row], f"{field} is no written date and time between 2000 and 2100")
         good &= ~broken
     return PREDICTION_MARKETS.conform(dated.filter(good))
 
@@ -144,10 +144,10 @@ def _report(entry: Any) -> dict[str, Any]:
         "event_slug": _event_slug(entry),
         "closed": _value(entry, "closed", bool, "neither true nor false"),
         "total_volume": _number(entry, "volume", 0.0, math.inf, instead="volumeNum"),
-        **{ours: _text(entry, theirs) for ours, theirs in _TEXTS.items()},
-        **{ours: _text(entry, theirs) for ours, theirs in _TIMES.items()},
+        **{column: _text(entry, field) for column, field in _TEXTS.items()},
+        **{column: _text(entry, field) for column, field in _TIMES.items()},
         "reported": _required(entry, _TIMES["reported"]),
-        **{ours: _number(entry, *how) for ours, how in _NUMBERS.items()},
+        **{column: _number(entry, *how) for column, how in _NUMBERS.items()},
     }
 
 
@@ -197,9 +197,9 @@ def _texts(entry: Mapping[str, Any], name: str) -> list[str] | None:
             raise ValueError(f"{name} is no list in JSON") from None
     if not value and (value is None or isinstance(value, str | list)):
         return None
-    if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) and text.strip() for text in value):
         raise ValueError(f"{name} is no list of texts")
-    return [one.strip() for one in value]
+    return [text.strip() for text in value]
 
 
 def _event_slug(entry: Mapping[str, Any]) -> str | None:

@@ -183,7 +183,7 @@ class FileReport(_Counts):
 
     def count(self, table: Table) -> TableCount:
         """Return the counts of one table, zero where the file has nothing of it."""
-        return next((one for one in self.counts if one.table == table.name), TableCount(table.name))
+        return next((count for count in self.counts if count.table == table.name), TableCount(table.name))
 
     @property
     def without_notes(self) -> str:
@@ -288,7 +288,7 @@ class IngestReport(_Counts):
     @property
     def unnamed(self) -> tuple[tuple[str, str], ...]:
         """The (exchange, raw_symbol) of markets that have no names: nobody said them and no rule can tell."""
-        return tuple((one.exchange, one.raw_symbol) for one in self.markets if one.coin is None)
+        return tuple((market.exchange, market.raw_symbol) for market in self.markets if market.coin is None)
 
     @property
     def superseded(self) -> int:
@@ -322,7 +322,7 @@ def summary(report: IngestReport) -> str:
     a.csv: no events
       10 amounts of 4 exchanges, taken for coins: X4 (4), X3 (3), X2 (2) and 1 more
     """
-    files = report.files if len(report.files) <= _FEW else [_together(report)]
+    files = report.files if len(report.files) <= _FEW else [_merged(report)]
     lines = [*(file.without_notes for file in files), *_notes(report.files)]
     if len(report.markets) <= _FEW:
         lines += map(str, report.markets)
@@ -331,7 +331,7 @@ def summary(report: IngestReport) -> str:
     return "\n".join(lines)
 
 
-def _together(report: IngestReport) -> FileReport:
+def _merged(report: IngestReport) -> FileReport:
     """All files as if they were one."""
     files = report.files
     known = sum(file.already_ingested for file in files)
@@ -359,32 +359,32 @@ def _notes(files: Sequence[FileReport]) -> Iterator[str]:
     for file in files:
         for note in file.notes:
             exchanges.setdefault((note.row, note.said), Counter())[note.exchange] += note.count
-    for (row, said), counts in exchanges.items():
+    for (row, text), counts in exchanges.items():
         if len(counts) == 1:
             ((exchange, count),) = counts.items()
-            yield f"  {Note(row, said, count, exchange)}"
+            yield f"  {Note(row, text, count, exchange)}"
             continue
         names = [f"{exchange} ({count:,})" for exchange, count in counts.most_common()]
-        yield f"  {Note(row, said, counts.total(), counted(len(counts), 'exchange'))}: {_some(names)}"
+        yield f"  {Note(row, text, counts.total(), counted(len(counts), 'exchange'))}: {_some(names)}"
 
 
 def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:
     """Many markets: how many, and of how many the same is to be known."""
     rows: Counter[str] = Counter()
-    for one in markets:
-        rows.update(dict(one.rows or [(TRADES.name, one.trades)]))
+    for market in markets:
+        rows.update(dict(market.rows or [(TRADES.name, market.trades)]))
     yield f"{counted(len(markets), 'market')}, {_stored(rows.items())} in the lake: {_some(list(map(_key, markets)))}"
-    guessed = [f"{_key(one)} as {one.normalized_symbol}" for one in markets if one.guessed]
+    guessed = [f"{_key(market)} as {market.normalized_symbol}" for market in markets if market.guessed]
     if guessed:
         yield f"  {counted(len(guessed), 'name')} guessed from the raw symbol: {_some(guessed)}"
-    unnamed = [_key(one) for one in markets if one.coin is None]
+    unnamed = [_key(market) for market in markets if market.coin is None]
     if unnamed:
         yield (
             f"  {counted(len(unnamed), 'market')} without names, which no rule reads out of the raw symbol: "
             f"{_some(unnamed)}; to name one, ingest its file again with --raw-symbol SYMBOL --normalized-symbol "
             "COIN-QUOTE; until then exchange and raw symbol select it"
         )
-    open_class = [_key(one) for one in markets if one.category is None]
+    open_class = [_key(market) for market in markets if market.category is None]
     if open_class:
         yield f"  {counted(len(open_class), 'market')} of unknown class: {_some(open_class)}; pass it with --category"
 

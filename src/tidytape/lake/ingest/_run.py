@@ -26,7 +26,7 @@ from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._mapped import Csv
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import IngestReport
-from tidytape.lake.ingest._write import Writer, stated
+from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
 _MOST_WORKERS = 4
 
@@ -125,7 +125,7 @@ def ingest(
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     jobs = [Job(path, market, layout) for path in paths]
     # To say something of the market takes reading, to know which one it is.
-    reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(market.replaced or market.stated_unit))
+    reader = FileReader(lake=lake, skip_bad=skip_bad, again=bool(market.replaced or market.stated_unit))
     writer = Writer(lake, market)
     failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)
     report = writer.report()
@@ -138,7 +138,7 @@ def ingest(
 
 
 def _put_all(
-    jobs: Sequence[Job], reader: Reader, writer: Writer, *, workers: int, progress: bool | None
+    jobs: Sequence[Job], reader: FileReader, writer: Writer, *, workers: int, progress: bool | None
 ) -> list[tuple[str, TidytapeError]]:
     """Put every file in that can be, and return what is wrong with each of the others; of one file it is raised."""
     failures: list[tuple[str, TidytapeError]] = []
@@ -209,11 +209,11 @@ class Read:
     error: IngestError | QueryError | None = None
 
 
-class _StoppedError(Exception):
-    """Nobody waits for the rest of the files."""
+class _ReadingStoppedError(Exception):
+    """Raised in a reading thread when the caller takes no more files."""
 
 
-class Reader:
+class FileReader:
     """Reads files, each by its layout, and yields them in the order that was given.
 
     Threads are enough: polars works outside Python's lock. Four files of 5 million trades took 37 s one by one, 20 s
@@ -250,7 +250,7 @@ class Reader:
         """
         if workers <= 1:
             for job in jobs:
-                yield self._one(job, progress)
+                yield self._read_file(job, progress)
             return
         # As many files at once: those that are read, one that waits, and one that is written.
         self._memory = IN_MEMORY / (workers + 2)
@@ -258,18 +258,18 @@ class Reader:
 
         def report(count: int) -> None:
             if self._stop.is_set():
-                raise _StoppedError
+                raise _ReadingStoppedError
             with lock:
                 progress(count)
 
         waiting: deque[Future[Read]] = deque()
-        left = deque(jobs)
+        remaining = deque(jobs)
         with ThreadPoolExecutor(workers, thread_name_prefix="tidytape-ingest") as pool:
             try:
-                while left or waiting:
+                while remaining or waiting:
                     # One more than there are workers, so that none rests while a file is written.
-                    while left and len(waiting) <= workers:
-                        waiting.append(pool.submit(self._one, left.popleft(), report))
+                    while remaining and len(waiting) <= workers:
+                        waiting.append(pool.submit(self._read_file, remaining.popleft(), report))
                     yield waiting.popleft().result()
             finally:
                 self._stop.set()
@@ -277,7 +277,7 @@ class Reader:
                     if not future.cancel() and future.exception() is None:
                         future.result().spool.close()
 
-    def _one(self, job: Job, progress: Progress) -> Read:
+    def _read_file(self, job: Job, progress: Progress) -> Read:
         read = Read(job, Spool(self._memory))
         try:
             layout = job.layout or recognised(job.path)
@@ -289,7 +289,7 @@ class Reader:
             if self._again or not self._lake.has_source(MARKETS.name, read.source):
                 read.parsed = parsed_by(layout, job, read.spool, progress)
                 require_good(read.parsed, job, skip_bad=self._skip_bad)
-                stated(job, read.parsed)
+                fill_funding_intervals(job, read.parsed)
         except (IngestError, QueryError) as error:
             read.error = error
         except BaseException:

@@ -62,7 +62,7 @@ import polars as pl
 
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError, counted
-from tidytape.lake._amount_units import AmountUnit, documented
+from tidytape.lake._amount_units import CountedUnit, documented
 from tidytape.lake._batch import Spool
 from tidytape.lake._dedupe import keep_latest, one_id_each, with_ids
 from tidytape.lake._tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES, Table
@@ -152,12 +152,12 @@ _KINDS: Mapping[str, Mapping[str, _Name]] = MappingProxyType(
 """The kinds of messages that are kept."""
 
 
-def _fields(own: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[str, Field]:
+def _fields(columns: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[str, Field]:
     """Return the columns of one kind, by our names.
 
     Parameters
     ----------
-    own : mapping
+    columns : mapping
         The columns that this kind alone has, one of `_KINDS`.
     message : bool
         As a message names them, instead of a CSV file.
@@ -166,12 +166,14 @@ def _fields(own: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[
     """
     times = time(time_unit)
     return {
-        ours: Field(in_message if message else in_csv, times if kind is _TIME else kind, needed)
-        for ours, (in_csv, in_message, kind, needed) in {**_ALL, **own}.items()
+        column: Field(in_message if message else in_csv, times if kind is _TIME else kind, needed)
+        for column, (in_csv, in_message, kind, needed) in {**_ALL, **columns}.items()
     }
 
 
-def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[str]) -> pl.DataFrame:
+def _of_market(
+    rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, exchanges: set[str]
+) -> pl.DataFrame:
     """Return the rows that are asked for, with our name of the exchange; Tardis's name stays in ``tardis_exchange``.
 
     ``binance-futures`` becomes BINANCE_FUTURES, unless the caller names the exchange.
@@ -186,7 +188,7 @@ def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[s
         Counts the rows of other markets.
     what : str
         What a row is.
-    seen : set of str
+    exchanges : set of str
         Tardis's names of the exchanges that the file had so far; those of these rows are added.
 
     Raises
@@ -197,9 +199,9 @@ def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[s
     if job.exchange is None:
         name = pl.col("exchange").str.to_uppercase().str.replace_all("-", "_", literal=True)
     else:
-        seen.update(rows["exchange"].unique())
-        if len(seen) > 1:
-            message = f"{job.path}: holds {', '.join(sorted(seen)[:3])} and not {job.exchange} alone"
+        exchanges.update(rows["exchange"].unique())
+        if len(exchanges) > 1:
+            message = f"{job.path}: holds {', '.join(sorted(exchanges)[:3])} and not {job.exchange} alone"
             raise IngestError(message, path=str(job.path))
         name = pl.lit(job.exchange)
     placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("tardis_exchange"))
@@ -227,7 +229,7 @@ def _finish(parsed: Parsed) -> None:
 
 def _amount_unit(
     exchanges: Mapping[str, str], table: str, exchange: str, raw_symbol: str
-) -> AmountUnit | None:
+) -> CountedUnit | None:
     """Return the unit by Tardis's own name of the exchange; of an exchange that is not known, none."""
     return documented(exchanges.get(exchange, exchange), raw_symbol, table, otherwise=None)
 
@@ -245,10 +247,10 @@ def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
 def _identified(rows: pl.DataFrame, parsed: Parsed, table: Table) -> pl.DataFrame:
     """Events with an id each, the exchange's or one made from the content, in the order of their lines."""
     good = parsed.bad.take(one_id_each(rows, table.same))
-    named = pl.col("id").is_not_null()
-    made = with_ids(good.filter(~named).drop("id"), parsed.before(table)).select(good.columns)
+    has_id = pl.col("id").is_not_null()
+    with_made_ids = with_ids(good.filter(~has_id).drop("id"), parsed.before(table)).select(good.columns)
     return (
-        pl.concat([good.filter(named), made])
+        pl.concat([good.filter(has_id), with_made_ids])
         .sort("line")
         .with_columns(sequence=pl.col("line"), quote_amount=pl.col("price") * pl.col("amount"))
     )
@@ -327,11 +329,11 @@ class _Dataset(Header):
 def _dataset(job: Job, text: str) -> _Dataset:
     header = text.strip().split(",")
 
-    def has(own: Mapping[str, _Name]) -> bool:
-        return all(header.count(name[0]) == 1 for name in own.values())
+    def has(columns: Mapping[str, _Name]) -> bool:
+        return all(header.count(name[0]) == 1 for name in columns.values())
 
-    def fields(own: Mapping[str, _Name]) -> dict[str, Field]:
-        return _fields(own, message=False, time_unit=_UNIT)
+    def fields(columns: Mapping[str, _Name]) -> dict[str, Field]:
+        return _fields(columns, message=False, time_unit=_UNIT)
 
     if header[:4] != _FIRST or len(set(header)) < len(header):
         raise _refused(job, f"no dataset of tardis.dev, its header does not begin with {', '.join(_FIRST)}")
@@ -342,10 +344,10 @@ def _dataset(job: Job, text: str) -> _Dataset:
             raise _refused(
                 job, f"{counted(len(levels), 'column')} of levels, and a book {depth} deep has {4 * depth}"
             )
-        own = {f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
+        columns = {f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
                for side in ("asks", "bids") for level in range(depth) for what in ("price", "amount")
                for name in (f"{side}[{level}].{what}",)}  # fmt: skip
-        return _Dataset(header, kind="snapshot", fields=fields(own), depth=depth)
+        return _Dataset(header, kind="snapshot", fields=fields(columns), depth=depth)
     if has(_UPDATE):
         return _Dataset(header, kind="update", fields=fields(_UPDATE))
     if set(header) >= _TOP_OF_BOOK and "strike_price" not in header:
@@ -372,7 +374,7 @@ def _refused(job: Job, reason: str) -> IngestError:
     return IngestError(f"{job.path}: {reason}", path=str(job.path), line=1)
 
 
-def _whole(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
+def _with_half_levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
     """The snapshots, and a ``reason`` where one has half a level."""
     half = pl.any_horizontal(
         pl.col(f"{side}:{level}:price").is_null() != pl.col(f"{side}:{level}:amount").is_null()
@@ -419,18 +421,20 @@ class Tardis(Layout):
         """Read one file."""
         parsed = Parsed(spool, time_unit=_UNIT, piece=job.piece)
         dataset: _Dataset | None = None
-        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
+        exchanges: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
         for dataset, texts in delimited(job, parsed, progress, lambda _, first: _dataset(job, first)):
             if dataset.kind == "snapshot" and job.piece is not None:
                 raise _refused(
                     job, "cannot be followed: of its snapshots of one time only the last one counts"
                 )
             rows = parsed.bad.take(checked(dataset.chosen(texts, dataset.fields), dataset.fields))
-            rows = _own(rows, job, parsed, what=dataset.kind.replace("_", " "), seen=seen)
+            rows = _of_market(rows, job, parsed, what=dataset.kind.replace("_", " "), exchanges=exchanges)
             if dataset.kind == "update":
                 parsed.batch(BOOK).add(BOOK.conform(rows.with_columns(sequence=pl.col("line"))))
             elif dataset.kind == "snapshot":
-                parsed.batch(BOOK).add(_levels(parsed.bad.take(_whole(rows, dataset.depth)), dataset.depth))
+                parsed.batch(BOOK).add(
+                    _levels(parsed.bad.take(_with_half_levels(rows, dataset.depth)), dataset.depth)
+                )
             else:
                 _put(dataset.kind, rows, parsed)
         if dataset is not None and dataset.kind == "snapshot":
@@ -457,7 +461,7 @@ class TardisNode(Layout):
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool, piece=job.piece)
-        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
+        exchanges: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
             message = decoded(lines["text"], _MESSAGE).alias("message")
@@ -468,10 +472,14 @@ class TardisNode(Layout):
             messages = messages.unnest("message")
             for kind, fields in _IN_MESSAGES.items():
                 texts = messages.filter(pl.col("type") == kind).select(
-                    "line", *(pl.col(field.name).alias(ours) for ours, field in fields.items())
+                    "line", *(pl.col(field.name).alias(column) for column, field in fields.items())
                 )
                 rows = parsed.bad.take(checked(texts, fields))
-                _put(kind, _own(rows, job, parsed, what=kind.replace("_", " "), seen=seen), parsed)
+                _put(
+                    kind,
+                    _of_market(rows, job, parsed, what=kind.replace("_", " "), exchanges=exchanges),
+                    parsed,
+                )
             others = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
             for kind, count in others.group_by("type").len().iter_rows():
                 parsed.ignore(f"{kind} message", count)
@@ -479,7 +487,7 @@ class TardisNode(Layout):
         return parsed
 
 
-_IN_MESSAGES = {kind: _fields(own, message=True, time_unit=ISO) for kind, own in _KINDS.items()}
+_IN_MESSAGES = {kind: _fields(columns, message=True, time_unit=ISO) for kind, columns in _KINDS.items()}
 _NAMES = {field.name for fields in _IN_MESSAGES.values() for field in fields.values()}
 _MESSAGE = pl.Struct(dict.fromkeys(["type", *sorted(_NAMES)], pl.String()))
 _TYPES = "|".join(

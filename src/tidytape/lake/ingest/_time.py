@@ -50,7 +50,7 @@ _WRITTEN = (
 )
 
 
-def told(
+def written_as(
     time_unit: str | Mapping[str, str] | None, time_format: str | None
 ) -> str | Mapping[str, str] | None:
     """Return how the caller says that times are written: a unit, a unit per column, a format, or None.
@@ -62,7 +62,7 @@ def told(
 
     Examples
     --------
-    >>> told("ms", None), told(None, "%d-%m-%Y"), told({"expiry": "date"}, None)
+    >>> written_as("ms", None), written_as(None, "%d-%m-%Y"), written_as({"expiry": "date"}, None)
     ('ms', '%d-%m-%Y', {'expiry': 'date'})
     """
     if time_format is not None:
@@ -114,16 +114,16 @@ def unit_of(text: pl.Series) -> str | None:
     >>> unit_of(pl.Series(["nonsense", "1693929601281"])), unit_of(pl.Series(["2023-09-05T16:00:01Z"]))
     ('ms', 'iso')
     """
-    found = pl.DataFrame({"text": text}).select(_unit(pl.col("text")).alias("unit")).drop_nulls()
-    return found["unit"][0] if found.height else None
+    units = pl.DataFrame({"text": text}).select(_unit(pl.col("text")).alias("unit")).drop_nulls()
+    return units["unit"][0] if units.height else None
 
 
 def _unit(text: pl.Expr) -> pl.Expr:
-    whole = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
+    integer = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
     return pl.coalesce(
         pl.when(text.str.contains(_WRITTEN)).then(pl.lit(ISO)),
         *(
-            pl.when(whole.is_between(_FIRST * scale, _LAST * scale, closed="left")).then(pl.lit(name))
+            pl.when(integer.is_between(_FIRST * scale, _LAST * scale, closed="left")).then(pl.lit(name))
             for name, scale in ((name, 10 ** (9 - places)) for name, places in UNITS.items())
         ),
     )
@@ -138,7 +138,7 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
         ISO 8601 with an offset, or without one for UTC; or a number in ``unit``, decimals allowed. What lies below a
         nanosecond is cut off.
     unit : {"iso", "date", "s", "ms", "us", "ns"} or format
-        How they are written, as `told` returns it.
+        How they are written, as `written_as` returns it.
 
     Returns
     -------
@@ -163,10 +163,10 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
 
 
 def _number(text: pl.Expr, places: int) -> pl.Expr:
-    whole = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
+    integer = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
     # Beyond this the product would overflow, and the year is past 2100 anyway.
-    fits = whole <= _LAST * 10 ** (9 - places)
-    value: pl.Expr = pl.when(fits).then(whole) * 10**places
+    fits = integer <= _LAST * 10 ** (9 - places)
+    value: pl.Expr = pl.when(fits).then(integer) * 10**places
     return value if places == 0 else value + _digits(text.str.extract(_NUMBER, 2), places)
 
 
@@ -178,7 +178,7 @@ def _digits(fraction: pl.Expr, places: int) -> pl.Expr:
 def _dated(text: pl.Expr) -> pl.Expr:
     # The pattern first: the parser would take more than four digits of a year.
     day = text.str.extract(r"^(\d{4}-\d{2}-\d{2})$", 1)
-    return _whole(day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s"))
+    return _from_seconds(day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s"))
 
 
 def _written(text: pl.Expr) -> pl.Expr:
@@ -188,10 +188,10 @@ def _written(text: pl.Expr) -> pl.Expr:
     sign = pl.when(text.str.extract(_WRITTEN, 4) == "-").then(-1).otherwise(1)
     hours, minutes = (text.str.extract(_WRITTEN, group).cast(pl.Int64).fill_null(0) for group in (5, 6))
     offset = sign * (hours * 3600 + minutes * 60)
-    return _whole(seconds - offset) + _digits(text.str.extract(_WRITTEN, 3), 9)
+    return _from_seconds(seconds - offset) + _digits(text.str.extract(_WRITTEN, 3), 9)
 
 
-def _whole(seconds: pl.Expr) -> pl.Expr:
+def _from_seconds(seconds: pl.Expr) -> pl.Expr:
     # Those of the year 2607 as nanoseconds are more than 64 bits hold, and would come out as some of this century.
     return pl.when(seconds.is_between(_FIRST, _LAST)).then(seconds) * SECOND
 
@@ -222,21 +222,21 @@ def _check_format(text: str) -> None:
     tidytape.errors.QueryError: time_format: got '%d/%m %H:%M', expected one of %Y, %y, to tell the year
     """
     _, groups = _format(text)
-    said = groups.keys()
+    directives = groups.keys()
 
     def need(*one_of: str, what: str) -> None:
-        if sum(name in said for name in one_of) != 1:
+        if sum(name in directives for name in one_of) != 1:
             raise _format_error(text, f"one of {', '.join(f'%{name}' for name in one_of)}, to tell {what}")
 
     need("Y", "y", what="the year")
     need("m", "b", "B", what="the month")
     need("d", what="the day")
-    if said & set("HIpMSfz"):
+    if directives & set("HIpMSfz"):
         need("H", "I", what="the hour")
-    if ("I" in said) != ("p" in said):
+    if ("I" in directives) != ("p" in directives):
         raise _format_error(text, "%I and %p together, to tell the hour")
     for finer, coarser in (("S", "M"), ("f", "S")):
-        if finer in said and coarser not in said:
+        if finer in directives and coarser not in directives:
             raise _format_error(text, f"%{coarser} where there is %{finer}")
 
 
@@ -289,7 +289,7 @@ def _format(text: str) -> tuple[str, dict[str, int]]:
         if not piece.startswith("%") or name == "%":
             pattern += re.escape(name if name == "%" else piece)
         elif name not in _PATTERNS:
-            known = ", ".join(f"%{one}" for one in DIRECTIVES)
+            known = ", ".join(f"%{directive}" for directive in DIRECTIVES)
             raise _format_error(text, f"no directives but {known}")
         elif name in groups:
             raise _format_error(text, f"%{name} once")

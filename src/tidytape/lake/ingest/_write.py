@@ -13,9 +13,11 @@ from tidytape.lake._batch import Batch
 from tidytape.lake._store import Appended, Lake, merged_markets
 from tidytape.lake._tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
 from tidytape.lake.ingest._contracts import in_coin, require_quotes
+from tidytape.lake.ingest._conversions import conversions
 from tidytape.lake.ingest._layout import Job, Parsed
-from tidytape.lake.ingest._market import Market
-from tidytape.lake.ingest._markets import MarketName, conversions, known_option_interest, registry_rows
+from tidytape.lake.ingest._market import Market, MarketKey
+from tidytape.lake.ingest._option_interest import known_option_interest
+from tidytape.lake.ingest._registration import registry_rows
 from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount
 from tidytape.times import HOUR
 
@@ -31,11 +33,11 @@ UNSTATED = (
 """What is noted of reports without one."""
 
 
-class Given:
-    """The newest states that a log gave, by table, so that a later line of it can take the place of one.
+class NewestStates:
+    """The newest states of a log, by table, so that a later line of the log can replace one of them.
 
-    In a file that is read at once the state that was received last counts, see `tidytape.lake._dedupe`; so it must be
-    where the lines of one time are read in two pieces.
+    If a file is read at once, the state that was received last counts, see `tidytape.lake._dedupe`. The same must hold
+    if the lines of one time are read in two pieces.
     """
 
     def __init__(self) -> None:
@@ -112,8 +114,8 @@ class Writer:
         self._lake = lake
         self._market = market
         self._files: list[FileReport] = []
-        self._seen: set[MarketName] = set()
-        self._guesses: set[MarketName] = set()
+        self._seen: set[MarketKey] = set()
+        self._guesses: set[MarketKey] = set()
         self._known: list[Job] = []
 
     def put(self, job: Job, parsed: Parsed | None, source: str) -> None:
@@ -134,14 +136,15 @@ class Writer:
             return
         _require_fillable(job, parsed, self._lake)
         appended = self._append(parsed, source)
-        already = [one.already_ingested for one in appended]
+        already = [of_table.already_ingested for of_table in appended]
         self._files.append(
             FileReport(
                 path=path,
                 already_ingested=bool(already) and all(already),
                 lines=parsed.lines,
                 counts=tuple(
-                    TableCount(one.table, one.rows_read, one.rows_new, one.superseded) for one in appended
+                    TableCount(of_table.table, of_table.rows_read, of_table.rows_new, of_table.superseded)
+                    for of_table in appended
                 ),
                 bad_lines=parsed.bad.count,
                 first_bad_lines=tuple(parsed.bad.first),
@@ -151,7 +154,7 @@ class Writer:
             )
         )
 
-    def put_piece(self, job: Job, parsed: Parsed, *, log: str, given: Given) -> list[Appended]:
+    def put_piece(self, job: Job, parsed: Parsed, *, log: str, newest: NewestStates) -> list[Appended]:
         """Put a piece of a log in, into each table that has not got it yet.
 
         Parameters
@@ -162,8 +165,8 @@ class Writer:
             What was read of it.
         log : str
             What names the log.
-        given : Given
-            Newest states that the log gave before; those of the piece are added.
+        newest : NewestStates
+            Newest states of the log before this piece; those of the piece are added.
 
         Raises
         ------
@@ -175,19 +178,23 @@ class Writer:
         piece = job.piece
         assert piece is not None
         _require_fillable(job, parsed, self._lake)
-        stated_rows, markets = self._converted(parsed)
+        contracts, markets = self._converted(parsed)
         # Before the events, because they are not read again once they are noted.
-        self._register(stated_rows, replace=["contract", "contract_size", "amount_units"])
+        self._register(contracts, replace=["contract", "contract_size", "amount_units"])
         self._register(markets, replace=self._market.replaced)
         appended = []
         for batch in parsed.batches:
-            rows, instead, overtaken = given.settled(batch)
-            one = self._lake.append_piece(
+            rows, instead, overtaken = newest.settled(batch)
+            of_table = self._lake.append_piece(
                 rows, log=log, start=piece.offset, end=piece.offset + len(piece.data), instead=instead
             )
-            given.add(rows)
+            newest.add(rows)
             appended.append(
-                replace(one, rows_read=one.rows_read + overtaken, superseded=one.superseded + overtaken)
+                replace(
+                    of_table,
+                    rows_read=of_table.rows_read + overtaken,
+                    superseded=of_table.superseded + overtaken,
+                )
             )
         return appended
 
@@ -197,20 +204,20 @@ class Writer:
         if markets.height and not merged_markets(registered, markets, replace=replace).equals(registered):
             self._lake.register(markets, replace=replace)
 
-    def remembered(self, parsed: Parsed, given: Given) -> None:
+    def remember(self, parsed: Parsed, newest: NewestStates) -> None:
         """Take what a piece gave before, which is in the lake, without writing anything."""
         self._converted(parsed)
         for batch in parsed.batches:
-            given.add(given.settled(batch)[0])
+            newest.add(newest.settled(batch)[0])
 
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
-        stated, markets = self._converted(parsed)
+        contracts, markets = self._converted(parsed)
         # An append is all or nothing by itself, so only what follows the first write is checked before.
-        for batch in parsed.batches if stated.height else parsed.batches[1:]:
+        for batch in parsed.batches if contracts.height else parsed.batches[1:]:
             self._lake.check(batch)
-        if stated.height:
+        if contracts.height:
             # Before the events, so that amounts never lie there without a word on what they were made from.
-            self._lake.register(stated, replace=["contract", "contract_size", "amount_units"])
+            self._lake.register(contracts, replace=["contract", "contract_size", "amount_units"])
         appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
         # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
         self._lake.register(markets, replace=self._market.replaced, sources=[source])
@@ -219,10 +226,9 @@ class Writer:
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Convert amounts to coin; return what to register of contracts before the events, and of the markets."""
         registered = self._lake.markets()
-        found = conversions(parsed, self._market, registered, self._holds_events)
-        stated = found.registry
+        converted = conversions(parsed, self._market, registered, self._holds_events)
         for batch in parsed.batches:
-            in_coin(batch, found.contracts.get(batch.table.name, {}))
+            in_coin(batch, converted.contracts.get(batch.table.name, {}))
             if batch.table is not TRADES:  # whose amount in the quote is computed, never read
                 require_quotes(batch)
         known_option_interest(parsed, self._market)
@@ -230,9 +236,9 @@ class Writer:
         self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         self._seen.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
-        return stated, markets
+        return converted.registry, markets
 
-    def _holds_events(self, market: MarketName, tables: Collection[Table]) -> bool:
+    def _holds_events(self, market: MarketKey, tables: Collection[Table]) -> bool:
         exchange, raw_symbol = market
         return any(
             self._lake.scan(table.name, exchange=exchange, raw_symbol=raw_symbol).head(1).collect().height
@@ -273,7 +279,7 @@ class Writer:
                 )
         return tuple(reports)
 
-    def _counts(self, table: Table, markets: list[MarketName]) -> dict[MarketName, int]:
+    def _counts(self, table: Table, markets: list[MarketKey]) -> dict[MarketKey, int]:
         """How many rows of a table the lake has of some markets, in one scan."""
         if not markets:
             return {}
@@ -293,7 +299,7 @@ class Writer:
 # `tidytape.aggregate.funding`. An interval that is stated holds, whatever the caller says.
 
 
-def stated(job: Job, parsed: Parsed) -> None:
+def fill_funding_intervals(job: Job, parsed: Parsed) -> None:
     """Fill in the funding interval that the caller says, or note how many reports have none."""
     batch = parsed.batch(FUNDING)
     if job.market.funding_nanoseconds is not None:
@@ -313,12 +319,12 @@ def _require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
         return
     for part in parsed.batch(FUNDING):
         exchanges, symbols = (list(names) for names in zip(*part.markets, strict=True))
-        there = lake.scan(
+        stored_reports = lake.scan(
             FUNDING.name, exchange=exchanges, raw_symbol=symbols, start=part.first, end=part.last + 1
         )
-        ours = part.frame().lazy().select(*FUNDING.key, said="funding_interval")
-        other = pl.col("said").ne_missing(pl.col("funding_interval"))
-        wrong = there.join(ours, on=list(FUNDING.key)).filter(other).sort(FUNDING.key).collect()
+        reports = part.frame().lazy().select(*FUNDING.key, new_interval="funding_interval")
+        other = pl.col("new_interval").ne_missing(pl.col("funding_interval"))
+        wrong = stored_reports.join(reports, on=list(FUNDING.key)).filter(other).sort(FUNDING.key).collect()
         if wrong.height:
             row = wrong.row(0, named=True)
             stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / HOUR:g} h as"

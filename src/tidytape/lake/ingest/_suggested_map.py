@@ -24,7 +24,7 @@ _ALIKE = {
 """Our columns, and how files name them, the likeliest first: lower case, letters and digits only."""
 
 
-def alike(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
+def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
     """Return which of our columns may be which of a file's, each of these at most once.
 
     Parameters
@@ -41,16 +41,16 @@ def alike(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
 
     Examples
     --------
-    >>> alike(["timestamp", "open", "volume"], ["Open Time", "Open", "note"])
+    >>> suggested_map(["timestamp", "open", "volume"], ["Open Time", "Open", "note"])
     {'timestamp': 'Open Time', 'open': 'Open'}
     """
     pairs: dict[str, str] = {}
-    for ours in columns:
-        left = {_folded(name): name for name in header if name not in pairs.values()}
-        names = (_folded(ours), *_ALIKE.get(ours, ()))
-        theirs = next((left[name] for name in names if name in left), None)
-        if theirs is not None:
-            pairs[ours] = theirs
+    for column in columns:
+        unused = {_folded(name): name for name in header if name not in pairs.values()}
+        names = (_folded(column), *_ALIKE.get(column, ()))
+        match = next((unused[name] for name in names if name in unused), None)
+        if match is not None:
+            pairs[column] = match
     return pairs
 
 
