@@ -13,10 +13,11 @@ import polars as pl
 from tidytape.errors import QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._tables import RECORDED_CANDLES, TRADES
+from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._decode import json_values
 from tidytape.lake.ingest._fields import length
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
-from tidytape.lake.ingest._mapped import Csv, put_texts
+from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market, option
 
 Event = tuple[str, Mapping[str, Any]] | str

@@ -17,8 +17,10 @@ from tidytape.errors import QueryError
 from tidytape.frames._door import READABLE
 from tidytape.lake._batch import Spool
 from tidytape.lake._store import Lake
+from tidytape.lake.ingest._columns import known_columns
 from tidytape.lake.ingest._layout import Job, Parsed, Progress
-from tidytape.lake.ingest._mapped import Mapped, Rows, known_columns
+from tidytape.lake.ingest._mapped import Mapped
+from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import IngestReport
 from tidytape.lake.ingest._run import require_good, source_of
@@ -92,7 +94,7 @@ class _Frame(Mapped):
                         "frame", got=two, expected=f"one for {column}, or columns to say which it is"
                     )
                 columns.setdefault(column, name)
-        rows = Rows.of_arrow(replace(self, columns=columns), job, data.schema, parsed)
+        rows = MappedRows.of_arrow(replace(self, columns=columns), job, data.schema, parsed)
         for column in self.time_columns:
             if column in rows.mapped and self.time_of(column) is None:
                 _require_zoned(data.schema.field(rows.mapped[column]))

@@ -19,10 +19,11 @@ import polars as pl
 from tidytape.errors import IngestError
 from tidytape.lake._batch import Spool
 from tidytape.lake._tables import RECORDED_CANDLES
+from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._decode import Header, delimited
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._lines import inner_name
-from tidytape.lake.ingest._mapped import Csv, Rows
+from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.times import DAY, MILLISECOND
 
 _NAME = re.compile(r"(\d{8})_(.+)_(minute|second)_(trade|quote)\.csv")
@@ -61,7 +62,7 @@ class Lean(Layout):
         parsed = Parsed(spool)
         candles = Csv(table=RECORDED_CANDLES.name, time_unit="ms", interval=_INTERVALS[resolution])
         job = job.of(raw_symbol=job.raw_symbol or symbol.upper())
-        rows = Rows(candles, job, _COLUMNS, parsed)
+        rows = MappedRows(candles, job, _COLUMNS, parsed)
         since = pl.col("c0").cast(pl.Int64, strict=False)
         is_time = since.is_between(0, DAY // MILLISECOND, closed="left")
         for _, texts in delimited(job, parsed, progress, lambda *_: Header(_COLUMNS, is_line=False)):
