@@ -5,7 +5,7 @@ A layout says how files are written, and `Market` what the files do not say of t
     ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
 
 `LAYOUTS` has every layout by its name. All but those with a column map are recognised by a file's name and first lines,
-where no layout is given. Frames go in with `tidytape.lake.Lake.write`.
+where no layout is given. Frames go in with `tidytape.lake.Lake.write`, and reports of prediction markets with `ingest_prediction_markets`.
 
 A layout of one's own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
 `put_texts`. It is passed to `ingest` as an object; it is never recognised, and no command bears its name.
@@ -29,6 +29,7 @@ from tidytape.lake.ingest._lines import BadLines, Piece, numbered
 from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market
 from tidytape.lake.ingest._parquet import Parquet
+from tidytape.lake.ingest._prediction import PredictionFile, PredictionReport, ingest_prediction_markets
 from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
 from tidytape.lake.ingest._run import ingest
 from tidytape.lake.ingest._tardis import Tardis, TardisNode
@@ -57,11 +58,14 @@ __all__ = [
     "Parquet",
     "Parsed",
     "Piece",
+    "PredictionFile",
+    "PredictionReport",
     "Progress",
     "TableCount",
     "Tardis",
     "TardisNode",
     "ingest",
+    "ingest_prediction_markets",
     "numbered",
     "put_texts",
     "summary",
