@@ -5,7 +5,8 @@ A layout says how files are written, and `Market` what the files do not say of t
     ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
 
 `LAYOUTS` has every layout by its name. All but those with a column map are recognised by a file's name and first lines,
-where no layout is given. Frames go in with `tidytape.lake.Lake.write`, and reports of prediction markets with `ingest_prediction_markets`.
+where no layout is given. Frames go in with `tidytape.lake.Lake.write`, and reports of prediction markets
+with `ingest_prediction_markets`.
 
 A layout of one's own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
 `put_texts`. It is passed to `ingest` as an object; it is never recognised, and no command bears its name.

@@ -210,8 +210,8 @@ class _Sources:
     def is_unclear(self, amount: _Amounts) -> bool:
         """Return whether the caller has to say more: the unit, that it is the quote, or what a contract is."""
         if amount.unit is CountedUnit.QUOTE:
-            stated = self.market.stated_unit or self.registered.unit(amount.table, amount.key)
-            return stated is not CountedUnit.QUOTE
+            known_unit = self.market.stated_unit or self.registered.unit(amount.table, amount.key)
+            return known_unit is not CountedUnit.QUOTE
         return amount.unit is None or (amount.unit is CountedUnit.CONTRACTS and amount.contract is None)
 
     def contracts(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, Contract]:
