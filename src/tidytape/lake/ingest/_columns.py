@@ -1,4 +1,4 @@
-"""The columns that a column map may name: which a table has, which a file needs, and what each of them holds."""
+"""The columns that a column map may name: those of a table, those that a file needs, and what each of them holds."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def column_of(table: Table, name: str) -> Column | None:
 
 
 def kind_of(table: Table, name: str, column: Column | None) -> Kind:
-    """Return what a column of a file holds, by our name of it; times aside."""
+    """Return what a column that does not hold times holds, by our name of it."""
     if (table.name, name) in _WORDS:
         return word(_WORDS[table.name, name])
     if name in {*table.partitions, "exchange", "raw_symbol"}:
         return NAME
     if (table.name, name) == (RECORDED_CANDLES.name, "interval"):
         return INTERVAL
-    if column is None:  # the price beside open interest
+    if column is None:  # the price that a file of open interest may have
         return NUMBER
     if column.dtype == "float64":
         if (table.name, name) in _ABOVE_ZERO:

@@ -208,14 +208,14 @@ class _Sources:
         return self.parsed.amount_unit(table.name, *key)
 
     def is_unclear(self, amount: _Amounts) -> bool:
-        """Return whether the caller has to say more: the unit, that it is the quote, or what a contract is."""
+        """Return whether the caller has to say more: the unit, or what a contract is. The quote is never assumed."""
         if amount.unit is CountedUnit.QUOTE:
             known_unit = self.market.stated_unit or self.registered.unit(amount.table, amount.key)
             return known_unit is not CountedUnit.QUOTE
         return amount.unit is None or (amount.unit is CountedUnit.CONTRACTS and amount.contract is None)
 
     def contracts(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, Contract]:
-        """Return what one contract is, of each market whose amounts are contracts or for which the caller states it."""
+        """Return the contract of each market whose amounts are contracts, and of each market if the caller gives it."""
         contract = self.market.stated_contract
         contracts = {} if contract is None else dict.fromkeys(_markets(self.parsed), contract)
         for amount in amounts:
@@ -224,7 +224,7 @@ class _Sources:
         return contracts
 
     def units(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, dict[str, CountedUnit]]:
-        """Return the units of each market of the amounts by table, those that are registered included."""
+        """Return the units by market and table: those of the amounts, and the registered ones of the same markets."""
         units: dict[MarketKey, dict[str, CountedUnit]] = {}
         for amount in amounts:
             if amount.unit is not None:
@@ -238,7 +238,7 @@ class _Sources:
         return self.market.amount_unit is not None or registered not in {None, amount.unit}
 
     def stored(self, table: Table, key: MarketKey) -> tuple[CountedUnit, Contract | None]:
-        """Return by which unit and contract the lake converted the amounts that it has of a market."""
+        """Return the unit and the contract by which the lake converted its amounts of a market."""
         return self.registered.unit(table, key) or CountedUnit.COIN, self.registered.contracts.get(key)
 
     def has_coins(self, key: MarketKey) -> bool:
@@ -247,7 +247,7 @@ class _Sources:
 
 
 def _markets(parsed: Parsed) -> set[MarketKey]:
-    """Return the markets of a file, of whatever table."""
+    """Return the markets of a file in all of its tables."""
     return {
         (name[0], name[1])
         for batch in parsed.batches

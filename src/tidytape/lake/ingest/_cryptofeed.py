@@ -1,13 +1,13 @@
 """Raw answers of BitMEX's list of instruments, as cryptofeed records them.
 
-A line is the address that was asked, `` -> ``, the receive time in epoch seconds, ``: `` and the answer. Of the list of
-instruments each contract becomes a report of funding, where it has a rate, and of open interest. Other lines are
-counted, not kept.
+A line is the address of the request, `` -> ``, the receive time in epoch seconds, ``: `` and the answer. Each contract
+of the list becomes a report of funding, if it has a rate, and a report of open interest. Other lines are counted, not
+kept.
 
-Open interest is in contracts, and the list says what one is: of an inverse contract ``multiplier`` over
-``underlyingToSettleMultiplier`` in the quote, of a linear one ``multiplier`` over ``quoteToSettleMultiplier`` in coin
-[1]_. The registry keeps it, so trades of the same markets need no ``contract``. A quanto contract is worth another
-number of coins at every rate of two other markets: its open interest is counted, not kept.
+Open interest is in contracts, and the list says what one contract is [1]_: an inverse one is ``multiplier`` over
+``underlyingToSettleMultiplier`` in the quote, a linear one ``multiplier`` over ``quoteToSettleMultiplier`` in coin. The
+registry keeps it, so trades of the same markets need no ``contract``. The value of a quanto contract in coin depends on
+the rates of two other markets, so its open interest is counted, not kept.
 
 References
 ----------
@@ -80,7 +80,7 @@ class Cryptofeed(Layout):
         parsed = Parsed(spool, amount_unit=_contracts, piece=job.piece)
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
-            # A line is a whole answer: few and long, so one by one.
+            # One by one, because a file has few lines, and each is a long answer.
             for line, text in lines.iter_rows():
                 _take(line, text, job, parsed)
         return parsed
@@ -120,7 +120,7 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
     placed = rows.with_columns(
         exchange=pl.lit(job.exchange or Cryptofeed.default_exchange),
         received=nanoseconds(pl.lit(match[2]), "s"),
-        # A span is written as the time that it is after the year 2000.
+        # The interval is written as a time: the interval after the start of the year 2000.
         funding_interval=nanoseconds(pl.col("interval"), ISO) - _YEAR_2000,
     )
     has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
@@ -135,7 +135,7 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
 
 
 def _sizes(instruments: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
-    """Yield what one contract is of each market whose entry says it."""
+    """Yield each market whose entry says what one contract is, with the contract."""
     names = (
         "exchange",
         "raw_symbol",

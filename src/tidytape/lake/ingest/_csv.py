@@ -15,7 +15,7 @@ from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market, option
 
 _DELIMITERS = (",", ";", "\t", "|")
-_WRITTEN_TAB = "\\t"  # as a shell passes it on
+_WRITTEN_TAB = "\\t"  # as a shell passes a tab that was typed so
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Csv(Mapped):
     columns, table, time_unit, time_format, interval
         See `Mapped`.
     delimiter : str, optional
-        What stands between the columns; found in the header where left out.
+        The character between the columns; by default recognised by the header.
 
     Examples
     --------

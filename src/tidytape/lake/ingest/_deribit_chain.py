@@ -1,6 +1,6 @@
 """Snapshots of Deribit's option chains, as delimited files with a header.
 
-One line per option. Columns are known by their names, others are passed over:
+One line per option. Columns are recognised by their names, and others are ignored:
 
 ========================= =========================================================================================
 ours                      the file's
@@ -18,7 +18,7 @@ ours                      the file's
 ``open_interest``         ``open_interest``, in coin
 ========================= =========================================================================================
 
-Of the last five an empty one is unknown; a quote without a volatility is kept, for its open interest counts.
+The last five may be empty, which means unknown. A quote without a volatility is kept, because its open interest counts.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DeribitChain(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is such a snapshot: its header has all the columns."""
+        """Return whether a file is such a snapshot: its header has all of these columns."""
         return not _missing(_names(head.partition("\n")[0]))
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:

@@ -1,4 +1,4 @@
-"""Frames of polars and pandas into a lake, by the checks, reports and rules of repeated rows that files have."""
+"""Put frames of polars and pandas into a lake, with the checks, reports and rules for repeated rows of files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from tidytape.lake.ingest._run import require_good, source_of
 from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
 _NAME = Path("frame")
-"""What reports and errors call it."""
+"""What reports and errors call a frame."""
 
 _ROWS = 250_000
-"""Rows that are checked at once."""
+"""Number of rows that are checked at once."""
 
 
 def write(
@@ -101,7 +101,7 @@ class _Frame(Mapped):
         try:
             for start in range(0, data.num_rows, _ROWS):
                 rows.take_arrow(data.slice(start, _ROWS))
-        except pl.exceptions.PolarsError as error:  # e.g. durations, and bytes that are no text
+        except pl.exceptions.PolarsError as error:  # e.g. durations, or bytes that are not text
             reason = str(error).partition("\n")[0]
             raise QueryError("frame", got=reason, expected=f"columns of {READABLE}") from None
         rows.finish()
@@ -109,9 +109,9 @@ class _Frame(Mapped):
 
 
 def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
-    """The frame as polars has it: levels of the index that have a name are columns, and so is an index of times.
+    """Return a frame as one of polars: named levels of the index, and an index of times, become columns.
 
-    Columns that polars cannot hold are left out, unless they may be ours.
+    Columns that polars cannot hold are left out; QueryError if such a column may be ours.
     """
     if isinstance(frame, pl.DataFrame):
         columns: dict[str, Any] = frame.to_dict()
@@ -129,7 +129,7 @@ def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame of pandas with its index among its columns, under names of one level."""
+    """Return a frame of pandas whose index is among its columns, and whose columns have names of one level."""
     names = [str(name) for name in frame.columns.get_level_values(0)]
     if len(set(names)) < len(names):
         raise QueryError(
@@ -163,7 +163,7 @@ def _as_series(column: Any) -> pl.Series | None:
 
 
 def _require_zoned(column: pa.Field) -> None:
-    """Raise QueryError where times are numbers or text, and nothing says how they are written."""
+    """Raise QueryError if times are numbers or text, and the caller does not say how they are written."""
     if not pa.types.is_timestamp(column.type):
         raise QueryError(
             "time_unit",

@@ -1,10 +1,10 @@
 """Candles of LEAN, QuantConnect's engine: a zip archive per day, ``20221213_btcusdt_minute_trade.csv`` inside.
 
-A line is milliseconds since midnight UTC, open, high, low, close and volume, without a header. The day, the market and
-how long the candles are stand in the name of the file inside; the exchange stands in none.
+A line is milliseconds since midnight UTC, open, high, low, close and volume, without a header. The name of the file in
+the archive has the day, the market and the length of the candles. No name has the exchange.
 
-LEAN writes symbols in small letters. Ours are in capitals, unless ``raw_symbol`` says how the exchange writes it.
-Quotes are refused: the best bid and ask are no trades.
+LEAN writes symbols in lower case. The lake has them in upper case, unless ``raw_symbol`` says how the exchange writes
+it. Files of quotes are refused, because candles of the best bid and ask are not candles of trades.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Lean(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is such candles, by the name that LEAN gives it."""
+        """Return whether a file has such candles, by the name that LEAN gives it."""
         return _NAME.fullmatch(name) is not None
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:

@@ -1,33 +1,32 @@
-"""Files of one's own, with a map of their columns to those of any table of the lake.
+"""Files of your own, with a map of their columns to those of any table of the lake.
 
 The map says which column of the file is which of ours: ``{"price": "px", "amount": "qty", …}``. A column of the file
-that bears our name is taken without being named. Our columns are those of the table, see `tidytape.lake.TABLES`, but
-for ``sequence``, which is the line; those of trades are the ones that stand below. Numbers are taken in the table's
-units, as given. What differs:
+with one of our names needs no entry. Our columns are those of the table, see `tidytape.lake.TABLES`, without
+``sequence``, which is the line; for trades they are those of the table below. Numbers must be in the units of the
+table. These columns have rules of their own:
 
 ========================= =========================================================================================
-``exchange``              may be left out when the caller names it; of trades the caller always does. The caller's
-                          name holds, but not for rows of several exchanges
-``raw_symbol``            may be left out when the caller names it; else that one market is taken out of several
-``coin``                  may be left out when the caller names it
-``interval``              of candles: a number of ns, or a word such as 1m; may be left out when the caller gives it
-``side``                  of trades, of the aggressor: buy, b, sell or s; of liquidations, of the position: buy, b or
-                          long is a long that was liquidated, sell, s or short a short
+``exchange``              not needed if the caller names it, which is always so for trades. The caller's name replaces
+                          the column, which must then have one exchange only
+``raw_symbol``            not needed if the caller names it; if both do, the rows of that market are taken
+``coin``                  not needed if the caller names it
+``interval``              of candles: a number of ns, or a word such as 1m; not needed if the caller gives it
+``side``                  of trades, the side of the aggressor: buy, b, sell or s; of liquidations, the side of the
+                          position: buy, b or long for a liquidated long, sell, s or short for a liquidated short
 ``buyer_is_maker``        of trades, instead of ``side``: true or false, t or f, 1 or 0; true: the aggressor sold
-``order_side``            of liquidations, instead of ``side``: of the order that closed the position; sell or s is a
-                          long that was liquidated
-``id``                    of trades and liquidations, may be left out: it is then made from the content
-``quote_amount``          of liquidations, may be left out: price times amount
-``price``                 of open interest: the mark price, for amounts that are given in contracts
+``order_side``            of liquidations, instead of ``side``: the side of the order that closed the position; sell or
+                          s for a liquidated long
+``id``                    of trades and liquidations, not needed: it is then made from the content
+``quote_amount``          of liquidations, not needed: it is then price times amount
+``price``                 of open interest: the mark price, for amounts in contracts
 ========================= =========================================================================================
 
-Times of each column are written in one way: the ``time_unit`` given, for all columns or for this one, or what the
-column's first time tells.
+All times of a column are written in one way: in the ``time_unit`` of the caller, or as its first time shows.
 
-An id that is made is the event itself: timestamp, price, amount, side and its number among identical events. The same
-events exported again get the same ids. The order of trades of one timestamp is the id where every id of the file is an
-integer of 64 bits, else the line; in a file that starts with its newest trade, the line from the end. How lines of
-several files are ordered is told in `tidytape.lake._dedupe`.
+An id that is made from the content has timestamp, price, amount, side and the number among identical events, so the
+same events exported again get the same ids. Trades of one timestamp are ordered by id if every id of the file is an
+integer of 64 bits, otherwise by line; in a file that starts with its newest trade, by line from the end.
+`tidytape.lake._dedupe` says how lines of several files are ordered.
 
 A trade without a side is a bad line, because its volume could be on either side.
 """
@@ -75,20 +74,18 @@ class Mapped(Layout):
         What the rows are, the name of one of `tidytape.lake.TABLES`.
     time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
         How times are written, in all columns or by our name of each, e.g. ``{"timestamp": "iso", "expiry": "date"}``.
-        Where left out, the first time that is a written date and time, or a number that lies between the years 2000
-        and 2100 in exactly one unit, decides; the report says which it was. Dates alone have to be said to be
-        ``date``.
+        By default the first time decides that is a written date and time, or a number that lies between the years
+        2000 and 2100 in exactly one unit; the report says which it was. Dates without a time of day need ``date``.
     time_format : str, optional
-        Instead of ``time_unit``, of times written in another way: what they look like, in the directives of
-        ``strftime``, e.g. ``"%d-%m-%Y %H:%M:%S"``. Which number is the day is never found out. Without ``%z`` they are
-        in UTC.
+        Instead of ``time_unit``, for times written in another way: their format in the directives of ``strftime``, e.g.
+        ``"%d-%m-%Y %H:%M:%S"``. tidytape never guesses which number is the day. Without ``%z`` times are in UTC.
     interval : str, optional
-        Of candles: how long all of them are, e.g. ``"1h"``, where no column tells.
+        Length of all candles, e.g. ``"1h"``, if no column tells it.
 
     Raises
     ------
     QueryError
-        If there is no such table, unit, format or interval, or one is given that means nothing to the table.
+        If there is no such table, unit, format or interval, or if the table does not use it.
     """
 
     amounts: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -119,10 +116,10 @@ class Mapped(Layout):
             raise QueryError("table", got=self.table, expected="one of " + ", ".join(EVENTS), hint=hint)
         if self.interval is not None and self.table != RECORDED_CANDLES.name:
             raise nothing_to_choose("interval", self.interval, self.files)
-        self.candle_length  # noqa: B018  # says that it is none
+        self.candle_length  # noqa: B018  # raises if it is not an interval
         is_map: object = self.columns is None or isinstance(
             self.columns, Mapping
-        )  # whatever an untyped caller gives
+        )  # a caller without types may pass anything
         if not is_map:
             raise QueryError(
                 "columns", got=self.columns, expected='a dict of our columns, e.g. {"price": "px"}'
@@ -159,7 +156,7 @@ class Mapped(Layout):
         return [name for name in known_columns(self.of) if is_time(column_of(self.of, name))]
 
     def time_of(self, column: str) -> str | None:
-        """Return how the caller says that the times of one of our columns are written."""
+        """Return how the times of one of our columns are written, if the caller says it."""
         times = self.times
         return times if isinstance(times, str | None) else times.get(column)
 
@@ -174,7 +171,7 @@ class Mapped(Layout):
         return f"{self.name} files of {self.table}"
 
     def identity(self, market: Market) -> dict[str, Any]:
-        """Return the options that change which rows are read; those of trades are called as ever."""
+        """Return the options that change which rows are read; for trades they are those of older versions."""
         times = self.times
         is_of_trades = self.table == TRADES.name
         return {
@@ -186,6 +183,6 @@ class Mapped(Layout):
         }
 
     def require_used(self, market: Market) -> None:
-        """Raise QueryError if the caller says of the market what these files have no place for."""
+        """Raise QueryError if the caller says something about the market that these files do not use."""
         if market.funding_interval is not None and self.table != FUNDING.name:
             raise nothing_to_choose("funding_interval", market.funding_interval, self.files)

@@ -1,4 +1,4 @@
-"""Rows of text, by a map of their columns, into the table that they are for."""
+"""Put rows of text into the table that they are for, by a map of their columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MappedRows:
     Parameters
     ----------
     layout : Mapped
-        What the rows are.
+        The table, the map, and how times are written.
     job : Job
         The file, and what the caller says of it.
     header : sequence of str
@@ -221,9 +221,9 @@ def put_texts(
     ----------
     texts : polars.DataFrame, one row per event, or iterable of them
         ``line``, the number of the line, and columns of text by our names, the same in each frame; a column
-        ``raw_symbol`` tells the market of each row. Columns that the table does not have are passed over.
+        ``raw_symbol`` tells the market of each row. Columns that the table does not have are ignored.
     rows_are : Csv
-        The table, how times are written, and of candles how long they are.
+        The table, how times are written, and the length of candles.
     job : Job
         The file, and what the caller says of it.
     parsed : Parsed

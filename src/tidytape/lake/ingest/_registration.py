@@ -59,7 +59,7 @@ def registry_rows(
     _require_class(parsed, market, registered, summaries)
     _require_one_name(market, summaries, earlier)
     named, dated = _with_value(registered, "coin"), _with_value(registered, "available_since")
-    has_later_pieces = parsed.piece is not None  # they may hold other markets, and earlier events
+    has_later_pieces = parsed.piece is not None  # which may hold other markets, and earlier events
     rows: list[dict[str, Any]] = []
     guesses: set[MarketKey] = set()
     for key, summary in summaries.items():
@@ -71,7 +71,7 @@ def registry_rows(
             guesses.add(key)
         since = summary.since
         if since is None and key not in dated and not has_later_pieces:
-            # Never instead of a registered time: that one is of the exchange's clock.
+            # Only if no time is registered, because registered times are of the exchange's clock.
             since = summary.received
         rows.append(
             {
@@ -106,7 +106,7 @@ class _Summary:
     received : int
         Its first event by any clock. [ns]
     price : float or None
-        That of its first trade, else the middle of its first snapshot, else the open of its first candle.
+        Price of its first trade, else the middle of its first snapshot, else the open of its first candle.
         [quote per coin]
     traded : bool
         It has trades, a book or candles.

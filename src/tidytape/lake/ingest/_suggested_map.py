@@ -1,4 +1,4 @@
-"""Columns of a file that are probably ours under another name, for the hint of an error. Nothing is read by them."""
+"""Columns of a file that are probably ours under another name. Only hints of errors use them; no column is read so."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _ALIKE = {
     "rate": ("fundingrate",),
     "usd": ("rate", "price", "close"),
 }
-"""Our columns, and how files name them, the likeliest first: lower case, letters and digits only."""
+"""Our columns and their names in files, the likeliest first, in lower case, with letters and digits only."""
 
 
 def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
-    """Return which of our columns may be which of a file's, each of these at most once.
+    """Return a map of our columns to columns of a file with similar names, each of which is used at most once.
 
     Parameters
     ----------
     columns : iterable of str
-        Ours, those without a column of the file.
+        Our columns that have no column of the file yet.
     header : sequence of str
-        The file's, those that are not ours yet.
+        The file's columns that are not mapped yet.
 
     Returns
     -------
     dict of str to str
-        Ours to the file's, as a map of columns has them; without those that no column resembles.
+        Our columns to those of the file, without our columns for which there is no similar name.
 
     Examples
     --------

@@ -1,29 +1,29 @@
 """Data of tardis.dev: its CSV datasets, and the normalised messages of tardis-node and tardis-machine.
 
-Both name their exchange and market on every line. Times in a dataset are epoch microseconds.
+In both, every line names its exchange and market. Times in a dataset are epoch microseconds.
 
 ========================= =========================================================================================
 dataset                   becomes
 ========================= =========================================================================================
-trades                    trades; one whose side is ``unknown`` is counted, not kept
-incremental_book_L2       book events. They have no update ids, so they are ordered by time and line; a snapshot is the
-                          rows that share its timestamp
-book_snapshot_5, _25      book events, each line a snapshot of all the levels that it names. Of several lines with one
-                          timestamp the last is kept
-derivative_ticker         funding, where a rate or a predicted rate is known, and open interest, where that is known
+trades                    trades; those whose side is ``unknown`` are counted, not kept
+incremental_book_L2       book events. They have no update ids, so they are ordered by time and line; the rows of a
+                          snapshot are those with its timestamp
+book_snapshot_5, _25      book events; each line is a snapshot of the levels that it names. If several lines have one
+                          timestamp, the last line is kept
+derivative_ticker         funding, if a rate or a predicted rate is known, and open interest, if it is known
 liquidations              liquidations
 options_chain             option quotes
-quotes, book_ticker       nothing: the best prices alone are no book
+quotes, book_ticker       nothing: the best prices alone are not a book
 ========================= =========================================================================================
 
-The header tells which it is; trades and liquidations have the same one, and are told by the file's name. In a book an
-amount is what rests at the price from then on, 0 takes it away.
+The header tells which dataset a file is; trades and liquidations have the same header, so the file's name tells those
+two apart. In a book, an amount is the size at its price from that time on, and 0 removes the price.
 
 ========================= =========================================================================================
 ``type``                  becomes
 ========================= =========================================================================================
-``trade``                 trades; one whose side is ``unknown`` is counted, not kept
-``derivative_ticker``     funding, where a rate or a predicted rate is known, and open interest, where that is known
+``trade``                 trades; those whose side is ``unknown`` are counted, not kept
+``derivative_ticker``     funding, if a rate or a predicted rate is known, and open interest, if it is known
 ``liquidation``           liquidations
 ``option_summary``        option quotes
 anything else             is counted, not kept
@@ -31,18 +31,18 @@ anything else             is counted, not kept
 
 One file of messages may hold many exchanges.
 
-Amounts are those of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol say
-which, see `tidytape.lake._amount_units`, whatever the caller calls the exchange.
+Amounts are those of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol tell
+the unit, see `tidytape.lake._amount_units`, however the caller calls the exchange.
 
-Liquidations bear the side of the order that closed the position [1]_: a sell closed a long. Ours is that of the
-position, so their sell is our BUY, a long that was liquidated.
+Liquidations have the side of the order that closed the position [1]_: a sell closed a long. Our side is that of the
+position, so their sell is our BUY, a liquidated long.
 
 Some exchanges publish implied volatilities in percent, others as decimals. `VOLATILITY` lists which. A quote of an
-exchange that is not listed is a bad line, because nothing in the quote says whether 0.8 is 0.8% or 80%.
+exchange that is not in the list is a bad line, because the quote does not show whether 0.8 is 0.8% or 80%.
 
-Of several reports of one market with one timestamp one is kept: the lake holds one state per time, see
-`tidytape.lake._dedupe`. No message states the time between settlements of funding, see ``funding_interval`` of
-`tidytape.lake.ingest.ingest`.
+If several reports of a market have one timestamp, one of them is kept, because the lake has one state per time, see
+`tidytape.lake._dedupe`. Messages do not have the time between settlements of funding, see ``funding_interval`` of
+`tidytape.lake.ingest.Market`.
 
 References
 ----------
@@ -105,11 +105,11 @@ VOLATILITY: Mapping[str, float] = MappingProxyType(
         "okex-options": 100.0,
     }
 )
-"""What brings an exchange's implied volatility to percent."""
+"""Factor that converts the implied volatility of an exchange to percent."""
 
-_TIME = time("iso")  # a stand-in: the layout says how its times are written
+_TIME = time("iso")  # a placeholder: the layout says how its times are written
 
-# Ours: what Tardis calls it in a CSV file and in a message, what it is, and whether it is always there.
+# By our names: Tardis's name in a CSV file, its name in a message, what it holds, and whether every row has it.
 _Name = tuple[str, str, Kind, bool]
 
 _ALL: Mapping[str, _Name] = {
@@ -158,9 +158,9 @@ def _fields(columns: Mapping[str, _Name], *, message: bool, time_unit: str) -> d
     Parameters
     ----------
     columns : mapping
-        The columns that this kind alone has, one of `_KINDS`.
+        The columns of this kind only, one of `_KINDS`.
     message : bool
-        As a message names them, instead of a CSV file.
+        Whether to return the names in messages; otherwise those in CSV files.
     time_unit : str
         How times are written.
     """
@@ -174,7 +174,7 @@ def _fields(columns: Mapping[str, _Name], *, message: bool, time_unit: str) -> d
 def _of_market(
     rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, exchanges: set[str]
 ) -> pl.DataFrame:
-    """Return the rows that are asked for, with our name of the exchange; Tardis's name stays in ``tardis_exchange``.
+    """Return the rows of the caller's market, with our name of the exchange, and Tardis's name in ``tardis_exchange``.
 
     ``binance-futures`` becomes BINANCE_FUTURES, unless the caller names the exchange.
 
@@ -189,12 +189,12 @@ def _of_market(
     what : str
         What a row is.
     exchanges : set of str
-        Tardis's names of the exchanges that the file had so far; those of these rows are added.
+        Tardis's names of the exchanges of the file so far; the names of these rows are added.
 
     Raises
     ------
     IngestError
-        If the caller names the exchange of rows of several.
+        If the caller names one exchange, and the file has rows of several.
     """
     if job.exchange is None:
         name = pl.col("exchange").str.to_uppercase().str.replace_all("-", "_", literal=True)
@@ -210,7 +210,7 @@ def _of_market(
 
 
 def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
-    """Put checked rows of one of `_KINDS` into the tables they belong to."""
+    """Put checked rows of one of `_KINDS` into their tables."""
     {
         "trade": _trades,
         "liquidation": _liquidations,
@@ -220,7 +220,7 @@ def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _finish(parsed: Parsed) -> None:
-    """Do what takes all of a file's rows."""
+    """Set on ``parsed`` what holds for all rows of a file."""
     parsed.any_class = True
     parsed.amount_unit = partial(_amount_unit, parsed.exchanges)
     for table in (TRADES, LIQUIDATIONS):
@@ -230,7 +230,7 @@ def _finish(parsed: Parsed) -> None:
 def _amount_unit(
     exchanges: Mapping[str, str], table: str, exchange: str, raw_symbol: str
 ) -> CountedUnit | None:
-    """Return the unit by Tardis's own name of the exchange; of an exchange that is not known, none."""
+    """Return the unit by Tardis's own name of the exchange; None if the exchange is not known."""
     return documented(exchanges.get(exchange, exchange), raw_symbol, table, otherwise=None)
 
 
@@ -245,7 +245,7 @@ def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _identified(rows: pl.DataFrame, parsed: Parsed, table: Table) -> pl.DataFrame:
-    """Events with an id each, the exchange's or one made from the content, in the order of their lines."""
+    """Return events in the order of their lines, each with the exchange's id or one that is made from its content."""
     good = parsed.bad.take(one_id_each(rows, table.same))
     has_id = pl.col("id").is_not_null()
     with_made_ids = with_ids(good.filter(~has_id).drop("id"), parsed.before(table)).select(good.columns)
@@ -261,7 +261,7 @@ def _tickers(rows: pl.DataFrame, parsed: Parsed) -> None:
     has_interest = pl.col("amount").is_not_null()
     parsed.batch(FUNDING).add(FUNDING.conform(rows.filter(has_funding)))
     interest = rows.filter(has_interest)
-    # The mark price goes along, for amounts that turn out to be contracts of an inverse future.
+    # The mark price converts amounts that turn out to be contracts of an inverse future.
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
     neither = rows.filter(~has_funding & ~has_interest)
     parsed.ignore("ticker without funding rate and open interest", neither.height)
@@ -318,7 +318,7 @@ class _Dataset(Header):
     fields : dict of str to Field
         The columns that are read, by our names.
     depth : int
-        Levels of a side, of a snapshot.
+        Number of levels of each side, if it is a snapshot.
     """
 
     kind: str = ""
@@ -374,8 +374,8 @@ def _refused(job: Job, reason: str) -> IngestError:
     return IngestError(f"{job.path}: {reason}", path=str(job.path), line=1)
 
 
-def _with_half_levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """The snapshots, and a ``reason`` where one has half a level."""
+def _checked_levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """Return the snapshots, with a ``reason`` if a level lacks its price or its amount."""
     half = pl.any_horizontal(
         pl.col(f"{side}:{level}:price").is_null() != pl.col(f"{side}:{level}:amount").is_null()
         for side in ("asks", "bids")
@@ -385,7 +385,7 @@ def _with_half_levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
 
 
 def _levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """One row per level that a snapshot names: a side may hold fewer than there are columns."""
+    """Return one row per level of each snapshot; a side may have fewer levels than columns."""
     first = ("line", "exchange", "raw_symbol", "timestamp", "received")
     sides = {"bids": _BID, "asks": _ASK}
     levels = [
@@ -414,7 +414,7 @@ class Tardis(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is a dataset: its header begins as all of them do."""
+        """Return whether a file is a dataset, by the first columns of its header, which all datasets have."""
         return head.partition("\n")[0].strip().split(",")[:4] == _FIRST
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
@@ -433,7 +433,7 @@ class Tardis(Layout):
                 parsed.batch(BOOK).add(BOOK.conform(rows.with_columns(sequence=pl.col("line"))))
             elif dataset.kind == "snapshot":
                 parsed.batch(BOOK).add(
-                    _levels(parsed.bad.take(_with_half_levels(rows, dataset.depth)), dataset.depth)
+                    _levels(parsed.bad.take(_checked_levels(rows, dataset.depth)), dataset.depth)
                 )
             else:
                 _put(dataset.kind, rows, parsed)
@@ -454,7 +454,7 @@ class TardisNode(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is of such messages: its first line is an object with a type that is known."""
+        """Return whether a file has such messages: its first line is an object with a known type."""
         first = head.partition("\n")[0]
         return re.search(rf'"type":\s*"({_TYPES})"', first) is not None and '"localTimestamp"' in first
 

@@ -1,4 +1,4 @@
-"""Writing files that were read, one after the other, each as a whole or not at all."""
+"""Write files that were read into a lake, one after the other, each completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tidytape.times import HOUR
 _KEY = ["exchange", "raw_symbol"]
 
 _MOST_STATES = 200_000
-"""States of a log that are remembered per table. [rows]"""
+"""Number of newest states of a log that are remembered per table. [rows]"""
 
 UNSTATED = (
     "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
     "in, fills it in"
 )
-"""What is noted of reports without one."""
+"""The note about funding reports without a funding interval."""
 
 
 class NewestStates:
@@ -44,16 +44,16 @@ class NewestStates:
         self._states: dict[str, pl.DataFrame] = {}
 
     def settled(self, batch: Batch) -> tuple[Batch, pl.DataFrame | None, int]:
-        """Return the batch without states that an earlier piece overtook, the states that it overtakes, and a count.
+        """Return the batch without overruled states, the earlier states that it replaces, and the number left out.
 
         Returns
         -------
         Batch
-            Of states, one per key; the same batch of other tables.
+            One state per key; a batch of a table without states is returned as it is.
         polars.DataFrame or None
-            States that were given before, with another value than the batch has.
+            States of earlier pieces whose key has another value in the batch.
         int
-            How many states were left out.
+            Number of states that were left out.
         """
         table = batch.table
         if not table.tells_states or not batch.parts:
@@ -62,7 +62,8 @@ class NewestStates:
         count = rows.height
         time = ["received"] if "received" in table.names else []
         if time:
-            rows = rows.sort(*time, maintain_order=True)  # nulls first: what has a time of receipt holds
+            # Nulls come first, so a state with a receive time counts.
+            rows = rows.sort(*time, maintain_order=True)
         rows = rows.unique(table.key, keep="last", maintain_order=True)
         before = self._states.get(table.name)
         overtaken: pl.DataFrame | None = None
@@ -105,9 +106,9 @@ class Writer:
     Parameters
     ----------
     lake : Lake
-        Where they go.
+        The lake.
     market : Market
-        What the caller says of their market.
+        What the caller says about their market.
     """
 
     def __init__(self, lake: Lake, market: Market) -> None:
@@ -119,13 +120,13 @@ class Writer:
         self._known: list[Job] = []
 
     def put(self, job: Job, parsed: Parsed | None, source: str) -> None:
-        """Put what was read of a file in; None stands for a file that went in before.
+        """Put the content of a file into the lake; None stands for a file that the lake has already.
 
         Raises
         ------
         QueryError, IngestError
-            If it cannot go in; then nothing of it did. Only where another process puts in what contradicts it at the
-            same time may one of its tables have been written.
+            If it cannot go in; then nothing of it was written. Only if another process writes contradicting rows at
+            the same time, one of its tables may have been written.
         LakeError
             If the lake cannot be written.
         """
@@ -155,23 +156,23 @@ class Writer:
         )
 
     def put_piece(self, job: Job, parsed: Parsed, *, log: str, newest: NewestStates) -> list[Appended]:
-        """Put a piece of a log in, into each table that has not got it yet.
+        """Put a piece of a log into each of its tables that does not have it yet.
 
         Parameters
         ----------
         job : Job
             With the piece.
         parsed : Parsed
-            What was read of it.
+            The content of the piece.
         log : str
-            What names the log.
+            Name of the log in the notes of the lake.
         newest : NewestStates
             Newest states of the log before this piece; those of the piece are added.
 
         Raises
         ------
         QueryError, IngestError
-            If it cannot go in. Some of its tables may have been written: the next attempt passes over those.
+            If it cannot go in. Some of its tables may have been written; the next attempt skips those.
         LakeError
             If the lake cannot be written.
         """
@@ -179,7 +180,7 @@ class Writer:
         assert piece is not None
         _require_fillable(job, parsed, self._lake)
         contracts, markets = self._converted(parsed)
-        # Before the events, because they are not read again once they are noted.
+        # Before the events, because once the events are noted, this piece is not read again.
         self._register(contracts, replace=["contract", "contract_size", "amount_units"])
         self._register(markets, replace=self._market.replaced)
         appended = []
@@ -199,37 +200,37 @@ class Writer:
         return appended
 
     def _register(self, markets: pl.DataFrame, *, replace: Collection[str]) -> None:
-        """Register markets if that changes anything; to know it costs no more than a look for a newer version."""
+        """Register markets, but only if that changes the registry: comparing is cheaper than a commit."""
         registered = self._lake.markets()
         if markets.height and not merged_markets(registered, markets, replace=replace).equals(registered):
             self._lake.register(markets, replace=replace)
 
     def remember(self, parsed: Parsed, newest: NewestStates) -> None:
-        """Take what a piece gave before, which is in the lake, without writing anything."""
+        """Remember the states of a piece that is already in the lake, without writing."""
         self._converted(parsed)
         for batch in parsed.batches:
             newest.add(newest.settled(batch)[0])
 
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
         contracts, markets = self._converted(parsed)
-        # An append is all or nothing by itself, so only what follows the first write is checked before.
+        # The first write is all or nothing by itself; the later ones are checked before it.
         for batch in parsed.batches if contracts.height else parsed.batches[1:]:
             self._lake.check(batch)
         if contracts.height:
-            # Before the events, so that amounts never lie there without a word on what they were made from.
+            # Before the events, so that the registry always says how the amounts in the lake were converted.
             self._lake.register(contracts, replace=["contract", "contract_size", "amount_units"])
         appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
-        # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
+        # Last: a source that is noted here is complete. After an interruption before this line the file is read again.
         self._lake.register(markets, replace=self._market.replaced, sources=[source])
         return appended
 
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Convert amounts to coin; return what to register of contracts before the events, and of the markets."""
+        """Convert amounts to coin; return the contracts to register before the events, and the markets to register."""
         registered = self._lake.markets()
         converted = conversions(parsed, self._market, registered, self._holds_events)
         for batch in parsed.batches:
             in_coin(batch, converted.contracts.get(batch.table.name, {}))
-            if batch.table is not TRADES:  # whose amount in the quote is computed, never read
+            if batch.table is not TRADES:  # their amount in the quote is computed, not read
                 require_quotes(batch)
         known_option_interest(parsed, self._market)
         markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._seen)
@@ -246,7 +247,7 @@ class Writer:
         )
 
     def report(self) -> IngestReport:
-        """Return what was done."""
+        """Return the report of the files so far."""
         return IngestReport(tuple(self._files), self._markets())
 
     def _markets(self) -> tuple[MarketReport, ...]:
@@ -280,7 +281,7 @@ class Writer:
         return tuple(reports)
 
     def _counts(self, table: Table, markets: list[MarketKey]) -> dict[MarketKey, int]:
-        """How many rows of a table the lake has of some markets, in one scan."""
+        """Return the number of rows in a table of the lake, by market, in one scan."""
         if not markets:
             return {}
         exchanges, symbols = zip(*markets, strict=True)
@@ -289,18 +290,18 @@ class Writer:
         return {(exchange, symbol): count for exchange, symbol, count in counts.iter_rows()}
 
     def _concerned(self, exchange: str, raw_symbol: str) -> bool:
-        # A file that went in before is not read again, so it may be of any market of the exchange that was named.
+        # A known file is not read again, so it may have any market of the exchange that the caller names.
         return (exchange, raw_symbol) in self._seen or any(
             job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in self._known
         )
 
 
-# A funding rate is one per funding interval, so a report that states none is never served, see
-# `tidytape.aggregate.funding`. An interval that is stated holds, whatever the caller says.
+# A funding rate is per funding interval, so the service does not use a report without an interval, see
+# `tidytape.aggregate.funding`. An interval that the file states holds, whatever the caller says.
 
 
 def fill_funding_intervals(job: Job, parsed: Parsed) -> None:
-    """Fill in the funding interval that the caller says, or note how many reports have none."""
+    """Fill in the caller's funding interval, or note the number of reports without an interval."""
     batch = parsed.batch(FUNDING)
     if job.market.funding_nanoseconds is not None:
         batch.change(partial(_filled, interval=job.market.funding_nanoseconds))
@@ -311,9 +312,9 @@ def fill_funding_intervals(job: Job, parsed: Parsed) -> None:
 
 
 def _require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
-    """Raise IngestError where the lake has a report with another funding interval, or none, than the caller says.
+    """Raise IngestError if the lake has a report whose funding interval is missing, or is not the caller's.
 
-    What is in a lake stays as it is: without this the report would silently stay unserved, or be served over another.
+    Rows of a lake never change. Without this error the service would ignore the report, or use another interval.
     """
     if job.market.funding_nanoseconds is None:
         return
