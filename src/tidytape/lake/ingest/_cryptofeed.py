@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import orjson
 import polars as pl
@@ -91,31 +91,17 @@ def _contracts(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
 
 
 def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
+    """Put the contracts of one line into the tables of funding and open interest."""
     match = _LINE.fullmatch(text)
     if match is None or not match[1].startswith(_ADDRESS):
         parsed.ignore("line that is no answer with instruments")
         return
     try:
-        contracts = orjson.loads(match[3])
-    except orjson.JSONDecodeError:
-        parsed.bad.add(line, "the answer is no JSON")
+        instruments = _instruments(match[3])
+    except ValueError as error:
+        parsed.bad.add(line, str(error))
         return
-    if not (isinstance(contracts, list) and all(isinstance(contract, dict) for contract in contracts)):
-        parsed.bad.add(line, "the answer is no list of instruments")
-        return
-    texts = pl.DataFrame(
-        {
-            column: pl.Series(
-                [
-                    None if (value := contract.get(field.name)) is None else str(value)
-                    for contract in contracts
-                ],
-                dtype=pl.String,
-            )
-            for column, field in _FIELDS.items()
-        }
-    ).with_columns(line=pl.lit(line, pl.Int64))
-    rows = parsed.bad.take(checked(texts, _FIELDS))
+    rows = parsed.bad.take(checked(_texts(instruments, line), _FIELDS))
     rows = parsed.only(rows, job.raw_symbol, others="contract of another symbol")
     placed = rows.with_columns(
         exchange=pl.lit(job.exchange or Cryptofeed.default_exchange),
@@ -123,14 +109,43 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
         # The interval is written as a time: the interval after the start of the year 2000.
         funding_interval=nanoseconds(pl.col("interval"), ISO) - _YEAR_2000,
     )
+    _put(placed, parsed)
+
+
+def _instruments(answer: str) -> list[dict[str, Any]]:
+    """Return the instruments of an answer; ValueError says why it has none."""
+    try:
+        instruments = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        raise ValueError("the answer is no JSON") from None
+    if not (isinstance(instruments, list) and all(isinstance(entry, dict) for entry in instruments)):
+        raise ValueError("the answer is no list of instruments")
+    return instruments
+
+
+def _texts(instruments: list[dict[str, Any]], line: int) -> pl.DataFrame:
+    """Return the fields of instruments as columns of text, by our names."""
+    columns = {
+        column: pl.Series(
+            [None if (value := entry.get(field.name)) is None else str(value) for entry in instruments],
+            dtype=pl.String,
+        )
+        for column, field in _FIELDS.items()
+    }
+    return pl.DataFrame(columns).with_columns(line=pl.lit(line, pl.Int64))
+
+
+def _put(contracts: pl.DataFrame, parsed: Parsed) -> None:
+    """Put checked contracts into the tables; quanto contracts have no open interest in coin."""
     has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
-    parsed.batch(FUNDING).add(FUNDING.conform(placed.filter(has_funding)))
-    interest = placed.filter(pl.col("amount").is_not_null())
-    parsed.ignore("open interest of a quanto contract", interest.filter("is_quanto").height)
-    interest = interest.filter(~pl.col("is_quanto").fill_null(value=False))
+    has_interest = pl.col("amount").is_not_null()
+    is_quanto = pl.col("is_quanto").fill_null(value=False)
+    parsed.batch(FUNDING).add(FUNDING.conform(contracts.filter(has_funding)))
+    parsed.ignore("open interest of a quanto contract", contracts.filter(has_interest & is_quanto).height)
+    interest = contracts.filter(has_interest & ~is_quanto)
     parsed.contracts.update(_sizes(interest))
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
-    neither = placed.filter(~has_funding & pl.col("amount").is_null())
+    neither = contracts.filter(~has_funding & ~has_interest)
     parsed.ignore("contract without funding rate and open interest", neither.height)
 
 

@@ -113,7 +113,7 @@ def split(lines: pl.DataFrame, header: Header, bad: BadLines) -> pl.DataFrame:
     Parameters
     ----------
     lines : polars.DataFrame, one row per line
-        ``line`` and ``text``, as from `tidytape.lake.ingest._lines.numbered`.
+        ``line`` and ``text``, as `tidytape.lake.ingest.numbered` yields them.
     header : Header
         The columns.
     bad : BadLines

@@ -84,7 +84,7 @@ class MappedRows:
 
     @classmethod
     def of_arrow(cls, layout: Mapped, job: Job, schema: pa.Schema, parsed: Parsed) -> MappedRows:
-        """Return an object that takes rows of Arrow data; QueryError too if a time has no zone and none is given."""
+        """Return an object that takes rows of Arrow data; QueryError also if a time has no zone."""
         # None of our columns is a list or a struct.
         names = [field.name for field in schema if not pa.types.is_nested(field.type)]
         rows = cls(layout, job, names, parsed)
@@ -200,7 +200,7 @@ def _amount_unit(
 ) -> CountedUnit | None:
     """Return what amounts count: by the file's own name of the exchange if that is known, else by the caller's."""
     unit = of_mapped(table, exchange, raw_symbol)
-    for name in exchanges:  # one at most
+    for name in exchanges:  # there is at most one
         unit = documented(name, raw_symbol, table, otherwise=unit)
     return unit
 

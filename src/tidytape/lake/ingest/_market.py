@@ -60,14 +60,14 @@ class Market:
         Height of a price level of profiles. By default, if the market is not registered yet,
         `tidytape.aggregate.recommended_block_size` of the price of the first trade in its first file. [quote per coin]
     contract : {"INVERSE", "LINEAR", "VANILLA"}, optional
-        Says that amounts in the files are numbers of contracts of this kind; they are converted, see
-        `tidytape.lake.ingest._contracts`. The registry keeps kind and size, which are the default for later files.
+        Says that amounts in the files are numbers of contracts of this kind; they are converted to coins. The registry
+        keeps kind and size, which are the default for later files.
     contract_size : Decimal, int, float or str, optional
         Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
     amount_unit : {"coin", "quote", "contracts"}, optional
         What amounts in the files count, including volumes of candles. It holds for all tables and markets of the files,
-        and the registry keeps it. By default the file, the symbol or the exchange has to tell it, see
-        `tidytape.lake._amount_units`; files that count contracts, the quote or an unknown unit are refused then.
+        and the registry keeps it. By default the file, the symbol or the exchange has to tell it; then files that count
+        contracts, the quote or an unknown unit are refused.
         ``"contracts"`` needs ``contract`` and ``contract_size``. Amounts in the quote are divided by their price;
         candles have no such price, so their volume becomes ``quote_volume``, and their volume in coin is null.
     funding_interval : int, str or timedelta, optional

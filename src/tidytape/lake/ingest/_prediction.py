@@ -120,7 +120,7 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
 
 
 def _report(entry: Any) -> dict[str, Any]:
-    """Return one object as a row, with times as text; the text of a ValueError says what is wrong with it."""
+    """Return one object as a row, with times as text; ValueError if the object is broken."""
     if not isinstance(entry, dict):
         raise ValueError("not a JSON object")
     slug, outcomes = _required(entry, "slug"), _texts(entry, "outcomes")

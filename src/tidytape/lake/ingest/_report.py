@@ -60,7 +60,8 @@ class TableCount:
     new : int
         Rows that were added to the lake.
     superseded : int
-        States that were left out because another state of the same time counts, see `tidytape.lake._dedupe`.
+        States that were left out because another state of the same time counts: in a file the last one that was
+        received, and at the first and last time of a file the state of the lake.
     """
 
     table: str

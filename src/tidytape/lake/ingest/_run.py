@@ -52,7 +52,7 @@ def ingest(
     Parameters
     ----------
     files : path or iterable of paths
-        Plain, gzip or zip. The rows of a recording in several files are joined, see `tidytape.lake._dedupe`.
+        Plain, gzip or zip. A recording may be in several files, which may overlap: each row is added once.
     lake : Lake
         The lake that gets the files.
     layout : Layout, optional

@@ -305,6 +305,8 @@ _UPDATE: Mapping[str, _Name] = {
 _SNAPSHOT_LEVEL = re.compile(r"(asks|bids)\[(\d+)\]\.(price|amount)")
 _TOP_OF_BOOK = {"ask_amount", "ask_price", "bid_price", "bid_amount"}
 _NAMED = re.compile(r"(?:^|_)(trades|liquidations)(?=_|\.|$)")
+_BY_HEADER = ("option_summary", "derivative_ticker", "trade")
+"""Kinds that the header tells, in the order in which they are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,47 +329,62 @@ class _Dataset(Header):
 
 
 def _dataset(job: Job, text: str) -> _Dataset:
+    """Return which dataset a file is, by its header; IngestError if it is none that can become events."""
     header = text.strip().split(",")
-
-    def has(columns: Mapping[str, _Name]) -> bool:
-        return all(header.count(name[0]) == 1 for name in columns.values())
-
-    def fields(columns: Mapping[str, _Name]) -> dict[str, Field]:
-        return _fields(columns, message=False, time_unit=_UNIT)
-
     if header[:4] != _FIRST or len(set(header)) < len(header):
         raise _refused(job, f"no dataset of tardis.dev, its header does not begin with {', '.join(_FIRST)}")
     levels = [match for name in header if (match := _SNAPSHOT_LEVEL.fullmatch(name))]
     if levels:
-        depth = 1 + max(int(match[2]) for match in levels)
-        if len(levels) != 4 * depth:
-            raise _refused(
-                job, f"{counted(len(levels), 'column')} of levels, and a book {depth} deep has {4 * depth}"
-            )
-        columns = {f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
-               for side in ("asks", "bids") for level in range(depth) for what in ("price", "amount")
-               for name in (f"{side}[{level}].{what}",)}  # fmt: skip
-        return _Dataset(header, kind="snapshot", fields=fields(columns), depth=depth)
-    if has(_UPDATE):
-        return _Dataset(header, kind="update", fields=fields(_UPDATE))
+        return _snapshots(job, header, levels)
+    if _has(header, _UPDATE):
+        return _Dataset(header, kind="update", fields=_csv_fields(_UPDATE))
     if set(header) >= _TOP_OF_BOOK and "strike_price" not in header:
         raise _refused(
             job, "quotes: the best bid and ask alone are no book, and the lake has no table for them"
         )
-    kind = next(
-        (kind for kind in ("option_summary", "derivative_ticker", "trade") if has(_KINDS[kind])), None
-    )
+    kind = next((kind for kind in _BY_HEADER if _has(header, _KINDS[kind])), None)
     if kind is None:
         raise _refused(job, f"a dataset that is not known, with the columns {', '.join(header)[:200]}")
     if kind == "trade":
-        named = {match[1] for match in _NAMED.finditer(job.path.name)}
-        if len(named) != 1:
-            raise _refused(
-                job,
-                "trades and liquidations have the same columns; the file's name must hold _trades_ or _liquidations_",
-            )
-        kind = named.pop().removesuffix("s")
-    return _Dataset(header, kind=kind, fields=fields(_KINDS[kind]))
+        kind = _kind_by_name(job)
+    return _Dataset(header, kind=kind, fields=_csv_fields(_KINDS[kind]))
+
+
+def _has(header: list[str], columns: Mapping[str, _Name]) -> bool:
+    """Return whether a header has each of some columns once."""
+    return all(header.count(name[0]) == 1 for name in columns.values())
+
+
+def _csv_fields(columns: Mapping[str, _Name]) -> dict[str, Field]:
+    return _fields(columns, message=False, time_unit=_UNIT)
+
+
+def _snapshots(job: Job, header: list[str], levels: list[re.Match[str]]) -> _Dataset:
+    """Return the dataset whose header has columns of levels; IngestError if a level lacks a column."""
+    depth = 1 + max(int(match[2]) for match in levels)
+    if len(levels) != 4 * depth:
+        raise _refused(
+            job, f"{counted(len(levels), 'column')} of levels, and a book {depth} deep has {4 * depth}"
+        )
+    columns = {
+        f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
+        for side in ("asks", "bids")
+        for level in range(depth)
+        for what in ("price", "amount")
+        for name in (f"{side}[{level}].{what}",)
+    }
+    return _Dataset(header, kind="snapshot", fields=_csv_fields(columns), depth=depth)
+
+
+def _kind_by_name(job: Job) -> str:
+    """Return whether a file has trades or liquidations, which have the same header, by its name."""
+    names = {match[1] for match in _NAMED.finditer(job.path.name)}
+    if len(names) != 1:
+        raise _refused(
+            job,
+            "trades and liquidations have the same columns; the file's name must hold _trades_ or _liquidations_",
+        )
+    return names.pop().removesuffix("s")
 
 
 def _refused(job: Job, reason: str) -> IngestError:

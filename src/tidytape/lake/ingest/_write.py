@@ -59,33 +59,16 @@ class NewestStates:
         if not table.tells_states or not batch.parts:
             return batch, None, 0
         rows = pl.concat([part.frame() for part in batch], how="diagonal")
-        count = rows.height
-        time = ["received"] if "received" in table.names else []
-        if time:
-            # Nulls come first, so a state with a receive time counts.
-            rows = rows.sort(*time, maintain_order=True)
-        rows = rows.unique(table.key, keep="last", maintain_order=True)
+        newest = _newest_of_each_key(rows, table)
         before = self._states.get(table.name)
-        overtaken: pl.DataFrame | None = None
+        replaced: pl.DataFrame | None = None
         if before is not None:
-            is_older = pl.lit(value=False)
-            if time:
-                is_older = (pl.col("received_before") > pl.col("received")) | (
-                    pl.col("received_before").is_not_null() & pl.col("received").is_null()
-                )
-            older = rows.join(before, on=table.key, suffix="_before").filter(is_older).select(table.key)
-            rows = rows.join(older, on=table.key, how="anti", maintain_order="left")
-            changed = before.join(rows.select(table.key), on=table.key, how="semi").join(
-                rows.select(*table.key, *table.same),
-                on=[*table.key, *table.same],
-                how="anti",
-                nulls_equal=True,
-            )
-            overtaken = changed if changed.height else None
+            newest = _without_older(newest, before, table)
+            replaced = _replaced(before, newest, table)
         settled = Batch(table, batch.spool)
         settled.counted = batch.counted
-        settled.add(rows)
-        return settled, overtaken, count - rows.height
+        settled.add(newest)
+        return settled, replaced, rows.height - newest.height
 
     def add(self, batch: Batch) -> None:
         """Remember the states of a batch."""
@@ -98,6 +81,32 @@ class NewestStates:
         rows = pl.concat([before, *(part.frame().select(columns) for part in batch)])
         newest = rows.unique(table.key, keep="last", maintain_order=True)
         self._states[table.name] = newest.tail(_MOST_STATES)
+
+
+def _newest_of_each_key(states: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Return the state of each key that was received last, or without receive times the last one of the lines."""
+    if "received" in table.names:
+        # Nulls come first, so a state with a receive time counts.
+        states = states.sort("received", maintain_order=True)
+    return states.unique(table.key, keep="last", maintain_order=True)
+
+
+def _without_older(states: pl.DataFrame, before: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Return the states without those that were received earlier than the known state of their key."""
+    if "received" not in table.names:
+        return states
+    known = pl.col("received_before")
+    is_older = (known > pl.col("received")) | (known.is_not_null() & pl.col("received").is_null())
+    older = states.join(before, on=table.key, suffix="_before").filter(is_older).select(table.key)
+    return states.join(older, on=table.key, how="anti", maintain_order="left")
+
+
+def _replaced(before: pl.DataFrame, states: pl.DataFrame, table: Table) -> pl.DataFrame | None:
+    """Return the known states whose key has another value in the new ones; None if there are no such states."""
+    same_keys = before.join(states.select(table.key), on=table.key, how="semi")
+    columns = [*table.key, *table.same]
+    changed = same_keys.join(states.select(columns), on=columns, how="anti", nulls_equal=True)
+    return changed if changed.height else None
 
 
 class Writer:
