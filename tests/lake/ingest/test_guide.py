@@ -14,10 +14,10 @@ from tidytape.lake import TABLES
 from tidytape.lake._batch import Spool
 from tidytape.lake.ingest import LAYOUTS
 from tidytape.lake.ingest._columns import CONSTANT_COLUMNS, EVENTS, known_columns, needed_columns
-from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._own_files import Csv
 from tidytape.lake.ingest._time import DATE, DIRECTIVES, ISO, UNITS
 
 DOCS = Path(__file__).parents[3] / "docs"

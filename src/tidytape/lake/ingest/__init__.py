@@ -19,9 +19,7 @@ from tidytape.lake.ingest._binance_vision import BinanceVision
 from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
-from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._deribit_chain import DeribitChain
-from tidytape.lake.ingest._jsonl import Jsonl
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS
@@ -29,7 +27,7 @@ from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import BadLines, Piece, numbered
 from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market
-from tidytape.lake.ingest._parquet import Parquet
+from tidytape.lake.ingest._own_files import Csv, Jsonl, Parquet
 from tidytape.lake.ingest._prediction import PredictionFile, PredictionReport, ingest_prediction_markets
 from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
 from tidytape.lake.ingest._run import ingest

@@ -13,12 +13,12 @@ import polars as pl
 from tidytape.errors import QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._tables import RECORDED_CANDLES, TRADES
-from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._decode import json_values
 from tidytape.lake.ingest._fields import length
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market, option
+from tidytape.lake.ingest._own_files import Csv
 
 Event = tuple[str, Mapping[str, Any]] | str
 """A table and the values of one row by our columns; or, as a str, the reason why an entry is not an event."""

@@ -13,16 +13,14 @@ from tidytape.lake.ingest._binance_vision import BinanceVision
 from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
-from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._deribit_chain import DeribitChain
-from tidytape.lake.ingest._jsonl import Jsonl
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Layout, nothing_to_choose
 from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import first_text, inner_name
 from tidytape.lake.ingest._mapped import Mapped
 from tidytape.lake.ingest._market import Market
-from tidytape.lake.ingest._parquet import Parquet
+from tidytape.lake.ingest._own_files import Csv, Jsonl, Parquet
 from tidytape.lake.ingest._tardis import Tardis, TardisNode
 
 LAYOUTS: Mapping[str, type[Layout]] = MappingProxyType(

@@ -19,11 +19,11 @@ import polars as pl
 from tidytape.errors import IngestError
 from tidytape.lake._batch import Spool
 from tidytape.lake._tables import RECORDED_CANDLES
-from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._decode import Header, delimited
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._lines import inner_name
 from tidytape.lake.ingest._mapped_rows import MappedRows
+from tidytape.lake.ingest._own_files import Csv
 from tidytape.times import DAY, MILLISECOND
 
 _NAME = re.compile(r"(\d{8})_(.+)_(minute|second)_(trade|quote)\.csv")

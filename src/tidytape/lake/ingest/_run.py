@@ -20,11 +20,11 @@ from tidytape.errors import IngestError, QueryError, TidytapeError
 from tidytape.lake._batch import IN_MEMORY, Spool
 from tidytape.lake._store import Lake
 from tidytape.lake._tables import MARKETS
-from tidytape.lake.ingest._csv import Csv
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS, by_name, options_of, recognised
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._market import Market, require_market
+from tidytape.lake.ingest._own_files import Csv
 from tidytape.lake.ingest._report import IngestReport
 from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
