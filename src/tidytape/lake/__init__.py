@@ -26,6 +26,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tidytape.lake._batch import Batch, Spool
+from tidytape.lake._predictions import outcome_markets
 from tidytape.lake._store import Appended, Lake
 from tidytape.lake._tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Table
 from tidytape.schema import Column
@@ -55,6 +56,7 @@ __all__ = [
     "Table",
     "hygiene",
     "ingest",
+    "outcome_markets",
     "record",
     "rollup",
 ]

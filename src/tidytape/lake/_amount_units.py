@@ -10,9 +10,9 @@ and change, so the caller, the registry or BitMEX's list of instruments has to s
 Examples
 --------
 >>> of_symbol("BTCUSD_PERP"), of_symbol("BTCUSDT_240927"), of_symbol("BTCUSDT")
-(<AmountUnit.CONTRACTS: 'contracts'>, <AmountUnit.COIN: 'coin'>, None)
+(<CountedUnit.CONTRACTS: 'contracts'>, <CountedUnit.COIN: 'coin'>, None)
 >>> documented("bybit", "BTCUSD", "trades", otherwise=None)
-<AmountUnit.QUOTE: 'quote'>
+<CountedUnit.QUOTE: 'quote'>
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidytape.lake._symbols import guessed, told_class
 from tidytape.lake._tables import LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TRADES
 
 
-class AmountUnit(StrEnum):
+class CountedUnit(StrEnum):
     """What an amount counts."""
 
     COIN = "coin"
@@ -37,14 +37,14 @@ class AmountUnit(StrEnum):
     CONTRACTS = "contracts"
 
 
-_COIN, _QUOTE, _CONTRACTS = AmountUnit
+_COIN, _QUOTE, _CONTRACTS = CountedUnit
 
 _BINANCE_FUTURE = re.compile(r"([A-Z0-9]+)_(?:PERP|\d{6})")
 
 _STABLECOINS = ("USDT", "USDC", "BUSD")
 """Quotes of Binance's USD-M futures."""
 
-_BY_SYMBOL: tuple[tuple[re.Pattern[str], AmountUnit], ...] = (
+_BY_SYMBOL: tuple[tuple[re.Pattern[str], CountedUnit], ...] = (
     (re.compile(r"[A-Z0-9]+-(?:USD|USDT|USDC)-(?:SWAP|\d{6})"), _CONTRACTS),  # OKX: BTC-USDT-SWAP
     (re.compile(r"[A-Z0-9]+_(?:CW|NW|CQ|NQ)"), _CONTRACTS),  # Huobi: BTC_CQ
     (re.compile(r"[PF]I_[A-Z0-9]+(?:_\d{6})?"), _QUOTE),  # Kraken: PI_XBTUSD
@@ -73,7 +73,7 @@ _IN_CONTRACTS = frozenset(
 """Exchanges whose amounts are contracts in all markets."""
 
 _KRAKEN_FUTURES = ((re.compile(r"[PF]F_.*"), _COIN), (re.compile(r".*"), _CONTRACTS))
-_BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], AmountUnit], ...]] = MappingProxyType(
+_BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], CountedUnit], ...]] = MappingProxyType(
     {
         "BITGET_FUTURES": ((re.compile(r".*(?:USDT|USDC|PERP)"), _COIN),),
         "BYBIT": ((re.compile(r"[A-Z0-9]+USD(?:[FGHJKMNQUVXZ]\d{2})?"), _QUOTE), (re.compile(r".*"), _COIN)),
@@ -89,7 +89,7 @@ _BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], AmountUnit], ...]] = Map
 )
 """Exchanges whose markets differ: the first pattern that a symbol fits decides; no pattern, not known."""
 
-_OTHERWISE: Mapping[tuple[str, str], AmountUnit | None] = MappingProxyType(
+_OTHERWISE: Mapping[tuple[str, str], CountedUnit | None] = MappingProxyType(
     {
         ("FTX", RECORDED_CANDLES.name): _QUOTE,
         ("FTX_US", RECORDED_CANDLES.name): _QUOTE,
@@ -125,7 +125,7 @@ def is_in_dollars(pair: str) -> bool:
     return pair.upper().endswith("USD") and (symbol is None or symbol.quote_coin == "USD")
 
 
-def of_symbol(raw_symbol: str) -> AmountUnit | None:
+def of_symbol(raw_symbol: str) -> CountedUnit | None:
     """Return the unit that a symbol alone says, None where it says none."""
     symbol = raw_symbol.strip().upper()
     future = _BINANCE_FUTURE.fullmatch(symbol)
@@ -136,17 +136,17 @@ def of_symbol(raw_symbol: str) -> AmountUnit | None:
     return next((unit for pattern, unit in _BY_SYMBOL if pattern.fullmatch(symbol)), None)
 
 
-def of_binance(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
+def of_binance(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
     """Return what amounts in Binance's own layouts count: contracts in COIN-M markets, coins in all others."""
-    return AmountUnit.CONTRACTS if is_coin_margined(raw_symbol) else AmountUnit.COIN
+    return CountedUnit.CONTRACTS if is_coin_margined(raw_symbol) else CountedUnit.COIN
 
 
-def of_coins(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
+def of_coins(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
     """Return COIN, for layouts that hold coins alone."""
     return _COIN
 
 
-def of_mapped(table: str, exchange: str, raw_symbol: str) -> AmountUnit | None:
+def of_mapped(table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
     """Return what amounts in a file with a column map count.
 
     The map says that a column is the table's, which is in coin; but for symbols and exchanges whose amounts are known
@@ -155,13 +155,13 @@ def of_mapped(table: str, exchange: str, raw_symbol: str) -> AmountUnit | None:
     return documented(exchange, raw_symbol, table, otherwise=of_future(raw_symbol))
 
 
-def of_future(raw_symbol: str) -> AmountUnit | None:
+def of_future(raw_symbol: str) -> CountedUnit | None:
     """Return COIN, or None for a future in USD: such futures count coins, USD or contracts.
 
     Examples
     --------
     >>> of_future("BTC-PERP") is None, of_future("BTC-USD")
-    (True, <AmountUnit.COIN: 'coin'>)
+    (True, <CountedUnit.COIN: 'coin'>)
     """
     pair = guessed(raw_symbol)
     is_future = told_class(raw_symbol) in {Category.PERPETUAL.value, Category.FUTURE.value}
@@ -169,8 +169,8 @@ def of_future(raw_symbol: str) -> AmountUnit | None:
 
 
 def documented(
-    exchange: str, raw_symbol: str, table: str, *, otherwise: AmountUnit | None
-) -> AmountUnit | None:
+    exchange: str, raw_symbol: str, table: str, *, otherwise: CountedUnit | None
+) -> CountedUnit | None:
     """Return what the symbol says, else what the exchange is known to count.
 
     Parameters
@@ -181,12 +181,12 @@ def documented(
         The market; of option quotes, which are partitioned by coin, the coin.
     table : str
         Name of the table that the amounts are for.
-    otherwise : AmountUnit or None
+    otherwise : CountedUnit or None
         The unit at an exchange that is not known here.
 
     Returns
     -------
-    AmountUnit or None
+    CountedUnit or None
         None if it is not known.
     """
     name = re.sub(r"[^A-Z0-9]+", "_", exchange.upper())

@@ -12,12 +12,12 @@ from ingested import ingest
 from tidytape import Client
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake._amount_units import AmountUnit, documented, of_mapped, of_symbol
+from tidytape.lake._amount_units import CountedUnit, documented, of_mapped, of_symbol
 from tidytape.lake._tables import OPTION_QUOTES
 from tidytape.lake.ingest import LAYOUTS, Csv, Market
 from tidytape.lake.ingest import ingest as ingest_as
 from tidytape.lake.ingest._contracts import COUNTED
-from tidytape.lake.ingest._markets import units_of
+from tidytape.lake.ingest._conversions import units_of
 
 MAPPED = ("csv", "jsonl", "parquet")
 
@@ -142,7 +142,7 @@ def test_every_layout_says_what_decides():
     assert all(said.values())
     assert {table for _, table in said} <= {*(table.name for table in COUNTED), OPTION_QUOTES.name}
     assert {layout for layout, _ in said} == set(LAYOUTS)
-    assert all(units == AmountUnit(units) for units in AmountUnit)
+    assert all(units == CountedUnit(units) for units in CountedUnit)
 
 
 AMOUNT = {"book": "size", "candles": "volume"}
@@ -304,7 +304,7 @@ def test_candles_that_count_the_quote_have_no_volume_in_coin(write, lake):
     ingest(write("timestamp,side,price,amount", f"{T},buy,60000,2", name="c"), lake, **MARKET)
     assert candles(lake) == [(None, 1_210_000.0), (None, 5.0)]
     assert amounts(lake, "trades") == [2.0]
-    assert units_of(lake.markets()["amount_units"].item()) == {"candles": AmountUnit.QUOTE}
+    assert units_of(lake.markets()["amount_units"].item()) == {"candles": CountedUnit.QUOTE}
 
 
 def test_such_candles_answer_in_dollars_and_are_unknown_in_coins(write, lake):
@@ -382,7 +382,7 @@ def test_candles_whose_own_quote_volume_no_price_explains_are_refused(write, lak
 
 # --- what is known of symbols and exchanges -------------------------------------------------------------------------
 
-COIN, QUOTE, CONTRACTS = AmountUnit
+COIN, QUOTE, CONTRACTS = CountedUnit
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ingested import ingest
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest._time import nanoseconds, told
+from tidytape.lake.ingest._time import nanoseconds, written_as
 
 FORMATS = [
     "%d-%m-%Y",
@@ -36,7 +36,7 @@ def ns(text: str, written: str) -> int | None:
     seconds=st.integers(946_684_800, 3_124_137_599), micro=st.integers(0, 999_999)
 )  # to 2068, for two digits
 def test_it_is_read_as_python_reads_it(written: str, seconds: int, micro: int) -> None:
-    assert told(None, written) == written
+    assert written_as(None, written) == written
     text = datetime.fromtimestamp(seconds, UTC).replace(microsecond=micro).strftime(written)
     read = datetime.strptime(text, written).replace(tzinfo=UTC)
     expected = int(read.replace(microsecond=0).timestamp()) * 10**9 + read.microsecond * 1000
@@ -93,15 +93,15 @@ def test_a_fraction_is_digits_after_the_point_and_noon_is_twelve_pm() -> None:
 )
 def test_a_format_that_tells_no_time_is_refused(written: str, expected: str) -> None:
     with pytest.raises(QueryError, match="time_format: got ") as caught:
-        told(None, written)
+        written_as(None, written)
     assert expected in str(caught.value)
 
 
 def test_it_is_said_instead_of_a_unit() -> None:
     with pytest.raises(QueryError, match="time_format: got '%d-%m-%Y', expected nothing, for time_unit says"):
-        told("ms", "%d-%m-%Y")
+        written_as("ms", "%d-%m-%Y")
     with pytest.raises(QueryError, match=r"time_unit: got 'dd-mm-yyyy', .*; time_format says any other way"):
-        told("dd-mm-yyyy", None)
+        written_as("dd-mm-yyyy", None)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import counted
 from tidytape.lake import _delta
-from tidytape.lake._amount_units import QUOTED, AmountUnit, description, mismatched, of_symbol
+from tidytape.lake._amount_units import QUOTED, CountedUnit, description, mismatched, of_symbol
 from tidytape.lake._parquet import filesystem
 from tidytape.lake._store import Lake
 from tidytape.lake._tables import TABLES, Table
@@ -288,12 +288,12 @@ def _contracts_as_coins(scope: Scope) -> Faults:
     for member in scope.members or (scope,):
         exchange, raw_symbol = member.market
         unit = of_symbol(raw_symbol)
-        if unit in {None, AmountUnit.COIN}:
+        if unit in {None, CountedUnit.COIN}:
             continue
         market = scope.lake.markets().filter(exchange=exchange, raw_symbol=raw_symbol)
         if market.select(pl.any_horizontal(pl.col("contract", "amount_units").is_not_null()).any()).item():
             continue
-        counts = "contracts" if unit is AmountUnit.CONTRACTS else "the quote"
+        counts = "contracts" if unit is CountedUnit.CONTRACTS else "the quote"
         rows = counted(member.size, "amount")
         yield (
             member.size,

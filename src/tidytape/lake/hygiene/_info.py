@@ -8,7 +8,7 @@ import polars as pl
 
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake import _delta
-from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._store import Lake
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.rollup import ROLLUP_TABLES
@@ -157,7 +157,7 @@ def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
         "exchange", "raw_symbol", "amount_units", __contract=pl.format("{} {}", "contract", size)
     ).unique(["exchange", "raw_symbol"])
     by_table = pl.col("amount_units").str.extract(pl.format("(?:^|,){}=([a-z]+)", "table"), 1)
-    stated = pl.when(by_table != AmountUnit.CONTRACTS.value).then(by_table)
+    stated = pl.when(by_table != CountedUnit.CONTRACTS.value).then(by_table)
     contract = pl.when(pl.col("table").is_in(_IN_CONTRACTS)).then("__contract")
     joined = totals.join(units, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
     return joined.with_columns(recorded_in=pl.coalesce(stated, contract)).drop("amount_units", "__contract")

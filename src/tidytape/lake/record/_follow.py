@@ -35,7 +35,7 @@ from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
 from tidytape.lake.ingest._run import parsed_by, require_object, source_of
-from tidytape.lake.ingest._write import Given, Writer, stated
+from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
 from tidytape.lake.record._tail import Log, Tail
 from tidytape.lake.record._tidy import Beside, Tidier
 
@@ -247,7 +247,7 @@ class Followed:
         Up to where they are in all tables by the note of the registry. [bytes]
     memory : dict
         What the layout remembers.
-    given : Given
+    newest : NewestStates
         States that it gave.
     waits : int
         Bytes of the piece that could not be read without later lines.
@@ -261,7 +261,7 @@ class Followed:
     ends: dict[str, int]
     noted: int
     memory: dict[str, Any] = field(default_factory=dict)
-    given: Given = field(default_factory=Given)
+    newest: NewestStates = field(default_factory=NewestStates)
     waits: int = 0
     lines: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -424,13 +424,13 @@ class Follower:
                 with Spool() as spool:
                     parsed = self.parsed(followed, piece, spool)
                     parsed.remember()
-                    self._writer.remembered(parsed, followed.given)
+                    self._writer.remember(parsed, followed.newest)
 
     def parsed(self, followed: Followed, piece: Piece, spool: Spool) -> Parsed:
         """Read a piece of a log."""
         job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
         parsed = parsed_by(followed.layout, job, spool, lambda _: None)
-        stated(job, parsed)
+        fill_funding_intervals(job, parsed)
         return parsed
 
     def _put(self, followed: Followed, piece: Piece) -> int:
@@ -445,7 +445,7 @@ class Follower:
                 return self._put_before_bad(followed, piece, parsed)
             parsed.remember()
             job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
-            appended = self._writer.put_piece(job, parsed, log=followed.name, given=followed.given)
+            appended = self._writer.put_piece(job, parsed, log=followed.name, newest=followed.newest)
         followed.memory = memory
         followed.lines += parsed.lines
         followed.ignored.update(parsed.ignored)
