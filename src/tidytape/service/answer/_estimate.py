@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -15,7 +15,7 @@ from tidytape.lake._delta import Facts
 from tidytape.lake.rollup import Sources, sources
 from tidytape.lake.rollup._recipes import RECIPES
 from tidytape.query import PointsQuery, window_hint
-from tidytape.service.answer._plans import PLANS
+from tidytape.service.answer._plans import PLANS, reads
 from tidytape.service.answer._scan import (
     ROWS_PER_NUMBER,
     ROWS_PER_TOUCH,
@@ -115,52 +115,65 @@ def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistic
 def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> tuple[int, int, int]:
     """Return the rows read, the rows made, and the rows made for certain, of one data type and market."""
     plan, kind = PLANS[name], DATA_TYPES[name]
-    start, end = query.span[0] * SECOND, query.span[1] * SECOND
-
-    def events(table: str) -> int:
-        files = [file for names in market.partitions for file in statistics.events(table, *names)]
-        return rows_within(files, start, end)
-
+    parts = _parts(name, query, market)
+    rows = sum(_rows_of(part, market, statistics) for part in parts)
     if not plan.minutes:
-        rows = sum(map(events, plan.tables))
         return rows, rows, 0
-    if name == "TPO_AGG" and query.tpo_session:
-        end += DAY * 31
-    if plan.converts_events and in_usd(query) and market.quote_coin not in USD_QUOTES:
-        rows = events(plan.tables[0])
-    else:
-        rows = sum(statistics.minutes(table, market, start, end) for table in plan.minutes)
-    needs_closes = name == "OPEN_INTEREST_AGG" and in_usd(query)  # the prices that it is converted at
-    if needs_closes:
-        rows += statistics.minutes("candles_of_both_1m", market, start, end)
-    if needs_closes or "candles" in plan.tables:
-        rows += events("candles")
     series = 2 if kind.per_side and not query.side else 1
     if query.gapfill:
         return rows, query.points * series, query.points * series
-    if name == "TPO_AGG":
-        touched, least = _touched(query, market, statistics, start, end)
+    if plan.has_time_blocks:
+        touched, least = _touched(query, market, statistics, parts[0].start, parts[0].end)
         return rows, max(rows, ROWS_PER_TOUCH * touched), ROWS_PER_TOUCH * least
     return rows, rows if kind.levels else min(rows, query.points * series), 0
 
 
 def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> float:
     """Return how many rows one data type of a market reads and makes at most; infinite where no statistics bound it."""
-    plan, kind = PLANS[name], DATA_TYPES[name]
-    start, end = query.span[0] * SECOND, query.span[1] * SECOND
-    # How far back the last price, report or snapshot lies, no statistics say.
-    converts = in_usd(query) and (name == "OPEN_INTEREST_AGG" or market.quote_coin not in USD_QUOTES)
-    weighs = query.group_by is not None and name == "FUNDING_RATE_AGG"
-    if converts or weighs or query.gapfill or kind.selection is not Selection.MARKET:
+    plan, (part, *others) = PLANS[name], _parts(name, query, market)
+    # No statistics say how far back the last price or report lies, nor what the points of a whole exchange are made of.
+    converts = in_usd(query) and market.quote_coin not in USD_QUOTES
+    if converts or others or query.gapfill or DATA_TYPES[name].selection is not Selection.MARKET:
         return math.inf
-    since = start - _LONGEST_CANDLE
-    candles = statistics.most_events("candles", market, since, end) if "candles" in plan.tables else 0
-    if not plan.minutes:
-        return sum(statistics.most_events(table, market, start, end) for table in plan.tables)
-    if name == "TPO_AGG":
-        end += DAY * 31 if query.tpo_session else 0
-        candles += _most_of_levels(query, market, statistics, start, end)
-    return candles + sum(statistics.most_minutes(table, market, start, end) for table in plan.minutes)
+    most = sum(statistics.most_minutes(table, market, part.start, part.end) for table in part.minutes)
+    for table in part.tables:
+        start = part.start - _LONGEST_CANDLE if table == "candles" else part.start
+        most += statistics.most_events(table, market, start, part.end)
+    if plan.has_time_blocks:
+        most += _most_of_levels(query, market, statistics, part.start, part.end)
+    return most
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The minute rows and the events of one data type that are read for points, in a span. [ns since the epoch]"""
+
+    minutes: tuple[str, ...]
+    tables: tuple[str, ...]
+    start: int
+    end: int
+
+
+def _parts(name: str, query: PointsQuery, market: Market) -> list[_Part]:
+    """Return what is read for the points of one data type and market, of the type itself first."""
+    converts = in_usd(query) and market.quote_coin not in USD_QUOTES
+    parts = []
+    for other, reach in reads(name, query).items():
+        plan = PLANS[other]
+        # Closes, which convert other amounts, are not converted themselves.
+        minutes = () if converts and plan.converts_events and other == name else plan.minutes
+        tables = set(plan.tables).difference(RECIPES[table].raw.name for table in minutes)
+        start, end = (second * SECOND for second in query.span)
+        parts.append(_Part(minutes, tuple(tables), start - reach.before, end + reach.after))
+    return parts
+
+
+def _rows_of(part: _Part, market: Market, statistics: Statistics) -> int:
+    """Return about how many rows of a part are read."""
+    minutes = sum(statistics.minutes(table, market, part.start, part.end) for table in part.minutes)
+    partitions = [(table, *names) for table in part.tables for names in market.partitions]
+    files = [file for partition in partitions for file in statistics.events(*partition)]
+    return minutes + rows_within(files, part.start, part.end)
 
 
 def _most_of_levels(
@@ -239,9 +252,15 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     QueryError
         It says how many there are, and how long a window may be.
     """
-    most = DATA_TYPES["TRADE"].max_points
+    for name in query.type:
+        if DATA_TYPES[name].interval_optional:
+            _require_trades(query, subjects[name], statistics, most=DATA_TYPES[name].max_points)
+
+
+def _require_trades(
+    query: PointsQuery, markets: Sequence[Market], statistics: Statistics, *, most: int
+) -> None:
     start, end = query.start * SECOND, query.end * SECOND
-    markets = subjects.get("TRADE", [])
     files = [file for one in markets for file in statistics.events("trades", one.exchange, one.raw_symbol)]
     if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:
         return

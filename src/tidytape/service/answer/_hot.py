@@ -17,13 +17,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tidytape import wire
-from tidytape.catalogue import Selection, Side, SortDirection
+from tidytape.catalogue import Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake._recent import Recent, frame_size
 from tidytape.schema import data_type, schema_of
 from tidytape.service.answer._estimate import Statistics, estimated
-from tidytape.service.answer._plans import PLANS, require_touched
-from tidytape.service.answer._scan import Market, MarketScan, in_usd
+from tidytape.service.answer._plans import PLANS, is_alone, require_touched
+from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, HOUR, SECOND
 
 _POINTS = 1_440  # of a span: a day of minutes
@@ -186,14 +186,11 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
 
 
 def _are_alone(scan: MarketScan, name: str) -> bool:
-    """Return whether each point depends on the events of its own interval alone."""
-    query, kind, plan = scan.query, data_type(name), PLANS[name]
-    if kind.selection is not Selection.MARKET or not plan.minutes or "book" in plan.tables:
+    """Return whether each point depends on the events of its own interval in one market alone."""
+    query, plan = scan.query, PLANS[name]
+    if not plan.minutes or query.group_by or query.sort_direction is SortDirection.DESC or scan.needs_rates:
         return False
-    if query.group_by or query.gapfill or query.sort_direction is SortDirection.DESC or scan.needs_rates:
-        return False
-    looks_back = name == "OPEN_INTEREST_AGG" and in_usd(query)  # at a price from before the interval
-    if query.tpo_session or looks_back:
+    if query.tpo_session or not is_alone(name, query):  # a span does not begin with a session
         return False
     return "candles" not in plan.tables or scan.extent("candles") is None  # their lengths differ
 
@@ -221,7 +218,7 @@ def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
     wide = replace(scan, query=query)
     if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_about_small:
         return None
-    if name == "TPO_AGG":
+    if PLANS[name].has_time_blocks:
         try:
             require_touched([wide])
         except QueryError:  # if it is true of the window that was asked for, the caller is told of that one

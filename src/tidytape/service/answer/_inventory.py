@@ -171,7 +171,7 @@ def _parts(lake: Lake) -> Iterator[pl.DataFrame]:
         one = span.group_by(key).agg(pl.col("first").min(), pl.col("last").max())
         yield one.join(names, on=key, how="left").with_columns(type=pl.lit(name))
     chains = lake.extents("option_quotes")
-    for name in [name for name, plan in PLANS.items() if plan.tables == ("option_quotes",)]:
+    for name in types_of("option_quotes"):
         symbols = pl.DataFrame(
             [(coin, symbol or None) for coin in chains["coin"].unique() for symbol in summaries(name, coin)],
             schema={"coin": pl.String, "raw_symbol": pl.String},
@@ -182,9 +182,15 @@ def _parts(lake: Lake) -> Iterator[pl.DataFrame]:
         )
     time, none = pl.col("timestamp"), pl.lit(None, pl.String)
     tokens = lake.scan("token_supply").group_by("token_name", "coin").agg(first=time.min(), last=time.max())
-    yield tokens.with_columns(
-        type=pl.lit("TOKEN_SUPPLY_AGG"), exchange=none, raw_symbol=none, normalized_symbol=none, category=none
-    ).collect(engine="streaming")
+    for name in types_of("token_supply"):
+        yield tokens.with_columns(
+            type=pl.lit(name), exchange=none, raw_symbol=none, normalized_symbol=none, category=none
+        ).collect(engine="streaming")
+
+
+def types_of(table: str) -> list[str]:
+    """Return the data types that are made of a table."""
+    return [name for name, plan in PLANS.items() if table in plan.tables]
 
 
 def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.DataFrame:
@@ -225,7 +231,6 @@ def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.Data
     return pl.concat(parts).join(summaries_held.select(key), on=key, how="semi")
 
 
-_BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
 _FILTERS = ("type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol")
 
 
@@ -323,7 +328,7 @@ def filtered(rows: pl.DataFrame, query: MetaQuery) -> pl.DataFrame:
 
 def _block_sizes(lake: Lake, held: pl.DataFrame) -> list[Any]:
     """Return the recommended block size of every market with a book, for its last snapshot."""
-    books = held.filter(pl.col("type") == _BOOK).select("exchange", "raw_symbol")
+    books = held.filter(pl.col("type").is_in(types_of("book"))).select("exchange", "raw_symbol")
     facts = lake.markets().filter(pl.col("tenor").is_null())
     rows = books.join(facts, on=["exchange", "raw_symbol"], how="left").sort("exchange", "raw_symbol")
     sizes = []

@@ -128,6 +128,10 @@ MarketsByType = Mapping[str, list[Market]]
 """The markets that a query selects, by data type."""
 
 
+RATE_TABLES = ("trades", "quote_rates")
+"""The tables of events that `rates` reads."""
+
+
 def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 0) -> pl.DataFrame | None:
     """Return what one of a quote is worth over a window, and as far as known so long before it; None if it is one USD.
 

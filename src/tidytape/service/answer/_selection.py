@@ -13,6 +13,7 @@ from tidytape.catalogue import USD_QUOTES, Category, Selection
 from tidytape.errors import QueryError, nearest
 from tidytape.lake import Lake
 from tidytape.lake._predictions import of_events
+from tidytape.lake._tables import TABLES
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.answer._plans import PLANS
@@ -41,12 +42,9 @@ def selected(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     QueryError
         If the lake has no such exchange, symbol, coin or token; the hint names the nearest.
     """
-    return _SELECTED[_ways(name)](lake, query, name)
-
-
-def _ways(name: str) -> Selection | str:
-    # The options of a coin are a chain, not one market, whichever parameter names the coin.
-    return "options" if name == "OPTION_OPEN_INTEREST_AGG" else data_type(name).selection
+    if data_type(name).selection is Selection.COIN:
+        return _coins(lake, query, name)
+    return _SELECTED[TABLES[PLANS[name].tables[0]].partitions](lake, query, name)
 
 
 def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
@@ -177,16 +175,10 @@ def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     return subjects
 
 
-_SELECTED: Mapping[Selection | str, Callable[[Lake, PointsQuery, str], list[Market]]] = MappingProxyType(
-    {
-        Selection.MARKET: _markets,
-        Selection.OPTION_SUMMARY: _options,
-        Selection.OPTION_SKEW: _options,
-        "options": _options,
-        Selection.TOKEN: _tokens,
-        Selection.COIN: _coins,
-    }
+_SELECTED: Mapping[tuple[str, ...], Callable[[Lake, PointsQuery, str], list[Market]]] = MappingProxyType(
+    {("exchange", "raw_symbol"): _markets, ("exchange", "coin"): _options, (): _tokens}
 )
+"""What selects the subjects of a data type, by the partitions of its tables."""
 
 
 def _decimal(size: object) -> Decimal | None:
