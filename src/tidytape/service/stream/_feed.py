@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
-from tidytape.service.stream._changes import Difference, Moment, depends_on, differences, over
+from tidytape.service.answer._plans import tables_read
+from tidytape.service.stream._changes import Difference, differences
+from tidytape.service.stream._moments import Moment, over
 from tidytape.service.stream._tokens import Position
 from tidytape.times import SECOND
 from tidytape.wire import Batch
@@ -89,7 +91,7 @@ class Feed:
     def __init__(self, engine: Engine, query: PointsQuery, pool: Executor, past: Executor) -> None:
         self._engine, self._pool, self._past = engine, pool, past
         self.query = query
-        self.tables = depends_on(query)
+        self.tables = tables_read(query)
         self.starts: dict[object, int] = {}
         self.moment: Moment | None = None
         self.total = 0

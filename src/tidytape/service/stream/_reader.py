@@ -9,8 +9,9 @@ from typing import Any
 
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.service.stream._changes import Moment, TooMuchError, after, known_beyond
+from tidytape.service.stream._changes import TooMuchError
 from tidytape.service.stream._feed import Feed, Sent, within
+from tidytape.service.stream._moments import Moment, after, known_beyond
 from tidytape.service.stream._tokens import Position
 from tidytape.times import SECOND
 from tidytape.wire import Batch

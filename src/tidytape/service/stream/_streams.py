@@ -21,8 +21,8 @@ from tidytape.query._values import written_time
 from tidytape.service._accounts import Account
 from tidytape.service._answering import RefusedError, require_tier
 from tidytape.service.answer._engine import Engine
-from tidytape.service.stream._changes import known_of_any, require_files, versions_of
 from tidytape.service.stream._feed import Feed
+from tidytape.service.stream._moments import known_of_any, require_files, versions_of
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._tokens import Position, Tokens
 from tidytape.times import SECOND
@@ -203,7 +203,8 @@ class Streams:
                 newest = await feed.run(known_of_any, feed.query, moment, live=False) or self._clock()
                 start = feed.query.start_of(newest // SECOND)
             return Position(feed.versions(moment), None, start, start)
-        position = self._tokens.read(query.token, lake=lake, query=digest)
+        # A token of an older release may name tables that the query does not depend on.
+        position = self._tokens.read(query.token, lake=lake, query=digest).narrowed(feed.tables)
         if query.start is not None and query.start != position.start:
             raise QueryError(
                 "start",

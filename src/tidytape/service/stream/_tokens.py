@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,11 @@ class Position:
     def is_whole(self) -> bool:
         """Whether everything up to the later moment was sent."""
         return self.until is None
+
+    def narrowed(self, tables: Iterable[str]) -> Position:
+        """Return the position by the versions of some tables alone."""
+        since = None if self.since is None else {name: self.since.get(name, -1) for name in tables}
+        return replace(self, at={name: self.at.get(name, -1) for name in tables}, since=since)
 
     def towards(self, at: Mapping[str, int]) -> Position:
         """Return the position at which the difference to a later moment begins."""
