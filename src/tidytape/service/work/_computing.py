@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import anyio
+import polars as pl
 import pyarrow as pa
 
 from tidytape import wire
@@ -104,7 +106,7 @@ def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]
     best = max(quality, key=lambda name: quality[name])
     if len(body) < _SMALLEST or not 0 < quality[best] >= taken.get("identity", 0.0):
         return body, {}
-    # Of its own: two threads that compress with one codec end the process.
+    # A codec of its own: two threads that compress with one end the process.
     codec = pa.Codec(best, compression_level=1)
     return codec.compress(body, asbytes=True), {"Content-Encoding": best}
 
@@ -228,26 +230,35 @@ def computed(engine: Engine, task: Task) -> Answer:
     """
     if task.lake is not None:
         engine = engine.at(task.lake)
-    is_arrow, is_json = task.form == wire.ARROW_MIME, task.form == wire.JSON_MIME
-    if is_json and (kept := engine.body(task.query, task.markets)) is not None:
-        body, headers = compressed(kept[0], task.coding)
-        return Answer(body, headers, kept[1])
-    frames = engine.frames(task.query, task.markets, lists_once=not is_arrow)
+    if task.form == wire.JSON_MIME and (body_and_rows := engine.body(task.query, task.markets)) is not None:
+        body, rows = body_and_rows
+        return Answer(*compressed(body, task.coding), rows)
+    frames = engine.frames(task.query, task.markets, lists_once=task.form != wire.ARROW_MIME)
     # If all recorded candles are longer than the interval, an empty answer would look as if nothing had been traded.
     if task.query.group_by is not None or task.query.gapfill or all(frame.is_empty() for _, frame in frames):
         engine.refuse_finer(task.query, task.markets)
-    name, first = frames[0]
-    notes = engine.notes(task.query, task.markets, frames)
-    if is_arrow:
-        body = wire.to_arrow(first, name, notes)
-    elif is_json:
-        body = wire.encode_all(frames, notes)
-    else:
-        from tidytape.service.proto import _encode as encode
+    body = _ENCODED[task.form](frames, engine.notes(task.query, task.markets, frames))
+    return Answer(*compressed(body, task.coding), sum(frame.height for _, frame in frames))
 
-        body = encode.encode_all(frames, notes)
-    body, headers = compressed(body, task.coding)
-    return Answer(body, headers, sum(frame.height for _, frame in frames))
+
+Frames = Sequence[tuple[str, pl.DataFrame]]
+
+
+def _arrow(frames: Frames, notes: Sequence[wire.Note]) -> bytes:
+    ((name, frame),) = frames  # one Arrow stream has one schema
+    return wire.to_arrow(frame, name, notes)
+
+
+def _proto(frames: Frames, notes: Sequence[wire.Note]) -> bytes:
+    from tidytape.service.proto._encode import encode_all  # which only gRPC needs
+
+    return encode_all(frames, notes)
+
+
+_ENCODED: Mapping[str, Callable[[Frames, Sequence[wire.Note]], bytes]] = MappingProxyType(
+    {wire.JSON_MIME: wire.encode_all, wire.ARROW_MIME: _arrow, PROTO_MIME: _proto}
+)
+"""What writes the body of an answer, by its media type."""
 
 
 class Threads:
