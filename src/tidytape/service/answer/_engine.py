@@ -160,11 +160,11 @@ class Engine:
         if texts is None:
             return None
         series = [
-            ({**market.names(scan.interval), **described, "side": one.side}, one.parts) for one in texts
+            ({**market.names(scan.interval), **described, "side": text.side}, text.parts) for text in texts
         ]
-        first, last = max(one.first for one in texts), min(one.last for one in texts)
+        first, last = max(text.first for text in texts), min(text.last for text in texts)
         notes = [*absent(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
-        return wire.encode_series(name, series, notes), sum(one.rows for one in texts)
+        return wire.encode_series(name, series, notes), sum(text.rows for text in texts)
 
     def notes(
         self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
-from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, USD_QUOTES, Selection, Side
+from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, Selection, Side
 from tidytape.errors import QueryError, counted
 from tidytape.lake import Lake
 from tidytape.lake._delta import Facts
 from tidytape.lake.rollup import Sources, sources
 from tidytape.lake.rollup._recipes import RECIPES
 from tidytape.query import PointsQuery, window_hint
+from tidytape.service.answer._candles import LONGEST_CANDLE
 from tidytape.service.answer._plans import PLANS, reads
 from tidytape.service.answer._scan import (
     ROWS_PER_NUMBER,
@@ -22,16 +23,17 @@ from tidytape.service.answer._scan import (
     Limits,
     Market,
     MarketsByType,
-    in_usd,
+    needs_rates,
+    quote_markets,
 )
 from tidytape.times import DAY, MINUTE, SECOND
 
+_FIRST = -(2**63)
 _LIGHT_ROWS = 1_000_000
 _LIGHT_MADE = 250_000
 _SMALL = 250_000  # rows, of which the largest answers take a fifth of a second
 _ROWS_PER_MARKET = 25_000  # which take as long as to plan for one more market
 _COUNTED = 20_000_000
-_LONGEST_CANDLE = 7 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,9 @@ def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistic
     if not parts:
         return Estimate(0, 0, most=0)
     rows, made, least = (sum(numbers) for numbers in zip(*parts, strict=True))
-    most = sum(_most(name, query, one, statistics) for name in query.type for one in subjects.get(name, []))
+    most = sum(
+        _most(name, query, market, statistics) for name in query.type for market in subjects.get(name, [])
+    )
     return Estimate(rows, made, least, most + _ROWS_PER_MARKET * (len(parts) - 1))
 
 
@@ -117,6 +121,8 @@ def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statis
     plan, kind = PLANS[name], DATA_TYPES[name]
     parts = _parts(name, query, market)
     rows = sum(_rows_of(part, market, statistics) for part in parts)
+    if needs_rates(query, market):
+        rows += statistics.rates(market.quote_coin, parts[0].start, parts[0].end)
     if not plan.minutes:
         return rows, rows, 0
     series = 2 if kind.per_side and not query.side else 1
@@ -132,12 +138,16 @@ def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics)
     """Return how many rows one data type of a market reads and makes at most; infinite where no statistics bound it."""
     plan, (part, *others) = PLANS[name], _parts(name, query, market)
     # No statistics say how far back the last price or report lies, nor what the points of a whole exchange are made of.
-    converts = in_usd(query) and market.quote_coin not in USD_QUOTES
-    if converts or others or query.gapfill or DATA_TYPES[name].selection is not Selection.MARKET:
+    if (
+        needs_rates(query, market)
+        or others
+        or query.gapfill
+        or DATA_TYPES[name].selection is not Selection.MARKET
+    ):
         return math.inf
     most = sum(statistics.most_minutes(table, market, part.start, part.end) for table in part.minutes)
     for table in part.tables:
-        start = part.start - _LONGEST_CANDLE if table == "candles" else part.start
+        start = part.start - LONGEST_CANDLE if table == "candles" else part.start
         most += statistics.most_events(table, market, start, part.end)
     if plan.has_time_blocks:
         most += _most_of_levels(query, market, statistics, part.start, part.end)
@@ -156,12 +166,12 @@ class _Part:
 
 def _parts(name: str, query: PointsQuery, market: Market) -> list[_Part]:
     """Return what is read for the points of one data type and market, of the type itself first."""
-    converts = in_usd(query) and market.quote_coin not in USD_QUOTES
     parts = []
     for other, reach in reads(name, query).items():
         plan = PLANS[other]
         # Closes, which convert other amounts, are not converted themselves.
-        minutes = () if converts and plan.converts_events and other == name else plan.minutes
+        is_converted = plan.converts_events and other == name and needs_rates(query, market)
+        minutes = () if is_converted else plan.minutes
         tables = set(plan.tables).difference(RECIPES[table].raw.name for table in minutes)
         start, end = (second * SECOND for second in query.span)
         parts.append(_Part(minutes, tuple(tables), start - reach.before, end + reach.after))
@@ -211,7 +221,7 @@ def rows_within(files: Iterable[Facts], start: int, end: int) -> int:
     >>> rows_within([Facts(100, 0, 99), Facts(50, 1_000, 2_000)], 0, 50)
     50
     """
-    return math.ceil(sum((one.rows or 0) * one.share(start, end) for one in files))
+    return math.ceil(sum((file.rows or 0) * file.share(start, end) for file in files))
 
 
 def _touched(
@@ -252,24 +262,21 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     QueryError
         It says how many there are, and how long a window may be.
     """
-    for name in query.type:
-        if DATA_TYPES[name].interval_optional:
-            _require_trades(query, subjects[name], statistics, most=DATA_TYPES[name].max_points)
-
-
-def _require_trades(
-    query: PointsQuery, markets: Sequence[Market], statistics: Statistics, *, most: int
-) -> None:
+    kinds = [kind for kind in query.data_types if kind.interval_optional]
+    markets = [market for kind in kinds for market in subjects[kind.name]]
+    most = max((kind.max_points for kind in kinds), default=0)
     start, end = query.start * SECOND, query.end * SECOND
-    files = [file for one in markets for file in statistics.events("trades", one.exchange, one.raw_symbol)]
+    files = [file for market in markets for file in statistics.events("trades", *market.partitions[0])]
     if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:
         return
     about = rows_within(files, start, end)
     is_counted = about <= _COUNTED
-    trades = sum(statistics.count_trades(one, start, end) for one in markets) if is_counted else about
+    trades = sum(statistics.count_trades(market, start, end) for market in markets) if is_counted else about
     if trades <= most:
         return
-    times = sorted(time for one in markets for time in statistics.first_trades(one, start, end, most + 1))
+    times = sorted(
+        time for market in markets for time in statistics.first_trades(market, start, end, most + 1)
+    )
     fits = (times[most] - start) // SECOND
     raise QueryError(
         "end",
@@ -302,6 +309,13 @@ class Statistics:
         return sum(
             rows_within(self.events(name, market.exchange, market.raw_symbol), *span) for name, span in spans
         )
+
+    def rates(self, quote: str | None, start: int, end: int) -> int:
+        """Return about how many rows are read for what a quote is worth: reports, or else trades of one market."""
+        if reports := self.events("quote_rates"):
+            return rows_within(reports, _FIRST, end)
+        market = next(iter(quote_markets(self._lake, quote)), None)
+        return 0 if market is None else rows_within(self.events("trades", *market), start - DAY, end)
 
     def most_events(self, table: str, market: Market, start: int, end: int) -> float:
         """Return how many rows the files have that may hold events of a span; infinite if a log does not say."""

@@ -106,37 +106,37 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
     would have to be read for what is kept.
     """
     parts: list[pl.DataFrame] = []
-    for one in _of_sides(scan, name):
-        keys = _keys(one, name)
-        spans = None if keys is None else _frames(one, name, keys)
+    for series in _of_sides(scan, name):
+        keys = _keys(series, name)
+        spans = None if keys is None else _frames(series, name, keys)
         if spans is None:
             return None
-        parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, one)]
+        parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, series)]
     return pl.concat(parts) if parts else schema_of(name).empty()
 
 
 def texts(scan: MarketScan, name: str) -> list[HotText] | None:
     """Return the points of a market as JSON, by series; None without any, and where `frame` returns None."""
-    found = []
-    for one in _of_sides(scan, name):
-        keys = _keys(one, name)
-        spans = None if keys is None else _texts(one, name, keys)
+    hot_texts = []
+    for series in _of_sides(scan, name):
+        keys = _keys(series, name)
+        spans = None if keys is None else _texts(series, name, keys)
         if spans is None:
             return None
-        inside = _inside(spans, one)
+        inside = _inside(spans, series)
         if not inside:
             continue
         (head, (first, _)), (tail, (_, last)) = inside[0], inside[-1]
-        found.append(
+        hot_texts.append(
             HotText(
-                None if one.query.side is None else str(one.query.side),
+                None if series.query.side is None else str(series.query.side),
                 [span.points.part(*numbers) for span, numbers in inside],
                 sum(int(span.rows[last] - span.rows[first]) for span, (first, last) in inside),
                 int(head.times[first]),
                 int(tail.times[last - 1]),
             )
         )
-    return found or None
+    return hot_texts or None
 
 
 def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
@@ -169,8 +169,8 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
     ]
     if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:
         return None
-    once = bool(data_type(name).levels) and scan.lists_once
-    how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, once
+    lists_once = bool(data_type(name).levels) and scan.lists_once
+    how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, lists_once
     return [
         _Key(
             scan.lake.path,
@@ -197,22 +197,22 @@ def _are_alone(scan: MarketScan, name: str) -> bool:
 
 def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] | None:
     """Return the spans; those that are not in memory are computed, unless that takes too many rows."""
-    kept = {key: found for key in keys if (found := FRAMES.get(key)) is not None}
-    missing = [key for key in keys if key not in kept]
+    frames = {key: kept_frame for key in keys if (kept_frame := FRAMES.get(key)) is not None}
+    missing = [key for key in keys if key not in frames]
     if missing:
-        made = _made(scan, name, missing[0].start, missing[-1].end)
-        if made is None:
+        computed = _computed(scan, name, missing[0].start, missing[-1].end)
+        if computed is None:
             return None
         for key in missing:
-            first, last = np.searchsorted(made.times, (key.start, key.end))
+            first, last = np.searchsorted(computed.times, (key.start, key.end))
             # Copied: a slice would keep in memory all that it was cut from.
-            rows = made.points if len(missing) == 1 else made.points[np.arange(first, last)]
-            kept[key] = one = _Frame(rows, made.times[first:last].copy())
-            FRAMES.put(key, one, size=key.size + frame_size(rows) + one.times.nbytes)
-    return [kept[key] for key in keys]
+            rows = computed.points if len(missing) == 1 else computed.points[np.arange(first, last)]
+            frames[key] = frame = _Frame(rows, computed.times[first:last].copy())
+            FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
+    return [frames[key] for key in keys]
 
 
-def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
+def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
     """Compute the points of a window; None if these are more than are worth keeping."""
     query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
     wide = replace(scan, query=query)
@@ -231,32 +231,32 @@ def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
 
 def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | None:
     """Return the spans as JSON; those that are not in memory are written."""
-    kept = {key: found for key in keys if (found := TEXTS.get(key)) is not None}
-    missing = [key for key in keys if key not in kept]
+    texts = {key: kept_text for key in keys if (kept_text := TEXTS.get(key)) is not None}
+    missing = [key for key in keys if key not in texts]
     if missing:
         frames = _frames(scan, name, missing)
         if frames is None:
             return None
         # At once, because writing many spans one by one takes longer.
-        written = wire.point_texts(pl.concat(one.points for one in frames), name)
+        all_texts = wire.point_texts(pl.concat(frame.points for frame in frames), name)
         first = 0
-        for key, one in zip(missing, frames, strict=True):
-            times, rows = np.unique(one.times, return_index=True)  # a point may have many rows
+        for key, frame in zip(missing, frames, strict=True):
+            times, rows = np.unique(frame.times, return_index=True)  # a point may have many rows
             last = first + len(times)
-            kept[key] = own = _Text(written.copy(first, last), times, np.append(rows, len(one.times)))
-            TEXTS.put(key, own, size=key.size + own.points.size + own.times.nbytes + own.rows.nbytes)
+            texts[key] = text = _Text(all_texts.copy(first, last), times, np.append(rows, len(frame.times)))
+            TEXTS.put(key, text, size=key.size + text.points.size + text.times.nbytes + text.rows.nbytes)
             first = last
-    return [kept[key] for key in keys]
+    return [texts[key] for key in keys]
 
 
 T = TypeVar("T", _Frame, _Text)
 
 
 def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:
-    """Return the spans with points in the window, and the numbers of the first of these and of the one after them."""
-    found = []
-    for one in spans:
-        first, last = np.searchsorted(one.times, (scan.start, scan.end))
+    """Return the spans with points in the window, each with the places where these begin and end."""
+    inside = []
+    for span in spans:
+        first, last = np.searchsorted(span.times, (scan.start, scan.end))
         if last > first:
-            found.append((one, (int(first), int(last))))
-    return found
+            inside.append((span, (int(first), int(last))))
+    return inside

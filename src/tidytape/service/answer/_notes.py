@@ -11,7 +11,7 @@ from tidytape.catalogue import DataType, Interval, NoteCode, Selection, Tenor
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
-from tidytape.service.answer._candles import untold_lengths
+from tidytape.service.answer._candles import lengths_without_points
 from tidytape.service.answer._inventory import tenors, types_of
 from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
 from tidytape.service.answer._scan import Market, MarketScan
@@ -151,7 +151,7 @@ def able_intervals(scan: MarketScan) -> list[Interval] | None:
 
     None if trades or points of the query's interval include every candle of the window.
     """
-    lengths = untold_lengths(scan)
+    lengths = lengths_without_points(scan)
     if not lengths:
         return None
     return [able for able in Interval if any(able.seconds % length == 0 for length in lengths)]

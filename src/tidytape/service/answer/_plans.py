@@ -80,7 +80,7 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
 
     A time block touches every level between its lowest and its highest price, which minute candles know.
     """
-    touched = listed = 0
+    touched = prices = 0
     for scan in scans:
         query, size = scan.query, float(scan.block_size)
         block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * SECOND
@@ -99,7 +99,7 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
         of_sessions = of_blocks.group_by("session").agg(
             levels=(pl.col("high").max() - pl.col("low").min()) / size + 1
         )
-        listed += of_sessions.select((levels**2).sum()).item()
+        prices += of_sessions.select((levels**2).sum()).item()
         most = MOST_ROWS - 2  # a time block may reach into one more level at either end
         if highest is not None and highest > most:
             expected = f"a size that cuts the range of every time block into at most {most:,} levels"
@@ -109,13 +109,13 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
                 f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
             )
             hint = f"at this size they touch {touched:,}; a shorter window has fewer, too"
-        elif not scan.lists_once and listed > scan.limits.listed:
+        elif not scan.lists_once and prices > scan.limits.listed:
             expected = (
                 "a size at which the lists of single prints, one for each level, have at most "
                 f"{scan.limits.listed:,} prices together"
             )
             hint = (
-                f"at this size they may have {listed:,.0f}; a quarter of that with blocks twice as high; JSON has "
+                f"at this size they may have {prices:,.0f}; a quarter of that with blocks twice as high; JSON has "
                 "each list once"
             )
         else:
@@ -172,12 +172,12 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
         pl.col("price").min(),
     )
     # No two rows of a column share a list, so lists on every level take memory in the square of the levels.
-    whole = levels.join(blocks, on=[*profile, "price"])
+    profiles = levels.join(blocks, on=[*profile, "price"])
     if first.lists_once:
-        whole = whole.join(lists, on=[*profile, "price"], how="left")
+        profiles = profiles.join(lists, on=[*profile, "price"], how="left")
     else:
-        whole = whole.join(lists.drop("price"), on=profile)
-    return whole.drop(*_TPO_LISTS, "is_in_progress")
+        profiles = profiles.join(lists.drop("price"), on=profile)
+    return profiles.drop(*_TPO_LISTS, "is_in_progress")
 
 
 _TPO_LISTS = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}

@@ -176,7 +176,7 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
     return not rates.filter(pl.col("timestamp") <= start).is_empty()
 
 
-def quote_markets(lake: Lake, quote: str) -> Iterable[tuple[str, str]]:
+def quote_markets(lake: Lake, quote: str | None) -> Iterable[tuple[str, str]]:
     """Return the markets that trade a quote for US dollars, by exchange and symbol."""
     markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
     return markets.select("exchange", "raw_symbol").iter_rows()
@@ -241,7 +241,7 @@ class MarketScan:
     @property
     def needs_rates(self) -> bool:
         """Whether amounts in the quote still need conversion to USD."""
-        return in_usd(self.query) and self.market.quote_coin not in USD_QUOTES
+        return needs_rates(self.query, self.market)
 
     @property
     def amount(self) -> Literal["coin", "quote"]:
@@ -299,8 +299,8 @@ class MarketScan:
     def extent(self, *tables: str) -> tuple[int, int] | None:
         """Return the first and the last event of the market in some tables; None if it has none. [ns]"""
         extents = [self.lake.extent(table, *names) for table in tables for names in self.market.partitions]
-        held = [(first, last) for first, last in extents if first is not None and last is not None]
-        return (min(first for first, _ in held), max(last for _, last in held)) if held else None
+        spans = [(first, last) for first, last in extents if first is not None and last is not None]
+        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def holds(self, table: str, *, before: int = 0) -> bool:
         """Return whether a table may have rows of the markets in the window, or up to ``before`` [ns] before it."""
@@ -330,6 +330,11 @@ class MarketScan:
                 expected=f"a block size; none is registered for {self.market.exchange} {self.market.raw_symbol}",
             )
         return self.market.block_size
+
+
+def needs_rates(query: PointsQuery, market: Market) -> bool:
+    """Return whether amounts in the quote of a market need conversion to USD."""
+    return in_usd(query) and market.quote_coin not in USD_QUOTES
 
 
 def in_usd(query: PointsQuery) -> bool:

@@ -211,13 +211,13 @@ class Feed:
         sent = Sent(batch, before, after, _first_of(part), total=self.total)
         self._sent.append(sent)
         self._by_place[before.place], self.place = sent, after.place
-        rows = sum(one.batch.rows for one in self._sent)
+        rows = sum(sent_.batch.rows for sent_ in self._sent)
         while len(self._sent) > 1 and (
             rows > _KEPT_ROWS or self._sent[0].made_at < sent.made_at - _KEPT_SECONDS
         ):
-            gone = self._sent.popleft()
-            rows -= gone.batch.rows
-            del self._by_place[gone.before.place]
+            oldest = self._sent.popleft()
+            rows -= oldest.batch.rows
+            del self._by_place[oldest.before.place]
         self.wake()
 
 

@@ -24,7 +24,7 @@ from tidytape.query._values import LAST_SECOND
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._metadata import description
 from tidytape.service.answer._plans import PLANS, is_alone, reads, tables_read
-from tidytape.service.answer._scan import Market, MarketsByType, MarketScan, quote_markets
+from tidytape.service.answer._scan import Market, MarketsByType, MarketScan, needs_rates, quote_markets
 from tidytape.times import DAY, SECOND, Span, intersected, union
 from tidytape.wire import DATA_UNTIL
 
@@ -156,9 +156,9 @@ def partitions_read(
 
     Beside the markets' own partitions these are of markets whose prices convert the amounts.
     """
-    quotes = {market.quote_coin for market in markets if MarketScan(now.lake, market, query).needs_rates}
+    quotes = {market.quote_coin for market in markets if needs_rates(query, market)}
     partitions = {names for market in markets for names in market.partitions}
-    partitions |= {names for quote in quotes if quote is not None for names in quote_markets(now.lake, quote)}
+    partitions |= {names for quote in quotes for names in quote_markets(now.lake, quote)}
     return [
         (table, names)
         for table in tables_read(query)
@@ -179,8 +179,7 @@ def touched_spans(
     name: str, query: PointsQuery, markets: Sequence[Market], since: Moment | None, now: Moment
 ) -> dict[Market, list[Span]]:
     """Return the spans in which points of each market may have changed, or became final, widened to intervals. [s]"""
-    converts = any(MarketScan(now.lake, market, query).needs_rates for market in markets)
-    is_apart = is_alone(name, query) and not converts
+    is_apart = is_alone(name, query) and not any(needs_rates(query, market) for market in markets)
     after_any = [] if since is None or is_apart else _after_any(query, markets, since, now)
     touched = {}
     for market in markets:

@@ -104,19 +104,17 @@ class Reader:
             if (reason := self._ended()) is not None:
                 yield self.last(*reason)
                 return
-            if (
-                feed.failure is not None
-            ):  # who comes back with the token learns whether it can be gone on from
-                yield self.last(
-                    StreamEnd.INTERNAL_ERROR, "the stream could not be computed; resume with the token"
-                )
+            if feed.failure is not None:
+                # A caller who resumes with the token learns whether the stream can go on.
+                message = "the stream could not be computed; resume with the token"
+                yield self.last(StreamEnd.INTERNAL_ERROR, message)
                 return
             if self.position.is_whole and await self._is_over():
                 yield self.last(StreamEnd.PERIOD_OVER, "everything up to the end of the period is final")
                 return
             sent = feed.after(self.position)
             if sent is not None and (self._takes_all or time.monotonic() - sent.made_at <= _LATE):
-                if (delivery := self._taken(sent)) is not None:
+                if (delivery := self._delivered(sent)) is not None:
                     yield delivery
             elif self._has_all:
                 waited = time.monotonic() - self._sent_at
@@ -129,13 +127,13 @@ class Reader:
                     self._count("cut", 1)
                     yield self.last(StreamEnd.SLOW_READER, f"more than {_MOST_TRADES:,} trades were waiting")
                     return
-                async for own in self._difference():
-                    yield own
+                async for delivery in self._difference():
+                    yield delivery
 
     @property
     def _takes_all(self) -> bool:
         """Whether it takes every batch of the feed: raw trades have nothing to conflate."""
-        return "TRADE" in self.feed.query.type
+        return any(kind.interval_optional for kind in self.feed.query.data_types)
 
     @property
     def _is_current(self) -> bool:
@@ -162,7 +160,7 @@ class Reader:
         query = self.feed.query
         return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND)
 
-    def _taken(self, sent: Sent) -> Delivery | None:
+    def _delivered(self, sent: Sent) -> Delivery | None:
         """Take a batch of the feed: as it is, or the points of it that lie in the window."""
         start = self.position.start
         times = [time for time in (sent.first, *sent.batch.over.values()) if time is not None]

@@ -275,7 +275,7 @@ class Streams:
         except Exception as error:  # noqa: BLE001 - its readers are told
             _log.exception("a stream failed")
             feed.failure = error
-            self._feeds = {name: one for name, one in self._feeds.items() if one is not feed}
+            self._feeds = {name: other for name, other in self._feeds.items() if other is not feed}
             feed.wake()
 
 
@@ -292,5 +292,5 @@ def _is_at_least(versions: Mapping[str, int], other: Mapping[str, int]) -> bool:
 
 def _digest(query: PointsQuery) -> str:
     """Return what names a query without its window."""
-    params = [one for one in query.to_params() if one[0] not in {"from", "period"}]
+    params = [(name, text) for name, text in query.to_params() if name not in {"from", "period"}]
     return hashlib.sha256(json.dumps(sorted(params)).encode()).hexdigest()

@@ -104,17 +104,17 @@ def token_secret(path: str | os.PathLike[str]) -> bytes:
     try:
         try:
             # Linked into place, so that another process never reads a half of it.
-            made = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+            draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
             if not file.exists():
-                descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "w") as opened:
                     opened.write(secrets.token_hex(_LENGTH) + "\n")
                 try:
-                    os.link(made, file)
+                    os.link(draft, file)
                 except FileExistsError:
                     pass  # another process was faster
                 finally:
-                    made.unlink()
+                    draft.unlink()
             text = file.read_text(encoding="ascii").strip()
         except UnicodeDecodeError:
             text = ""
@@ -155,10 +155,9 @@ class Tokens:
 
     def write(self, position: Position, *, lake: str, query: str) -> str:
         """Return the token of a position in a lake, for a query, each by what names it."""
-        one = position
-        since = None if one.since is None else sorted(one.since.items())
-        fields = [_FORMAT, sorted(one.at.items()), since, one.until, one.start, sorted(one.over.items())]
-        text = orjson.dumps(fields)
+        at, over = sorted(position.at.items()), sorted(position.over.items())
+        since = None if position.since is None else sorted(position.since.items())
+        text = orjson.dumps([_FORMAT, at, since, position.until, position.start, over])
         return _encoded(text) + "." + _encoded(self._signature(text, lake, query))
 
     def read(self, token: str, *, lake: str, query: str) -> Position:

@@ -101,10 +101,12 @@ def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]
     >>> compressed(b"x" * 5000, "identity")[1]
     {}
     """
-    taken = qualities(accept_encoding)
-    quality = {name: taken.get(name, taken.get("*", 0.0) if name == "gzip" else 0.0) for name in _CODINGS}
+    accepted = qualities(accept_encoding)
+    quality = {
+        name: accepted.get(name, accepted.get("*", 0.0) if name == "gzip" else 0.0) for name in _CODINGS
+    }
     best = max(quality, key=lambda name: quality[name])
-    if len(body) < _SMALLEST or not 0 < quality[best] >= taken.get("identity", 0.0):
+    if len(body) < _SMALLEST or not 0 < quality[best] >= accepted.get("identity", 0.0):
         return body, {}
     # A codec of its own: two threads that compress with one end the process.
     codec = pa.Codec(best, compression_level=1)
