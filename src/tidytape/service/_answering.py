@@ -21,10 +21,10 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery, respelled
 from tidytape.service._accounts import Account
 from tidytape.service._buckets import UnreachableError
+from tidytape.service._responses import etag
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
 from tidytape.service.answer._scan import MarketsByType
-from tidytape.service.http._responses import etag
 from tidytape.service.work._computing import Answer, Computing, OverloadedError, StoppedError, Task
 from tidytape.times import SECOND
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from tidytape import wire
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
-from tidytape.service.http._responses import get, is_known
+from tidytape.service._responses import get, is_known
 from tidytape.service.work._computing import Answer, SharedBody, qualities
 
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from tidytape import wire
 from tidytape.service._accounts import Account
-from tidytape.service.http._responses import get
+from tidytape.service._responses import get
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._sending import PATIENCE, deliveries, opened_reader, written
 from tidytape.service.stream._streams import Streams
