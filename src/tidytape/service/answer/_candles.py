@@ -41,7 +41,7 @@ def tiled(candles: pl.LazyFrame, lengths: Collection[int]) -> pl.LazyFrame:
     tiles = candles.filter(shortest == _LENGTH)
     for length in longer:
         long_candles = covered(candles.filter(length == _LENGTH), by=tiles)
-        # Collected: a lazy plan would read the shorter candles anew for each longer length.
+        # Collected, because a lazy plan would read the shorter candles anew for each longer length.
         used = (
             long_candles.filter(pl.col("covered") < _LENGTH)
             .drop("covered")
@@ -98,7 +98,7 @@ def candle_minutes(scan: MarketScan, *, by_side: bool = False, end: int | None =
 
 
 def candles(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles of markets, each made of trades or of recorded candles, whichever covers it whole."""
+    """Return candles of markets, each made of trades or of recorded candles, whichever cover its interval wholly."""
     if not scan.holds("candles"):
         return traded_candles(scan)
     return _candles_of_both(scan) if scan.holds("trades") else recorded_candles(scan)
@@ -125,7 +125,7 @@ def resampled(scan: MarketScan, points: pl.LazyFrame, name: str) -> pl.LazyFrame
 
 
 def recorded_candles(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles made of recorded ones, the shortest that cover each time whole."""
+    """Return candles made of recorded candles; at each time the shortest ones that cover it wholly count."""
     return resampled(scan, _tiles(scan, scan.start, scan.end).drop("interval", "is_quiet"), _CANDLES)
 
 
@@ -197,7 +197,9 @@ def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
         recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
         recorded = scan.in_usd(recorded.with_columns(price=pl.col("close"))) if scan.needs_rates else recorded
         recorded = recorded.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
-    unknown = pl.lit(None, pl.Int64)  # when the first and the last trade happened
+    unknown = pl.lit(
+        None, pl.Int64
+    )  # a recorded candle does not say when its first and its last trade happened
     return tiled(recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown), lengths)
 
 

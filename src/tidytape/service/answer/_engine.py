@@ -120,7 +120,7 @@ class Engine:
         self, name: str, query: PointsQuery, markets: list[Market], *, lists_once: bool
     ) -> pl.DataFrame:
         schema, kind = schema_of(name, grouped=query.group_by is not None), data_type(name)
-        # Before the events are read, so that events which arrive meanwhile do not count as known.
+        # Looked up before the events are read, so that events which arrive meanwhile do not count as known.
         described = descriptions(name, (MarketScan(self.lake, market, query) for market in markets))
         if len(markets) == 1 and self.keeps:
             scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
@@ -243,7 +243,7 @@ class Engine:
     def _weights(
         self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame
     ) -> pl.DataFrame:
-        """Return the weight of each member at each time of the points: its last report, while that counts on."""
+        """Return the weight of each member at each time of the points: its last report, as long as that counts."""
         before = reads(name, query)[name].before
         reports = self._points(name, query, [replace(scan, before=before) for scan in scans])
         member = ["exchange", "raw_symbol"]

@@ -31,8 +31,8 @@ from tidytape.times import DAY, MINUTE, SECOND
 _FIRST = -(2**63)
 _LIGHT_ROWS = 1_000_000
 _LIGHT_MADE = 250_000
-_SMALL = 250_000  # rows, of which the largest answers take a fifth of a second
-_ROWS_PER_MARKET = 25_000  # which take as long as to plan for one more market
+_SMALL = 250_000  # rows; the largest answers of so many take a fifth of a second
+_ROWS_PER_MARKET = 25_000  # reading so many rows takes as long as planning for one more market
 _COUNTED = 20_000_000
 
 
@@ -68,12 +68,12 @@ class Estimate:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is so small for certain that nothing needs to be able to stop it."""
+        """Whether it is certainly so small that nothing needs to be able to stop it."""
         return self.most <= _SMALL
 
     @property
     def is_about_small(self) -> bool:
-        """Whether it is small by estimate, if not for certain: then its points may stay in memory."""
+        """Whether it is small by estimate, though perhaps not certainly: then its points may stay in memory."""
         return self.rows <= _SMALL and self.made <= _SMALL
 
     def require(self, query: PointsQuery, limits: Limits) -> None:
@@ -165,7 +165,7 @@ class _Part:
 
 
 def _parts(name: str, query: PointsQuery, market: Market) -> list[_Part]:
-    """Return what is read for the points of one data type and market, of the type itself first."""
+    """Return the parts that the points of one data type and market are made of, that of the type itself first."""
     parts = []
     for other, reach in reads(name, query).items():
         plan = PLANS[other]
@@ -288,7 +288,7 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
 
 
 class Statistics:
-    """The statistics of a lake as it is now; what they mean says `tidytape.service.answer._estimate.Statistics`.
+    """What the logs of a lake say about its files, and where they do not suffice, how many trades there are.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a lake holds, per market and data type: from when to when, how much, and with which gaps."""
+"""The holdings of a lake: for each market and data type the first and last event, the amount of data, and the gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points in memory: what was asked for lately, as frames and as JSON, by the files that the points are made of.
+"""Points in memory: those of recent answers, as frames and as JSON, by the files that the points are made of.
 
 A point of one market depends on the events of its own interval alone, so neither its values nor its text depend on the
 window that it is asked for in. Points are kept in spans of up to 1,440, each under the names of the files that may hold
@@ -28,10 +28,10 @@ from tidytape.times import DAY, HOUR, SECOND
 
 _POINTS = 1_440  # of a span: a day of minutes
 _LONGEST = 60 * DAY  # of a span
-_MOST_POINTS = 200_000  # of a window; a longer one is computed, and pushes no other points out
+_MOST_POINTS = 200_000  # of a window; points of a longer one are not kept, so that they push no others out
 _MOST_SPANS = 1_000  # of a window
-_NAME = 64  # bytes; what a name takes beside its letters
-_MOST_FILES = 1_000  # that hold its events; of more the names alone would take longer than the points
+_NAME = 64  # bytes that a name takes beside its letters
+_MOST_FILES = 1_000  # with events of a window; reading more names would take longer than computing the points
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
             return None
         for key in missing:
             first, last = np.searchsorted(computed.times, (key.start, key.end))
-            # Copied: a slice would keep in memory all that it was cut from.
+            # Copied, because a slice would keep the whole frame in memory.
             rows = computed.points if len(missing) == 1 else computed.points[np.arange(first, last)]
             frames[key] = frame = _Frame(rows, computed.times[first:last].copy())
             FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
@@ -221,7 +221,7 @@ def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | Non
     if PLANS[name].has_time_blocks:
         try:
             require_touched([wide])
-        except QueryError:  # if it is true of the window that was asked for, the caller is told of that one
+        except QueryError:  # the spans may be too large where the window itself is not
             return None
     plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
@@ -237,7 +237,7 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
         frames = _frames(scan, name, missing)
         if frames is None:
             return None
-        # At once, because writing many spans one by one takes longer.
+        # All spans at once, because writing many of them one by one takes longer.
         all_texts = wire.point_texts(pl.concat(frame.points for frame in frames), name)
         first = 0
         for key, frame in zip(missing, frames, strict=True):

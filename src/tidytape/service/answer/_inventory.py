@@ -1,4 +1,4 @@
-"""What the lake holds: data types by market with their first and last event, and the lists made of that."""
+"""The inventory of a lake: data types by market with their first and last event, and the lists made of these."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class LakeCache(Generic[T]):
 
 
 COLUMNS = ("type", "exchange", "raw_symbol", "normalized_symbol", "coin", "category", "first", "last")
-"""Of `holdings`."""
+"""The columns of `holdings`."""
 
 _NAMES = ("normalized_symbol", "coin", "category")
 _SUMMARIES = {name: plan.summary for name, plan in PLANS.items() if plan.summary is not None}

@@ -171,7 +171,7 @@ class MarketStatistics:
         today = end // _DAY * _DAY
         highest = pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
         highest = highest.group_by(_KEY).agg(pl.col("highest").max())
-        # The day before the first gives its close alone.
+        # Of the day before the first one only the close is used.
         query = _query(_CANDLES, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
         days = self._points(query, markets, _TRADED, candles)
         before = pl.col("close").shift(1).over(_KEY, order_by="seconds")
@@ -251,7 +251,7 @@ def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
     sums = candles.group_by(_KEY, maintain_order=True).agg(
         last_price=close.last(),
         price_before=close.filter(~new).last(),
-        # A sum with an unknown addend is unknown.
+        # A sum is unknown if one of its addends is.
         volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(new).sum()),
         volume_before=volume.filter(~new).sum(),
     )

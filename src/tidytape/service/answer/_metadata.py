@@ -1,4 +1,4 @@
-"""What an answer says of each series beside its points: its descriptors, and up to when it is known."""
+"""Columns of an answer that describe a series beside its points: its descriptors, and up to when it is known."""
 
 from __future__ import annotations
 
@@ -89,9 +89,8 @@ def with_descriptors(
     if by_coin:
         keys = ["coin"]
         described = described.group_by(keys).agg(pl.col(name).min() for name in values)
-    described = described.with_columns(
-        pl.col(keys).replace("", None)
-    )  # subjects without an exchange or a symbol
+    # Tokens and coins have an empty exchange or symbol.
+    described = described.with_columns(pl.col(keys).replace("", None))
     series = frame.select(pl.col(keys).cast(pl.String))
     descriptors = series.join(described, on=keys, how="left", nulls_equal=True, maintain_order="left")
     frame = frame.with_columns(descriptors[name].cast(dtypes[name]) for name in values)

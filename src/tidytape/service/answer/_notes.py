@@ -106,7 +106,7 @@ def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Not
 
 
 def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, last: int) -> list[Note]:
-    """Return what `notes_of` does of one market that has points.
+    """Return the same as `notes_of`, for one market that has points.
 
     ``first`` and ``last`` are the times between which each of its series has points. [ns since the epoch]
     """
@@ -116,7 +116,7 @@ def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, l
 
 
 def _reaches(query: PointsQuery, first: Any, last: Any) -> Any:
-    """Return whether points from a first to a last time reach both ends of the window; of expressions, one. [s]"""
+    """Return whether points from ``first`` to ``last`` [s], numbers or expressions, reach both ends of the window."""
     start, end = query.span
     return (first <= start) & (last >= end - query.step)
 
@@ -208,7 +208,7 @@ def _note(code: NoteCode, kind: DataType, scan: MarketScan, **lists: tuple[str, 
 
 
 def _events(kind: DataType, scan: MarketScan) -> tuple[int, int] | None:
-    """Return the first and the last event that the type is made of; None if the market has none. [ns]"""
+    """Return the first and the last event of a market that the type is made of; None without events. [ns]"""
     if kind.selection is not Selection.TOKEN:
         return scan.extent(*PLANS[kind.name].tables)
     reports = scan.lake.scan("token_supply").filter(pl.col("token_name") == scan.market.raw_symbol)

@@ -58,7 +58,7 @@ def _trades(scan: MarketScan) -> pl.LazyFrame:
 def _profile_minutes(
     scan: MarketScan, *, end: int | None = None, minutes: pl.DataFrame | None = None
 ) -> pl.LazyFrame:
-    """Return the minute profile; ``minutes`` are its minute candles, where the caller has read them already."""
+    """Return the minute profile; ``minutes`` are the minute candles, if the caller has read them already."""
     size = scan.block_size
     rows = candle_minutes(scan, end=end) if minutes is None else minutes.lazy()
     highest = rows.select(pl.col("high").abs().max()).collect(engine="streaming")
@@ -171,7 +171,7 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
         *(pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()),
         pl.col("price").min(),
     )
-    # No two rows of a column share a list, so lists on every level take memory in the square of the levels.
+    # Rows never share a list in memory, so lists on every level take memory in the square of the levels.
     profiles = levels.join(blocks, on=[*profile, "price"])
     if first.lists_once:
         profiles = profiles.join(lists, on=[*profile, "price"], how="left")
@@ -238,7 +238,7 @@ def _book(scan: MarketScan) -> pl.LazyFrame:
         interval=scan.interval,
         block_size=scan.block_size,
         amount=scan.amount,
-        # The closest levels of a group are known once it is summed.
+        # Which levels of a group are the closest is known only once its members are summed.
         max_depth=None if scan.query.group_by else scan.query.max_depth,
         in_progress=scan.lake.extent("book", scan.market.exchange, scan.market.raw_symbol)[1],
     )
@@ -253,7 +253,7 @@ def _quotes(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _option_summary(scan: MarketScan, summary: Any) -> pl.LazyFrame:
-    """Points of one symbol of an option summary, of one tenor if the query names it."""
+    """Return the points of one symbol of an option summary, of one tenor if the query names it."""
     points = planned(summary.core, _quotes(scan), interval=scan.interval)
     points = points.filter(pl.col("raw_symbol") == scan.market.raw_symbol)
     tenor = scan.query.tenor
@@ -467,6 +467,6 @@ def is_alone(name: str, query: PointsQuery) -> bool:
 
 
 def tables_read(query: PointsQuery) -> tuple[str, ...]:
-    """Return the tables of events that the points of a query may be made of, those that price quotes included."""
+    """Return the tables of events that the points of a query may be made of, with those that price its quotes."""
     tables = {table for name in query.type for other in reads(name, query) for table in PLANS[other].tables}
     return tuple(name for name in TABLES if name in tables or (in_usd(query) and name in RATE_TABLES))

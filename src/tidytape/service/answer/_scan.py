@@ -31,10 +31,10 @@ MARKET = ["exchange", "raw_symbol"]
 """The columns that name a market."""
 
 ROWS_PER_TOUCH = 4
-"""How many rows a touch costs as much as: the levels are sorted and joined several times."""
+"""How many rows cost as much as one touch: levels are sorted and joined several times."""
 
 ROWS_PER_NUMBER = _BYTES_PER_NUMBER / _BYTES_PER_ROW
-"""How many rows take as much memory as a number of a list."""
+"""How many rows take as much memory as one number of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Market:
         return self.own_partitions or ((self.exchange, self.raw_symbol),)
 
     def names(self, interval: Interval) -> dict[str, str | None]:
-        """Return what names its series beside exchange, symbol and side, by column."""
+        """Return the names of its series beside exchange, symbol and side, by column."""
         return {
             "normalized_symbol": self.normalized_symbol,
             "coin": self.coin,
@@ -133,7 +133,7 @@ RATE_TABLES = ("trades", "quote_rates")
 
 
 def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 0) -> pl.DataFrame | None:
-    """Return what one of a quote is worth over a window, and as far as known so long before it; None if it is one USD.
+    """Return the price of a quote in USD over a window, and as far as known ``before`` it; None if it counts as USD.
 
     The lake's own rates, and without any the minute closes of the first market, by exchange and symbol, that traded the
     quote for USD before the window; of those, the day before the window too.

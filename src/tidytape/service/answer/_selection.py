@@ -105,7 +105,7 @@ def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
         query.exchange, (exchange for exchange, _ in chains), "exchange", "INVALID_EXCHANGE", of="options"
     )
     chains = [(exchange, coin) for exchange, coin in chains if exchange in query.exchange]
-    for selector in ("coin", "normalized_symbol"):  # of an option chain it is the coin
+    for selector in ("coin", "normalized_symbol"):  # the normalized symbol of an option chain is its coin
         if coins := getattr(query, selector):
             _require(coins, (coin for _, coin in chains), selector, "INVALID_SYMBOL", on=query.exchange)
             chains = [(exchange, coin) for exchange, coin in chains if coin in coins]
@@ -179,7 +179,7 @@ def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
 _SELECTED: Mapping[tuple[str, ...], Callable[[Lake, PointsQuery, str], list[Market]]] = MappingProxyType(
     {("exchange", "raw_symbol"): _markets, ("exchange", "coin"): _options, (): _tokens}
 )
-"""What selects the subjects of a data type, by the partitions of its tables."""
+"""The function that selects the markets of a data type, by the partitions of its tables."""
 
 
 def _decimal(size: object) -> Decimal | None:

@@ -72,7 +72,7 @@ def differences(
     end: int | None,
     already: Mapping[str, int],
 ) -> Iterator[Difference]:
-    """Yield what changed between two moments, a part of the time after another.
+    """Yield the points that changed between two moments, in parts that follow one another in time.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _changed(
     *,
     already: int | None,
 ) -> dict[tuple[str, Change], pl.DataFrame]:
-    """Return the points of a window that changed, by how; the window is of whole intervals."""
+    """Return the points of a window that changed, by the kind of change; the window consists of whole intervals."""
     points = now.points(name, query, markets)
     if points.is_empty():
         return {}
@@ -217,7 +217,7 @@ def _changed(
 
 
 def _known_then(query: PointsQuery, known: Mapping[Market, int], points: pl.DataFrame) -> pl.Series:
-    """Return for each row up to when its market was known at the earlier moment; of a group, its oldest member."""
+    """Return for each row up to when its market, or the oldest member of its group, was known at the earlier moment."""
     dtype = pl.Datetime("ns", "UTC")
     if len({*known.values()}) == 1:
         return pl.Series([min(known.values())], dtype=pl.Int64).cast(dtype).new_from_index(0, points.height)
@@ -248,7 +248,7 @@ def _differs(points: pl.DataFrame, earlier: pl.DataFrame | None, name: str, *, i
     rows = both.select(*keys, same=pl.all_horizontal(pl.col("is_there").fill_null(value=False), *same))
     if not kind.levels:
         return ~rows["same"]
-    # A point is the same if all its levels are, and it had no others.
+    # A point is the same if all its levels are the same, and none of its earlier levels is missing.
     point = [column for column in keys if column in {*identity_columns(kind), "coin", "timestamp"}]
     levels_then = earlier.group_by(point).agg(levels_then=pl.len())
     rows = rows.with_columns(pl.col("same").all().over(point), levels=pl.len().over(point)).join(
@@ -258,4 +258,4 @@ def _differs(points: pl.DataFrame, earlier: pl.DataFrame | None, name: str, *, i
 
 
 _NAMES = {"normalized_symbol", "coin", "category", "interval"}
-"""What the registry says of a market: it may change without a change of any point."""
+"""Columns from the registry of markets: they may change while no point does."""

@@ -29,7 +29,7 @@ from tidytape.times import DAY, SECOND, Span, intersected, union
 from tidytape.wire import DATA_UNTIL
 
 _QUIET = DAY
-"""A market whose newest event is so much older than that of another does not hold up the end of intervals. [ns]"""
+"""Intervals end without waiting for a market whose newest event is so much older than that of another market. [ns]"""
 
 _WINDOWS, _SMALL_ROWS = 2, 5_000  # windows of a moment whose points stay in memory, and the most rows of one
 _FOREVER = 2**62
@@ -71,7 +71,7 @@ class Moment:
         return self._known[key]
 
     def known_in_any(self, name: str, query: PointsQuery, market: Market) -> Span:
-        """Return the least and the greatest of what `known` says of any window."""
+        """Return the least and the greatest time that `known` returns, whatever the window."""
         times = [self.known(name, query, market)]
         reads_candles = any("candles" in PLANS[other].tables for other in reads(name, query))
         if reads_candles and self.lake.extent("candles", *market.partitions[0])[0] is not None:
@@ -104,7 +104,7 @@ def versions_of(lake: Lake) -> Mapping[str, int]:
 
 
 def over(query: PointsQuery, markets: MarketsByType, moment: Moment) -> dict[str, int]:
-    """Return by data type the start of the last interval that every market is known beyond. [ns since the epoch]
+    """Return by data type the start of the last interval whose end all markets are known up to. [ns since the epoch]
 
     Markets without events do not count, nor do those whose newest event is a day older than that of another. Raw trades
     have no intervals.
@@ -134,9 +134,9 @@ def known_of_any(query: PointsQuery, moment: Moment) -> int:
 
 
 def require_files(query: PointsQuery, then: Moment, now: Moment) -> None:
-    """Raise LakeError unless the files are there that the difference between two moments is read from.
+    """Raise LakeError if a file was removed that the difference between two moments is read from.
 
-    Only local lakes are looked at: of an object store it would take a request per file.
+    It looks at local lakes only: in an object store it would need a request per file.
     """
     if "://" in then.lake.path:
         return
@@ -154,7 +154,7 @@ def partitions_read(
 ) -> list[tuple[str, tuple[str, ...]]]:
     """Return each table of events that the points of a query are made of, with each partition that counts.
 
-    Beside the markets' own partitions these are of markets whose prices convert the amounts.
+    A partition counts if it holds a market's own events, or the trades that price its quote.
     """
     quotes = {market.quote_coin for market in markets if needs_rates(query, market)}
     partitions = {names for market in markets for names in market.partitions}
@@ -167,7 +167,7 @@ def partitions_read(
 
 
 def _known_of_all(name: str, query: PointsQuery, markets: Sequence[Market], moment: Moment) -> int:
-    """Return the time that all markets are known up to, 0 without events; those long quiet do not count."""
+    """Return the time that all markets are known up to, 0 without events; markets that are long quiet do not count."""
     known = [time for market in markets if (time := moment.known(name, query, market))]
     return min((time for time in known if time >= max(known) - _QUIET), default=0)
 
@@ -189,13 +189,13 @@ def touched_spans(
         else:
             spans = _of_market(name, query, market, since, now) if is_apart else list(after_any)
             known_then, _ = since.known_in_any(name, query, market)
-            if known_now > known_then:  # what became final
+            if known_now > known_then:  # these points became final
                 spans.append((known_then or -_FOREVER, known_now + 1))
         # The points of a group are made of the events of all its members.
         events = list(_extents(name, [market] if query.group_by is None else markets, now))
         first = min((first for first, _ in events), default=_FOREVER)
         last = max((last for _, last in events), default=known_now)
-        # To the ends of intervals, so that the windows of one interval are alike from moment to moment.
+        # Whole intervals, so that an interval is computed in the same window at each moment.
         touched[market] = union(
             (query.start_of(start // SECOND), after(query, (end - 1) // SECOND, 1))
             for start, end in intersected((first, max(last, known_now) + 1), spans)
@@ -204,7 +204,7 @@ def touched_spans(
 
 
 def _of_market(name: str, query: PointsQuery, market: Market, since: Moment, now: Moment) -> list[Span]:
-    """Return the spans in which the rows of a market that were committed count. [ns since the epoch]"""
+    """Return the spans whose points the committed rows of one market may change. [ns since the epoch]"""
     spans: list[Span] = []
     for table in PLANS[name].tables:
         committed = _committed(table, since, now)
@@ -217,7 +217,7 @@ def _of_market(name: str, query: PointsQuery, market: Market, since: Moment, now
 
 
 def _after_any(query: PointsQuery, markets: Sequence[Market], since: Moment, now: Moment) -> list[Span]:
-    """Return the time from the first row on that was committed to what points depend on. [ns since the epoch]"""
+    """Return the time from the first row on that was committed to anything that points are made of. [ns]"""
     partitions = set(partitions_read(query, markets, now))
     firsts: list[int] = []
     for table in tables_read(query):
@@ -234,11 +234,11 @@ def _after_any(query: PointsQuery, markets: Sequence[Market], since: Moment, now
 def _reached(
     table: str, names: tuple[str, ...], span: Span, query: PointsQuery, *, since: Moment, now: Moment
 ) -> list[Span]:
-    """Return the spans of points that rows may change which were committed to a table. [ns since the epoch]
+    """Return the first and the last times of points that committed rows may change. [ns since the epoch]
 
-    ``span`` is the first and the last time of the rows, and so are the spans returned. Where a market has trades and
-    recorded candles, a row also decides whether the intervals beside its own are made of trades or of recorded
-    candles, and the first and the last trade decide it for all intervals up to them.
+    ``span`` is the first and the last time of the rows. Where a market has both trades and recorded candles, a row also
+    decides whether its neighbouring intervals are made of trades or of recorded candles, and the first and the last
+    trade decide it for all intervals up to them.
     """
     if table not in {"trades", "candles"} or now.lake.extent("candles", *names)[0] is None:
         return [span]
@@ -257,7 +257,7 @@ def _reached(
 
 
 def _committed(table: str, since: Moment, now: Moment) -> list[tuple[tuple[str, ...], Span]] | None:
-    """Return market and first and last time of the rows that were committed to a table; None if its log is silent."""
+    """Return for each commit to a table the partition and the first and last time of its rows; None if no log says."""
     then, version = since.versions.get(table, -1), now.versions.get(table, -1)
     if version <= then:
         return []
@@ -280,7 +280,7 @@ def _extents(name: str, markets: Sequence[Market], now: Moment) -> Iterator[Span
 
 
 def after(query: PointsQuery, at: int, length: int = 1) -> int:
-    """Return the start of an interval or session about some seconds later, at least of the next one. [s]"""
+    """Return the start of the interval or session some seconds after ``at``, at least that of the next one. [s]"""
     later = query.start_of(at + length)
     if later > at:
         return later

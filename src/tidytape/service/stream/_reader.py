@@ -81,14 +81,14 @@ class Reader:
 
     @property
     def waits_since(self) -> float | None:
-        """When the oldest batch was made that it has not taken; None if it has taken all. [s, monotonic]"""
+        """When the feed made the oldest batch that this reader has not taken; None without any. [s, monotonic]"""
         waiting = self.feed.after(self.position)
         if waiting is None and self.position.place != self.feed.place:
             waiting = self.feed.oldest
         return None if waiting is None else waiting.made_at
 
     async def deliveries(self) -> AsyncIterator[Delivery]:
-        """Yield what is to be sent; the last one says why, if the service ends the stream."""
+        """Yield batches to send; the last one says why the service ends the stream, if it does."""
         try:
             async for delivery in self._deliveries():
                 self._sent_at = time.monotonic()
@@ -145,7 +145,7 @@ class Reader:
 
     @property
     def _has_all(self) -> bool:
-        """Whether it has to wait: it has taken all that there is, or the feed is just being computed."""
+        """Whether it has to wait: it has taken every batch, or the feed is computing the next one."""
         return self.position.place == self.feed.place or self._is_current
 
     @property
@@ -161,7 +161,7 @@ class Reader:
         return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND)
 
     def _delivered(self, sent: Sent) -> Delivery | None:
-        """Take a batch of the feed: as it is, or the points of it that lie in the window."""
+        """Take a batch of the feed, and return its part that lies in the window; None if there is none."""
         start = self.position.start
         times = [time for time in (sent.first, *sent.batch.over.values()) if time is not None]
         is_inside = self._end is None and all(time >= start * SECOND for time in times)
@@ -176,7 +176,7 @@ class Reader:
         return Delivery(self._with_token(batch), sent if is_shared else None)
 
     async def _difference(self) -> AsyncIterator[Delivery]:
-        """Yield the difference from where it stands to where the feed does, history first."""
+        """Yield the difference between its position and that of the feed, history first."""
         feed, position = self.feed, self.position
         if position.is_whole:
             assert feed.moment is not None
@@ -204,5 +204,5 @@ class Reader:
         return replace(batch, token=self.write_token(self.position))
 
     def last(self, code: str, message: str) -> Delivery:
-        """Return the end of the stream where it stands."""
+        """Return the last delivery of the stream: why it ends, and the token of its position."""
         return Delivery(self._with_token(Batch(end=(code, message))))

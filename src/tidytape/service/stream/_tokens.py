@@ -25,7 +25,7 @@ _LONGEST = 4_096  # characters
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a stream stands: what is sent next is the difference between two moments, from some time on.
+    """The position of a stream: next it sends the difference between two moments, from some time on.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Position:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What all streams of a query have in common that stand here."""
+        """A key that is the same for all streams of a query at this position, whatever their windows."""
         since = None if self.since is None else tuple(sorted(self.since.items()))
         return tuple(sorted(self.at.items())), since, self.until
 
@@ -103,7 +103,7 @@ def token_secret(path: str | os.PathLike[str]) -> bytes:
     file = Path(path)
     try:
         try:
-            # Linked into place, so that another process never reads a half of it.
+            # Linked into place, so that another process never reads half a secret.
             draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
             if not file.exists():
                 descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -154,7 +154,7 @@ class Tokens:
         self._secret = secrets.token_bytes(_LENGTH) if secret is None else secret
 
     def write(self, position: Position, *, lake: str, query: str) -> str:
-        """Return the token of a position in a lake, for a query, each by what names it."""
+        """Return the token of a position; ``lake`` and ``query`` are the id of the lake and the digest of the query."""
         at, over = sorted(position.at.items()), sorted(position.over.items())
         since = None if position.since is None else sorted(position.since.items())
         text = orjson.dumps([_FORMAT, at, since, position.until, position.start, over])

@@ -1,4 +1,4 @@
-"""What computes answers: the task, the bytes of its answer, and threads of this process as the simplest way.
+"""Computing answers: the task, the bytes of its answer, and the simplest way, threads of this process.
 
 Threads and worker processes share what stands here. It loads no web framework.
 """
@@ -114,7 +114,7 @@ def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]
 
 
 def qualities(header: str) -> dict[str, float]:
-    """Return the quality of each choice that a header such as ``Accept`` names, in lower case; 0 where it is none."""
+    """Return the quality of each choice that a header such as ``Accept`` names, in lower case; 0 if it is no number."""
     qualities = {}
     for choice in header.lower().split(","):
         name, *options = (part.strip() for part in choice.split(";"))
@@ -260,7 +260,7 @@ def _proto(frames: Frames, notes: Sequence[wire.Note]) -> bytes:
 _ENCODED: Mapping[str, Callable[[Frames, Sequence[wire.Note]], bytes]] = MappingProxyType(
     {wire.JSON_MIME: wire.encode_all, wire.ARROW_MIME: _arrow, PROTO_MIME: _proto}
 )
-"""What writes the body of an answer, by its media type."""
+"""The function that writes the body of an answer, by media type."""
 
 
 class Threads:

@@ -134,7 +134,7 @@ class Desks(ABC, Generic[D]):
         """Compute an answer at a desk."""
 
     def _lanes_of(self, desk: D) -> tuple[bool, ...]:
-        """The lanes that a desk takes from, that of heavy tasks or of light ones, the preferred one first."""
+        """The lanes that a desk takes from, the preferred one first; True is the lane of heavy tasks."""
         return (False, True)
 
     def _hand_out(self) -> None:
