@@ -79,8 +79,10 @@ class Engine:
         """
         markets_by_type = {}
         for name in query.type:
+            schema_of(name)  # raises INVALID_TYPE if the type does not exist
             if name not in PLANS:
-                _refuse(name)
+                able = "a type this service answers: " + ", ".join(PLANS)
+                raise QueryError("type", got=name, expected=able, code="UNSUPPORTED")
             markets = selected(self.lake, query, name)
             if rates:
                 self.require_rates(query, markets)  # before any weight is taken
@@ -294,10 +296,3 @@ def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery
     if query.group_by is None or query.max_depth is None:
         return frame  # the plan of a single market has cut them already
     return frame.filter(pl.int_range(pl.len()).over(book) < query.max_depth)
-
-
-def _refuse(name: str) -> None:
-    schema_of(name)  # raises INVALID_TYPE if the type does not exist
-    raise QueryError(
-        "type", got=name, expected="a type this service answers: " + ", ".join(PLANS), code="UNSUPPORTED"
-    )

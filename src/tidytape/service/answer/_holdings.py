@@ -11,7 +11,7 @@ import polars as pl
 from tidytape.lake import Lake, hygiene
 from tidytape.lake.hygiene._gaps import GAPS_FROM, MOST_ROWS
 from tidytape.query import MetaQuery
-from tidytape.schema import HOLDINGS, data_type
+from tidytape.schema import HOLDINGS
 from tidytape.service.answer._inventory import LakeCache, filtered, holdings, types_of
 from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
 from tidytape.times import SECOND, Span, intersected, union
@@ -101,8 +101,6 @@ class DescribedLake:
         LakeError
             If the lake cannot be read.
         """
-        for name in query.type:
-            data_type(name)  # raises if the type does not exist
         rows = filtered(self._known.get("described", lambda: described(self._lake.now())), query)
         if query.start is not None:
             rows = rows.filter(pl.col("last_timestamp").dt.timestamp("ns") >= query.start * SECOND)

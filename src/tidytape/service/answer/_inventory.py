@@ -14,7 +14,7 @@ from tidytape.budget import tier as tier_of
 from tidytape.catalogue import DATA_TYPES, LISTS, LISTS_OF_A_TYPE, Category, Tenor
 from tidytape.errors import QueryError, counted
 from tidytape.lake import Lake
-from tidytape.query import MetaQuery
+from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query._values import written_time
 from tidytape.schema import data_type
 from tidytape.service._accounts import Key
@@ -307,8 +307,6 @@ def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
     LakeError
         If the lake cannot be read.
     """
-    for name in query.type:
-        data_type(name)  # raises if the type does not exist
     rows = filtered(holdings.all(), query)
     if query.start is not None:
         rows = rows.filter(pl.col("last") >= query.start * SECOND)
@@ -317,9 +315,19 @@ def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
     return rows
 
 
-def filtered(rows: pl.DataFrame, query: MetaQuery) -> pl.DataFrame:
-    """Return the rows that have one of the names of each filter of a query."""
-    for column in _FILTERS:
+def filtered(
+    rows: pl.DataFrame, query: MetaQuery | MarketsQuery, columns: Iterable[str] = _FILTERS
+) -> pl.DataFrame:
+    """Return the rows that have one of the names of each filter of a query.
+
+    Raises
+    ------
+    QueryError
+        If a type of the query does not exist.
+    """
+    for name in query.type:
+        data_type(name)  # raises if the type does not exist
+    for column in columns:
         names = [str(name) for name in getattr(query, column)]
         if names:
             rows = rows.filter(pl.col(column).is_in(names))

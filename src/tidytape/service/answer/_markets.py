@@ -12,9 +12,9 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.lake._predictions import by_outcome
 from tidytape.query import MarketsQuery, PointsQuery
-from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, data_type, schema_of
+from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, schema_of
 from tidytape.service.answer._candles import candles, candles_without_points
-from tidytape.service.answer._inventory import Inventory, LakeCache
+from tidytape.service.answer._inventory import Inventory, LakeCache, filtered
 from tidytape.service.answer._plans import PLANS
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import SECOND
@@ -371,12 +371,7 @@ def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
     markets = markets.join(reported, on="coin", how="left", maintain_order="left")
     # Reports are newer than what was registered with the market.
     markets = markets.with_columns(marketcap=pl.coalesce("reported", "marketcap")).drop("reported")
-    for column in ("exchange", "coin", "category"):
-        names = [str(name) for name in getattr(query, column)]
-        if names:
-            markets = markets.filter(pl.col(column).is_in(names))
-    for name in query.type:
-        data_type(name)  # raises if the type does not exist
+    markets = filtered(markets, query, ("exchange", "coin", "category"))
     if query.type:
         of_types = holdings.all().filter(pl.col("type").is_in(query.type))
         markets = markets.join(of_types, on=["exchange", "raw_symbol"], how="semi", maintain_order="left")

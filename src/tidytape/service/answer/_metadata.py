@@ -34,14 +34,9 @@ def descriptions(name: str, scans: Iterable[MarketScan]) -> pl.DataFrame:
         tables has none, because its events may still be ingested; a market of a category that has no such data does
         not count.
     """
-    dtypes = {
-        **dict.fromkeys(["exchange", "raw_symbol", "coin", "amount_unit"], pl.String()),
-        "block_size": pl.Float64(),
-        DATA_UNTIL: pl.Datetime("ns", "UTC"),
-    }
-    absent = _absent_columns(name)
-    dtypes = {column: dtype for column, dtype in dtypes.items() if column not in absent}
-    return pl.DataFrame([description(name, scan) for scan in scans], schema=dtypes)
+    dtypes = {"block_size": pl.Float64(), DATA_UNTIL: pl.Datetime("ns", "UTC")}
+    schema = {column: dtypes.get(column, pl.String()) for column in _columns(name)}
+    return pl.DataFrame([description(name, scan) for scan in scans], schema=schema)
 
 
 def description(name: str, scan: MarketScan) -> dict[str, Any]:
@@ -54,13 +49,13 @@ def description(name: str, scan: MarketScan) -> dict[str, Any]:
         "block_size": None if scan.market.block_size is None else float(scan.market.block_size),
         DATA_UNTIL: _known_until(name, scan),
     }
-    absent = _absent_columns(name)
-    return {column: value for column, value in descriptors.items() if column not in absent}
+    return {column: descriptors[column] for column in _columns(name)}
 
 
-def _absent_columns(name: str) -> set[str]:
-    """Return the descriptors that series of a data type lack."""
-    return {"amount_unit", "block_size"}.difference(schema_of(name).names)
+def _columns(name: str) -> list[str]:
+    """Return the columns of `descriptions` of a data type."""
+    of_type = [column for column in ("amount_unit", "block_size") if column in schema_of(name).names]
+    return ["exchange", "raw_symbol", "coin", *of_type, DATA_UNTIL]
 
 
 def with_descriptors(

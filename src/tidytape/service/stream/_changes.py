@@ -149,20 +149,23 @@ def _first_length(query: PointsQuery) -> int:
 
 def _cut(query: PointsQuery, markets: MarketsByType, statistics: Statistics, at: int, end: int) -> int:
     """Return an earlier end for a part that begins at ``at`` if too many rows would be read for it. [s]"""
-    while True:
+
+    def rows(end: int) -> int:
         part = query.model_copy(update={"start": at, "end": end})
-        rows = estimated(part, markets, statistics).rows
-        if rows <= _ROWS_READ:
-            return end
-        shorter = after(query, at, (end - at) // 2)
-        if shorter >= end:
-            if rows > _MOST_READ:
-                raise TooMuchError(
-                    f"an interval of this stream takes about {rows:,} rows, and may take {_MOST_READ:,}; "
-                    "a shorter interval takes fewer, and a lake whose minutes are rolled up"
-                )
-            return end
-        end = shorter
+        return estimated(part, markets, statistics).rows
+
+    if rows(end) <= _ROWS_READ:
+        return end
+    least = rows(after(query, at))
+    if least > _MOST_READ:
+        raise TooMuchError(
+            f"an interval of this stream takes about {least:,} rows, and may take {_MOST_READ:,}; "
+            "a shorter interval takes fewer, and a lake whose minutes are rolled up"
+        )
+    # Each part reads what a single interval does, which may look back a day, so tiny parts would read that most often.
+    while rows(end) > max(_ROWS_READ, 2 * least):
+        end = after(query, at, (end - at) // 2)
+    return end
 
 
 _THEN, _WAS_FINAL, _DIFFERS = (f"tidytape.stream.{name}" for name in ("then", "was_final", "differs"))

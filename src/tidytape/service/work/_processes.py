@@ -184,7 +184,7 @@ class Processes(Desks[_Desk]):
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _lanes_of(self, desk: _Desk) -> tuple[bool, ...]:
-        """The lanes that a desk takes from, the preferred one first. Of several, the first desk takes light tasks only."""
+        """The lanes that a desk takes from, the preferred one first. The first of several desks takes light tasks."""
         if desk.number == 0 and self.workers > 1:
             return (False,)
         return (False, True) if desk.was_heavy else (True, False)
