@@ -47,6 +47,9 @@ class Told:
     def minutes(self, table: str, one: Market, start: int, end: int) -> int:
         return self.rows.get(table, 0)
 
+    def rates(self, quote: str | None, start: int, end: int) -> int:
+        return self.rows.get("quote_rates", 0)
+
     def most_events(self, table: str, one: Market, start: int, end: int) -> float:
         return sum(file.rows or math.inf for file in self.events(table) if file.may_hold(start, end))
 
@@ -112,6 +115,23 @@ def test_candles_are_as_many_as_there_are_minutes_and_filled_ones_as_many_as_the
     assert about(query("TRADE_AGG", gapfill=True), told, markets=3) == (2_700, 3 * 2_880, 3 * 2_880)
 
 
+def test_look_back_weights_and_prices_add_up() -> None:
+    """A group's funding is weighted by open interest, which counts for a day on and is priced at closes."""
+    told = Told(rows={"funding_1m": 10, "open_interest_1m": 200, "candles_of_both_1m": 3_000})
+    assert about(query("OPEN_INTEREST_AGG"), told) == (200, 200, 0)
+    assert of(query("OPEN_INTEREST_AGG", quote="USD"), told).rows == 3_200
+    assert of(query("FUNDING_RATE_AGG"), told).rows == 10
+    group = query("FUNDING_RATE_AGG", group_by="open_interest_weighted_avg")
+    assert of(group, told).rows == 3_210
+    # Each day has 60 quotes: those of the day before the window count.
+    quotes = Told({"option_quotes": [Facts(120, (T0 - DAY) * NS, (T0 + DAY) * NS - 1)]})
+    chain = PointsQuery(
+        type="OPTION_OPEN_INTEREST_AGG", exchange="X", coin="BTC", interval="1h", start=T0, end=T0 + DAY
+    )
+    assert of(chain, quotes).rows == 120
+    assert of(chain, Told({"option_quotes": [Facts(9, (T0 - 60) * NS, (T0 - 60) * NS)]})).most == 9
+
+
 def test_types_and_markets_add_up() -> None:
     told = Told(rows={"candles_of_both_1m": 600, "candles_1m": 900})
     both = PointsQuery(
@@ -133,6 +153,8 @@ def test_amounts_of_another_quote_are_converted_from_trades() -> None:
     in_usd = query(quote="USD")
     assert estimated(in_usd, {in_usd.type[0]: [ONE]}, told).rows == 600
     assert estimated(in_usd, {in_usd.type[0]: [of_euro]}, told).rows == 86_400
+    told.rows["quote_rates"] = 24  # what one euro was worth is read too
+    assert estimated(in_usd, {in_usd.type[0]: [of_euro]}, told).rows == 86_424
 
 
 def test_what_is_small_is_light_and_what_is_large_is_heavy() -> None:

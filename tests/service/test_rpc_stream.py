@@ -20,7 +20,7 @@ from tidytape.catalogue import StreamEnd
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service import _rpc as rpc
+from tidytape.service.http import _rpc as rpc
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.wire._stream import decode_batch
 
@@ -171,7 +171,7 @@ def test_streams_of_a_key_are_counted(served: Served) -> None:
 def test_a_reader_that_stops_is_cut_and_holds_up_nobody(
     served: Served, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidytape.service._rpc.PATIENCE", 0.5)
+    monkeypatch.setattr("tidytape.service.http._rpc.PATIENCE", 0.5)
     body = request(type=["TRADE"], interval=0)
     number = pl.int_range(100, 600_000, eager=True)
     lake.append(

@@ -21,13 +21,13 @@ from tidytape.lake import Lake
 from tidytape.service._accounts import Accounts, Keys
 from tidytape.service._answering import Points, RefusedError, refused
 from tidytape.service._buckets import Buckets, MemoryBuckets
+from tidytape.service._responses import error_response
 from tidytape.service.answer._engine import Engine
 from tidytape.service.http._discovery import Lists, discovery
 from tidytape.service.http._gate import Gate
 from tidytape.service.http._monitoring import Metrics, RequestLog, health
 from tidytape.service.http._openapi import document
 from tidytape.service.http._points import points
-from tidytape.service.http._responses import error_response
 from tidytape.service.page import page
 from tidytape.service.stream import Streams, Tokens, stream
 from tidytape.service.work._computing import Computing, Threads
@@ -137,7 +137,7 @@ def create_app(
 def _rpc() -> ModuleType:
     """Return the module that answers over gRPC."""
     try:
-        from tidytape.service import _rpc as rpc
+        from tidytape.service.http import _rpc as rpc
     except ImportError as error:
         message = f"answers over gRPC need an extra ({error}): pip install 'tidytape[grpc]'"
         raise TidytapeError(message) from None

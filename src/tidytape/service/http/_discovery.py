@@ -18,10 +18,10 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import MarketsQuery, MetaQuery, respelled
 from tidytape.service._accounts import Account, usage
+from tidytape.service._responses import get
 from tidytape.service.answer._holdings import DescribedLake
 from tidytape.service.answer._inventory import Inventory, entries, spans
 from tidytape.service.answer._markets import MarketStatistics, markets_page
-from tidytape.service.http._responses import get
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._holdings import encode_holdings
 

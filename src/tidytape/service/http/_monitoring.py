@@ -31,7 +31,7 @@ from tidytape.lake import MARKETS, Lake
 from tidytape.lake.hygiene import require_readable, tables
 from tidytape.service._accounts import Keys
 from tidytape.service._buckets import Buckets, UnreachableError
-from tidytape.service.http._responses import error_response, get
+from tidytape.service._responses import error_response, get
 from tidytape.service.stream._streams import Streams
 from tidytape.service.work._computing import Computing
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
-from tidytape.service.http._responses import get, is_known
+from tidytape.service._responses import get, is_known
 from tidytape.service.work._computing import Answer, SharedBody, qualities
 from tidytape.wire._arrow import ARROW_MIME
 from tidytape.wire._decode import JSON_MIME

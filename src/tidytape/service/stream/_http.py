@@ -11,7 +11,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tidytape.service._accounts import Account
-from tidytape.service.http._responses import get
+from tidytape.service._responses import get
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._sending import PATIENCE, deliveries, opened_reader, written
 from tidytape.service.stream._streams import Streams
@@ -53,7 +53,7 @@ async def _arrow(reader: Reader, data_type: str, facts: dict[str, object]) -> As
 
 
 class _Chunked(Response):
-    """A response whose chunks are sent as they come, to a caller who accepts each of them in time."""
+    """A response that sends each chunk as soon as it is there, and ends if the caller accepts one too slowly."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class _Chunked(Response):
         try:
             tasks = {gone, sending}
             while not (gone.done() or sending.done()):
-                last = self._streams.is_closing  # who still does not read then is not waited for
+                last = self._streams.is_closing  # a caller who still does not read then is cut off
                 await asyncio.wait(tasks, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
                 if last:
                     break
