@@ -58,7 +58,7 @@ def test_files_are_merged_and_what_was_replaced_is_deleted_in_time(lake: Lake, t
     fill(lake, path, range(60), clock, tidier)
     lake = Lake(lake.path)
     assert ids(lake) == list(range(60))
-    assert len(lake.files("trades", "X", "BTC-USD")) == 1
+    assert len(lake._files("trades", "X", "BTC-USD")) == 1
     stored = [file for file in files_of(lake) if file.parent.name == "raw_symbol=BTC-USD"]
     trades_stored = [file for file in stored if "trades" in file.parts]
     assert len(trades_stored) == 61  # a stream may go on from any of these versions

@@ -151,17 +151,18 @@ def fill(
     _at_least(1, "days", days)
     _at_least(0, "seed", seed)
     lake = Lake.create(path)
-    lake.register_prediction_markets(prediction_market())
+    writer = lake.writer()
+    writer.register_prediction_markets(prediction_market())
     of_outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
     known = [markets(), of_outcomes]
     for day, rows, future in _simulated(days, seed):
-        lake.register(pl.concat([*known, future], how="diagonal_relaxed"))
+        writer.register(pl.concat([*known, future], how="diagonal_relaxed"))
         for table, frame in rows.items():
-            lake.append(table, frame, source=f"demo:{seed}:{day}")
+            writer.append(table, frame, source=f"demo:{seed}:{day}")
         if progress is not None:
             progress(day + 1, days)
 
 
-def _at_least(least: int, parameter: str, got: object) -> None:
-    if isinstance(got, bool) or not isinstance(got, int) or got < least:
-        raise QueryError(parameter, got=got, expected=f"a whole number, at least {least}")
+def _at_least(least: int, parameter: str, argument: object) -> None:
+    if isinstance(argument, bool) or not isinstance(argument, int) or argument < least:
+        raise QueryError(parameter, got=argument, expected=f"a whole number, at least {least}")

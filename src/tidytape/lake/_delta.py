@@ -187,6 +187,8 @@ def exists(uri: str, options: Options) -> bool:
 
 def create(uri: str, table: Table, options: Options) -> None:
     """Create the table unless it exists, with its documentation as comments."""
+    if exists(uri, options):
+        return
     schema = Schema([field_of(column) for column in table.columns])
     try:
         with failing(f"create table {table.name!r}", uri, options):

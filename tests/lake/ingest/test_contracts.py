@@ -89,7 +89,7 @@ def test_contracts_after_coins_are_refused(write, lake):
 
 
 def test_a_market_without_events_may_get_another_contract(write, lake):
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             {"exchange": ["X"], "raw_symbol": ["BTC-USD"], "contract": ["LINEAR"], "contract_size": [5.0]}
         )
@@ -99,7 +99,9 @@ def test_a_market_without_events_may_get_another_contract(write, lake):
 
 
 def test_a_kind_without_a_size_is_not_converted(write, lake):
-    lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTC-USD"], "contract": ["INVERSE"]}))
+    lake.writer().register(
+        pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTC-USD"], "contract": ["INVERSE"]})
+    )
     take(write(HEAD, row(1)), lake)
     assert amounts(lake) == [(3.0, 301.5)]
 
@@ -173,7 +175,7 @@ def test_a_helper_price_is_not_stored(lake):
         ).with_columns(price=25.0)
     )
     in_coin(batch, {("X", "Y"): Contract(ContractKind.INVERSE, Decimal(10))})
-    lake.append("open_interest", batch, source="a")
+    lake.writer().append("open_interest", batch, source="a")
     row_ = lake.scan("open_interest").collect().row(0, named=True)
     assert (row_["amount"], row_["quote_amount"]) == (2.0, 50.0)
 

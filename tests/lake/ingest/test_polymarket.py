@@ -254,7 +254,7 @@ def test_the_venue_is_a_name(write, lake):
 
 def test_a_market_that_was_traded_before_keeps_what_is_known(write, lake):
     known = {"exchange": ["POLYMARKET"], "raw_symbol": ["11"], "coin": ["RAIN"], "available_since": [5]}
-    lake.register(pl.DataFrame(known))
+    lake.writer().register(pl.DataFrame(known))
     put_in(write(json.dumps(market())), lake)
     row = lake.markets().row(0, named=True)
     assert (row["coin"], row["available_since"], row["full_name"]) == ("RAIN", 5, "Rain in May? Yes")

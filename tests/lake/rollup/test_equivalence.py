@@ -75,7 +75,7 @@ def test_an_answer_does_not_depend_on_rollups(tmp_path, seed):
         events.market(lake)
     for number, (table, rows) in enumerate(events.pieces(seed, 24)):
         for lake in (rolled, plain):
-            lake.append(table, rows, source=str(number))
+            lake.writer().append(table, rows, source=str(number))
         if rng.random() < 0.3:
             rollup(rolled)
         if number == 12:
@@ -95,7 +95,7 @@ def test_what_is_kept_is_what_raw_events_give(tmp_path, seed):
     lake = Lake.create(tmp_path)
     events.market(lake)
     for number, (table, rows) in enumerate(events.pieces(seed + 100, 24)):
-        lake.append(table, rows, source=str(number))
+        lake.writer().append(table, rows, source=str(number))
         if number % 5 == 0:
             rollup(lake)
     rollup(lake)

@@ -20,7 +20,7 @@ def lake(tmp_path) -> Lake:
     lake = Lake.create(tmp_path / "lake")
     events.market(lake)
     for number, (table, frame) in enumerate(events.pieces(5, 24)):
-        lake.append(table, frame, source=str(number))
+        lake.writer().append(table, frame, source=str(number))
     rollup(lake, progress=False)
     return lake
 
@@ -93,7 +93,7 @@ def test_a_minute_that_is_lost_or_made_up_is_found(lake):
 @pytest.mark.slow
 def test_events_that_come_late_are_no_finding(lake):
     late = pl.concat(frame for table, frame in events.pieces(6, 40) if table == "trades")
-    lake.append("trades", late.with_columns(id="late " + pl.col("id")), source="late")
+    lake.writer().append("trades", late.with_columns(id="late " + pl.col("id")), source="late")
     assert found(lake) == {}
     rollup(lake, progress=False)
     assert found(lake) == {}
@@ -114,7 +114,7 @@ def books(tmp_path, minutes: list[int], ids: list[int | None]) -> Lake:
         size=1.0,
         sequence=pl.int_range(pl.len()),
     )
-    lake.append("book", TABLES["book"].conform(rows), source="books")
+    lake.writer().append("book", TABLES["book"].conform(rows), source="books")
     rollup(lake, progress=False)
     return lake
 
@@ -168,7 +168,7 @@ from simulated import rollup_events as events
 lake = Lake(sys.argv[1])
 for number, (table, frame) in enumerate(events.pieces(9, 20)):
     if table == "trades":
-        lake.append(table, frame.with_columns(id="more " + frame["id"]), source=f"more {number}")
+        lake.writer().append(table, frame.with_columns(id="more " + frame["id"]), source=f"more {number}")
         rollup(lake, progress=False)
 """
 COMPACT = """

@@ -32,7 +32,7 @@ def filled(path: Path, seed: int, first: int, last: int) -> Lake:
     events.market(lake)
     for number, (table, rows) in enumerate(events.pieces(seed, 40)):
         if first <= number < last:
-            lake.append(table, rows, source=str(number))
+            lake.writer().append(table, rows, source=str(number))
     return lake
 
 

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, counted
 from tidytape.lake import _delta
-from tidytape.lake._store import Lake
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import Table
 from tidytape.lake.hygiene._checks import CHECKS, FILES, Check, Scope
 from tidytape.lake.hygiene._info import chosen, tables_of
@@ -113,7 +113,7 @@ class CheckReport:
 
 
 def check(
-    lake: Lake,
+    lake: LakeReader,
     *,
     tables: Iterable[str] | None = None,
     checks: Iterable[str] | None = None,
@@ -127,7 +127,7 @@ def check(
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Which one.
     tables : iterable of str, optional
         Names of the tables to check; all where left out.
@@ -162,7 +162,7 @@ def check(
     now = time.time_ns()
     findings = [
         Finding("log", "error", name, "", 1, "the table is gone: restore its folder")
-        for name in lake.lost()
+        for name in lake._lost()
         if wanted is None or name in wanted
     ]
     rows = 0
@@ -183,7 +183,7 @@ def check(
     return CheckReport(tuple(names), rows, tuple(findings))
 
 
-def _scopes(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Scope]]:
+def _scopes(lake: LakeReader, table: Table, now: int) -> tuple[list[Finding], list[Scope]]:
     """Return the markets of a table, or why its rows cannot be looked at."""
     delta = lake.delta(table.name)
     try:
@@ -209,7 +209,7 @@ def _scopes(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Sco
     )
 
 
-def _without_files(lake: Lake, table: Table, scopes: list[Scope], now: int) -> list[Scope]:
+def _without_files(lake: LakeReader, table: Table, scopes: list[Scope], now: int) -> list[Scope]:
     """Return markets whose minutes are noted as made, and have no file: nothing else would look at them."""
     recipe = RECIPES.get(table.name)
     if recipe is None or not lake.has_table(recipe.raw.name):
@@ -279,7 +279,7 @@ def _findings(check: Check, scope: Scope) -> Iterator[Finding]:
         yield Finding(check.name, check.severity, scope.table.name, market, count, example)
 
 
-def require_readable(lake: Lake, tables: Iterable[str]) -> None:
+def require_readable(lake: LakeReader, tables: Iterable[str]) -> None:
     """Raise LakeError unless every table opens anew, and its local files are as long as the table's log says.
 
     This takes milliseconds: no file is read, as `check` does. A table that the lake has lost is tried too, see
@@ -287,7 +287,7 @@ def require_readable(lake: Lake, tables: Iterable[str]) -> None:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     tables : iterable of str
         Names of tables that the lake has.
 
@@ -301,7 +301,7 @@ def require_readable(lake: Lake, tables: Iterable[str]) -> None:
     >>> import tempfile
     >>> require_readable(Lake.create(tempfile.mkdtemp()), ["markets", "trades"])
     """
-    for name in dict.fromkeys((*lake.lost(), *tables)):
+    for name in dict.fromkeys((*lake._lost(), *tables)):
         uri = lake.uri(name)
         table = _delta.opened(uri, lake.storage_options)
         if table.table_uri.startswith("file://"):

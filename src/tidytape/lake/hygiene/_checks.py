@@ -23,7 +23,7 @@ from tidytape.errors import counted
 from tidytape.lake import _delta
 from tidytape.lake._amount_units import QUOTED, AmountUnit, description, mismatched, of_symbol
 from tidytape.lake._parquet import filesystem
-from tidytape.lake._store import Lake
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.hygiene import _rebuilt
 from tidytape.lake.rollup import ROLLUP_TABLES
@@ -47,7 +47,7 @@ class Scope:
 
     Attributes
     ----------
-    lake : Lake
+    lake : LakeReader
         For a check that compares with other tables.
     table : Table
         Which table.
@@ -65,7 +65,7 @@ class Scope:
         For many markets: each of them.
     """
 
-    lake: Lake
+    lake: LakeReader
     table: Table
     delta: _delta.Opened
     partition: Mapping[str, str | None]

@@ -29,8 +29,8 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, QueryError, counted
 from tidytape.lake import _commit, _delta
+from tidytape.lake._lake import Lake
 from tidytape.lake._parquet import filesystem
-from tidytape.lake._store import Lake
 from tidytape.lake._tables import Table
 from tidytape.lake.hygiene._info import tables_of
 from tidytape.times import MINUTE
@@ -207,7 +207,7 @@ def _rewrite(lake: Lake, table: Table, names: _delta.Partition, target: int) -> 
         frames = _in_order(rows, table, expected)
         _commit.rewrite(delta, table, partition, frames, target=target, options=lake.storage_options)
 
-    _commit.retrying(lake.uri(table.name), attempt, lake.storage_options)
+    lake.writer()._until_committed(table.name, attempt)
 
 
 def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.DataFrame]:
@@ -298,7 +298,7 @@ def vacuum(
     for table in chosen:
         attempt = partial(_vacuum_table, lake, table, retention_hours, dry_run=dry_run)
         # It commits its begin and its end, and loses to another process that replaces files at the same time.
-        done.append(_commit.retrying(lake.uri(table.name), attempt, lake.storage_options))
+        done.append(lake.writer()._until_committed(table.name, attempt))
     return tuple(done)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from tidytape.errors import QueryError
 from tidytape.lake import _delta
-from tidytape.lake._store import Lake
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.hygiene._info import files_of
 from tidytape.lake.rollup._recipes import RECIPES, ROLLUP_TABLES, Recipe
@@ -49,7 +49,7 @@ _LISTS: dict[str, Any] = {
 
 
 def gaps(
-    lake: Lake, table: str, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
+    lake: LakeReader, table: str, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
 ) -> pl.DataFrame:
     """Return what a table of events holds of each market, and the gaps in it.
 
@@ -59,7 +59,7 @@ def gaps(
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Which one.
     table : str
         Name of a table of events, e.g. ``"trades"``.
@@ -101,7 +101,7 @@ def gaps(
     ...     "timestamp": [minute * 60 * 10**9 for minute in minutes], "sequence": minutes, "side": "BUY", "price": 10.0,
     ...     "amount": 1.0, "quote_amount": 10.0,
     ... })
-    >>> _ = lake.append("trades", trades, source="by hand")
+    >>> _ = lake.writer().append("trades", trades, source="by hand")
     >>> from datetime import timedelta
     >>> gaps(lake, "trades", quiet=timedelta(hours=2)).select("rows", "gaps_from", "gaps", "gap_starts").row(0)
     (4, 'events', 1, [120000000000])
@@ -132,7 +132,7 @@ def _nanoseconds(quiet: timedelta) -> int:
     return length
 
 
-def _held(lake: Lake, table: Table, market: list[str]) -> pl.DataFrame:
+def _held(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFrame:
     """Return rows, bytes and times of each market of a table, by its log where the log names markets."""
     if table.partitions:
         files = files_of(lake, table)
@@ -144,7 +144,7 @@ def _held(lake: Lake, table: Table, market: list[str]) -> pl.DataFrame:
 
 
 def _spans(
-    lake: Lake, table: Table, market: list[str], held: pl.DataFrame, most_rows: int | None
+    lake: LakeReader, table: Table, market: list[str], held: pl.DataFrame, most_rows: int | None
 ) -> pl.DataFrame:
     """Return the stretches in which a table has something of a market: ``first`` and ``last``, ends included. [ns]"""
     if most_rows is None or not table.partitions or held["rows"].sum() <= most_rows:
@@ -157,7 +157,7 @@ def _spans(
     return pl.concat([read, files.join(read.select(market).unique(), on=market, how="anti")], how="diagonal")
 
 
-def _by_events(lake: Lake, table: Table, market: list[str]) -> pl.DataFrame:
+def _by_events(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFrame:
     """Return the first and the last event of each minute."""
     time = pl.col("timestamp")
     end = time + pl.col("interval") if "interval" in table.names else time
@@ -170,7 +170,7 @@ def _by_events(lake: Lake, table: Table, market: list[str]) -> pl.DataFrame:
     )
 
 
-def _by_files(lake: Lake, table: Table) -> pl.DataFrame:
+def _by_files(lake: LakeReader, table: Table) -> pl.DataFrame:
     """Return the first and the last event of each file, and ``usual``, the mean distance of events inside of files."""
     files = files_of(lake, table).filter(pl.col("first").is_not_null())
     inside = (pl.col("last") - pl.col("first")).sum() / pl.col("rows").sum()
@@ -178,7 +178,7 @@ def _by_files(lake: Lake, table: Table) -> pl.DataFrame:
     return files.select(*table.partitions, *_TIMES, gaps_from=pl.lit("files"), usual=usual)
 
 
-def _by_minutes(lake: Lake, table: Table, held: pl.DataFrame, most_rows: int) -> Iterator[pl.DataFrame]:
+def _by_minutes(lake: LakeReader, table: Table, held: pl.DataFrame, most_rows: int) -> Iterator[pl.DataFrame]:
     """Yield the stored minutes of the markets that have any, and the files of what came after the rollup."""
     name = _MINUTES[table.name]
     if not lake.has_table(name):
@@ -209,7 +209,7 @@ def _by_minutes(lake: Lake, table: Table, held: pl.DataFrame, most_rows: int) ->
     rest = [
         (*one, start, end - 1, "minutes")
         for one, spans in known.items()
-        for file in lake.files(table.name, *one)
+        for file in lake._files(table.name, *one)
         if file.first is not None and file.last is not None
         for start, end in intersected((file.first, file.last + 1), spans)
     ]

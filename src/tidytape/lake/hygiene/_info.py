@@ -9,7 +9,7 @@ import polars as pl
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake import _delta
 from tidytape.lake._amount_units import AmountUnit
-from tidytape.lake._store import Lake
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.rollup import ROLLUP_TABLES
 
@@ -28,12 +28,12 @@ _TOTALS = (
 )
 
 
-def tables_of(lake: Lake, names: Iterable[str] | None) -> list[Table]:
+def tables_of(lake: LakeReader, names: Iterable[str] | None) -> list[Table]:
     """Return the tables that a lake has, raw events first: an older one lacks some, minutes come with a rollup.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Which one.
     names : iterable of str, optional
         Names of tables; all where left out.
@@ -61,7 +61,7 @@ def chosen(parameter: str, names: Iterable[str] | None, known: Iterable[str]) ->
     return [name for name in every if name in wanted]
 
 
-def info(lake: Lake) -> pl.DataFrame:
+def info(lake: LakeReader) -> pl.DataFrame:
     """Return what each table of a lake holds.
 
     Read from the tables' logs alone, so it takes no longer on a large lake. Only where a file was written by another
@@ -69,7 +69,7 @@ def info(lake: Lake) -> pl.DataFrame:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Which one.
 
     Returns
@@ -95,7 +95,7 @@ def info(lake: Lake) -> pl.DataFrame:
     return pl.concat(_info_of(lake, table) for table in tables_of(lake, None))
 
 
-def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
+def _info_of(lake: LakeReader, table: Table) -> pl.DataFrame:
     files = files_of(lake, table)
     parts = files.select(table.partitions).n_unique() if table.partitions else None
     return files.select(*_TOTALS).select(
@@ -110,12 +110,12 @@ def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
     )
 
 
-def markets(lake: Lake) -> pl.DataFrame:
+def markets(lake: LakeReader) -> pl.DataFrame:
     """Return what each table of a lake holds of each market.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Which one.
 
     Returns
@@ -163,7 +163,7 @@ def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(recorded_in=pl.coalesce(stated, contract)).drop("amount_units", "__contract")
 
 
-def files_of(lake: Lake, table: Table) -> pl.DataFrame:
+def files_of(lake: LakeReader, table: Table) -> pl.DataFrame:
     """Return the files of a table by its log, with rows and times even where another tool did not note them.
 
     There the rows are counted, and the first file of each market has the numbers of all its files, so that sums are

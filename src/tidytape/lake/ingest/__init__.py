@@ -5,7 +5,7 @@ A layout says how files are written, and `Market` what the files do not say of t
     ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
 
 `LAYOUTS` has every layout by its name. All but those with a column map are recognised by a file's name and first lines,
-where no layout is given. Frames go in with `tidytape.lake.Lake.write`.
+where no layout is given. `ingest_frame` puts a frame in.
 
 A layout of one's own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
 `put_texts`. It is passed to `ingest` as an object; it is never recognised, and no command bears its name.
@@ -19,6 +19,7 @@ from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
 from tidytape.lake.ingest._deribit_chain import DeribitChain
+from tidytape.lake.ingest._frames import ingest_frame
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS
@@ -59,6 +60,7 @@ __all__ = [
     "Tardis",
     "TardisNode",
     "ingest",
+    "ingest_frame",
     "numbered",
     "put_texts",
     "summary",

@@ -10,8 +10,9 @@ import polars as pl
 
 from tidytape.errors import IngestError, counted
 from tidytape.lake._batch import Batch
-from tidytape.lake._store import Appended, Lake, merged_markets
+from tidytape.lake._lake import Lake
 from tidytape.lake._tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
+from tidytape.lake._writer import Appended, merged_markets
 from tidytape.lake.ingest._contracts import in_coin, require_quotes
 from tidytape.lake.ingest._layout import Job, Parsed
 from tidytape.lake.ingest._market import Market
@@ -110,6 +111,7 @@ class Writer:
 
     def __init__(self, lake: Lake, market: Market) -> None:
         self._lake = lake
+        self._lake_writer = lake.writer()
         self._market = market
         self._files: list[FileReport] = []
         self._seen: set[MarketName] = set()
@@ -182,7 +184,7 @@ class Writer:
         appended = []
         for batch in parsed.batches:
             rows, instead, overtaken = given.settled(batch)
-            one = self._lake.append_piece(
+            one = self._lake_writer._append_piece(
                 rows, log=log, start=piece.offset, end=piece.offset + len(piece.data), instead=instead
             )
             given.add(rows)
@@ -195,7 +197,7 @@ class Writer:
         """Register markets if that changes anything; to know it costs no more than a look for a newer version."""
         registered = self._lake.markets()
         if markets.height and not merged_markets(registered, markets, replace=replace).equals(registered):
-            self._lake.register(markets, replace=replace)
+            self._lake_writer.register(markets, replace=replace)
 
     def remembered(self, parsed: Parsed, given: Given) -> None:
         """Take what a piece gave before, which is in the lake, without writing anything."""
@@ -207,13 +209,15 @@ class Writer:
         stated, markets = self._converted(parsed)
         # An append is all or nothing by itself, so only what follows the first write is checked before.
         for batch in parsed.batches if stated.height else parsed.batches[1:]:
-            self._lake.check(batch)
+            self._lake_writer._require_appendable(batch)
         if stated.height:
             # Before the events, so that amounts never lie there without a word on what they were made from.
-            self._lake.register(stated, replace=["contract", "contract_size", "amount_units"])
-        appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
+            self._lake_writer.register(stated, replace=["contract", "contract_size", "amount_units"])
+        appended = [
+            self._lake_writer.append(batch.table.name, batch, source=source) for batch in parsed.batches
+        ]
         # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
-        self._lake.register(markets, replace=self._market.replaced, sources=[source])
+        self._lake_writer.register(markets, replace=self._market.replaced, sources=[source])
         return appended
 
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -227,7 +231,7 @@ class Writer:
                 require_quotes(batch)
         known_option_interest(parsed, self._market)
         markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._seen)
-        self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
+        self._lake_writer._require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         self._seen.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
         return stated, markets

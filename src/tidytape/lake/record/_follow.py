@@ -27,7 +27,7 @@ from typing import Any
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
 from tidytape.lake._tables import MARKETS, REGISTRIES, TABLES
 from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._layouts import recognised_by
@@ -325,7 +325,7 @@ class Follower:
             named = self._named(log)
         except QueryError:  # it may be something else, that lies beside a log
             return False
-        return named is not None and any(self._lake.log_end(table, named[2]) for table in TABLES)
+        return named is not None and any(self._lake._log_end(table, named[2]) for table in TABLES)
 
     def put(self, log: Log) -> bool:
         """Put the lines of a log that wait into the lake; return whether some went in."""
@@ -359,7 +359,7 @@ class Follower:
 
     def _note(self, followed: Followed) -> None:
         if followed.end > followed.noted:
-            self._lake.note_log(followed.name, followed.end)
+            self._lake.writer()._note_log(followed.name, followed.end)
             followed.noted = followed.end
 
     def _named(self, log: Log) -> tuple[Job, Layout, str] | None:
@@ -394,9 +394,9 @@ class Follower:
             raise IngestError(
                 f"{log.path}: begins with the same lines as another file that is followed", path=str(log.path)
             )
-        noted = self._lake.log_end(MARKETS.name, name)
+        noted = self._lake._log_end(MARKETS.name, name)
         ends = {
-            table.name: max(noted, self._lake.log_end(table.name, name))
+            table.name: max(noted, self._lake._log_end(table.name, name))
             for table in TABLES.values()
             if table not in REGISTRIES
         }

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
 from tidytape.lake.ingest._layout import Layout
 from tidytape.lake.ingest._lines import Piece, is_packed, unpacked_blocks
 from tidytape.lake.ingest._market import Market

@@ -23,8 +23,8 @@ import pyarrow.fs
 
 from tidytape.errors import TidytapeError
 from tidytape.lake import _commit, _delta
+from tidytape.lake._lake import Lake
 from tidytape.lake._parquet import filesystem
-from tidytape.lake._store import Lake
 from tidytape.lake._tables import Table
 from tidytape.lake.hygiene._info import tables_of
 from tidytape.lake.rollup import rollup
@@ -93,7 +93,7 @@ class Tidier:
             for names in _delta.partitions(delta):
                 if together(_delta.files(delta, names)):
                     attempt = partial(self._merge, table, names)
-                    _commit.retrying(self._lake.uri(table.name), attempt, self._options)
+                    self._lake.writer()._until_committed(table.name, attempt)
         self._delete_replaced(table)
 
     def _merge(self, table: Table, names: _delta.Partition, delta: _delta.Opened) -> None:

@@ -24,7 +24,7 @@ from tidytape.lake.rollup._state import WHOLE, State, changed_since, edition, st
 from tidytape.times import DAY, MINUTE, Span
 
 if TYPE_CHECKING:
-    from tidytape.lake._store import Lake
+    from tidytape.lake._lake import Lake
 
 
 Market = tuple[str, str]
@@ -94,7 +94,7 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     ...         "sequence": [1, 2], "side": "BUY", "price": 10.0, "amount": 1.0, "quote_amount": 10.0,
     ...     }
     ... )
-    >>> _ = lake.append("trades", trades, source="by hand")
+    >>> _ = lake.writer().append("trades", trades, source="by hand")
     >>> rollup(lake)[0].rows, rollup(lake)[0].rows
     (1, 0)
     """
@@ -227,7 +227,7 @@ class _Maker:
             if any(delta.transaction_version(name) != value for name, value in self._notes.items()):
                 _commit.note(delta, [Transaction(name, value) for name, value in self._notes.items()])
 
-        _commit.retrying(self.lake.uri(self.table.name), attempt, self.lake.storage_options, known=stored)
+        self.lake.writer()._until_committed(self.table.name, attempt, known=stored)
 
     def _stored(self) -> _delta.Opened | None:
         name = self.table.name
@@ -235,18 +235,15 @@ class _Maker:
 
     def make(self, markets: Sequence[Market]) -> None:
         """Make what is missing of some markets."""
-        lake, uri = self.lake, self.lake.uri(self.table.name)
-        if markets and not lake.has_table(self.table.name):
-            _delta.create(uri, self.table, lake.storage_options)
+        writer, name = self.lake.writer(), self.table.name
+        if markets and not self.lake.has_table(name):
+            writer._make(self.table)
         waiting = list(markets)
         while waiting:
             try:
                 # The first attempt takes the open table: opening one takes long.
-                left = _commit.retrying(
-                    uri,
-                    partial(self._batch, waiting),
-                    lake.storage_options,
-                    known=lake.delta(self.table.name),
+                left = writer._until_committed(
+                    name, partial(self._batch, waiting), known=self.lake.delta(name)
                 )
             except TidytapeError as error:
                 if len(self._steps) == 1 or len(waiting) == 1:

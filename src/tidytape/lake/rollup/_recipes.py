@@ -18,7 +18,7 @@ from tidytape.schema import Column
 from tidytape.times import MINUTE
 
 if TYPE_CHECKING:
-    from tidytape.lake._store import Lake
+    from tidytape.lake._reader import LakeReader
 
 
 # -- the tables of minutes --------------------------------------------------------------------------------------------
@@ -184,11 +184,11 @@ class Recipe:
 
     table: Table
     raw: Table
-    make: Callable[[Lake, Sequence[Ask]], pl.LazyFrame]
+    make: Callable[[LakeReader, Sequence[Ask]], pl.LazyFrame]
     has_rows: bool = False
     lasts: bool = False
 
-    def minutes(self, lake: Lake, *asks: Ask) -> pl.LazyFrame:
+    def minutes(self, lake: LakeReader, *asks: Ask) -> pl.LazyFrame:
         """Return the minutes of some asks, computed from raw events alone, in no order."""
         return self.make(lake, asks)
 
@@ -217,19 +217,19 @@ def within(rows: pl.LazyFrame, asks: Sequence[Ask]) -> pl.LazyFrame:
 _FIRST, _END = "__first", "__end"
 
 
-def _events(lake: Lake, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _events(lake: LakeReader, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
     return within(lake.scan(table.name), asks)
 
 
-def _candles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _candles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks))
 
 
-def _candles_of_both(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _candles_of_both(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks), by_side=False)
 
 
-def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _profiles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     of_size: dict[Decimal, list[Ask]] = {}
     for ask in asks:
         of_size.setdefault(_size(ask), []).append(ask)
@@ -239,27 +239,27 @@ def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
     )
 
 
-def _open_interests(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _open_interests(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return aggregate.open_interest(_events(lake, OPEN_INTEREST, asks), interval="1m")
 
 
-def _fundings(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _fundings(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     reports = _events(lake, FUNDING, asks)
     return aggregate.funding(reports, interval="1m", funding_interval=DEFAULT_FUNDING_INTERVAL_MS)
 
 
-def _liquidated(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _liquidated(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     events = _events(lake, LIQUIDATIONS, asks)
     in_quote = events.with_columns(amount=pl.col("quote_amount"))
     coins, quotes = (aggregate.liquidations(frame, interval="1m") for frame in (events, in_quote))
     return coins.join(quotes.rename({"liquidations": "quote_liquidations"}), on=LIQUIDATED.key)
 
 
-def _books(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _books(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return pl.concat(_book(lake, ask) for ask in asks)
 
 
-def _book(lake: Lake, ask: Ask) -> pl.LazyFrame:
+def _book(lake: LakeReader, ask: Ask) -> pl.LazyFrame:
     events = lake.scan(BOOK.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol)
     time = pl.col("timestamp")
     # A book is known from a snapshot on, so begin at the last one before.

@@ -24,7 +24,7 @@ from tidytape.lake.rollup._recipes import RECIPES, SKEW, Ask, Recipe, within
 from tidytape.times import MINUTE, Span, union, without
 
 if TYPE_CHECKING:
-    from tidytape.lake._store import Lake
+    from tidytape.lake._reader import LakeReader
 
 
 _LAST = 2**63 - 1
@@ -142,7 +142,7 @@ def _bits(block_size: Decimal | None) -> int:
 
 
 def minutes(
-    lake: Lake,
+    lake: LakeReader,
     table: str,
     *,
     exchange: str,
@@ -159,7 +159,7 @@ def minutes(
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Where.
     table : str
         Name of a table of minutes, e.g. ``"candles_1m"``.
@@ -196,7 +196,7 @@ def minutes(
     )
     parts = []
     if read.table is not None and read.kept:
-        rows = lake.scan_version(read.table, recipe.table)
+        rows = lake._scan_version(read.table, recipe.table)
         asks = [Ask(exchange, raw_symbol, *span) for span in read.kept]
         parts = [hot.stored_minutes(read.table, rows, ask) for ask in asks]
     for first, last in read.holes:
@@ -208,13 +208,13 @@ def minutes(
 
 
 def minutes_of_many(
-    lake: Lake, table: str, *, exchange: str, raw_symbols: Iterable[str], start: int, end: int
+    lake: LakeReader, table: str, *, exchange: str, raw_symbols: Iterable[str], start: int, end: int
 ) -> pl.LazyFrame:
     """Return the minutes of many markets of one exchange, as `tidytape.lake.rollup.minutes` does of one.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Where.
     table : str
         Name of a table of minutes without price rows and without a book, e.g. ``"candles_1m"``.
@@ -240,7 +240,7 @@ def minutes_of_many(
     stored = lake.delta(table) if lake.has_table(table) else None
     if stored is not None:
         stored.read_notes(len(symbols))
-    raw = lake.find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
+    raw = lake._find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
     asks_of_kept, asks_of_raw = [], []
     for symbol in symbols:
         kept, holes = _spans(recipe, stored, raw, market=(exchange, symbol), window=(start, end), size=None)
@@ -280,7 +280,7 @@ class Sources:
 
 
 def sources(
-    lake: Lake,
+    lake: LakeReader,
     table: str,
     *,
     exchange: str,
@@ -296,7 +296,7 @@ def sources(
     if recipe.has_rows and block_size and made_at and not block_size % made_at:
         size = made_at
     stored = lake.delta(table) if lake.has_table(table) else None
-    raw = lake.find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
+    raw = lake._find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
     kept, holes = _spans(recipe, stored, raw, market=(exchange, raw_symbol), window=(start, end), size=size)
     return Sources(stored, kept, recipe.raw.name, holes, size)
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from tidytape.catalogue import AmountUnit, DataType, Interval, NoteCode, Selection, Tenor
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
 from tidytape.service.answer._candles import has_tiles, untold_lengths
@@ -135,7 +135,7 @@ def _newest_of_candles(scan: MarketScan) -> int:
     return max(trade, candle) if not trade or (candle > trade and has_tiles(scan)) else trade
 
 
-def _newest_of_first(lake: Lake, name: str, market: Market) -> int:
+def _newest_of_first(lake: LakeReader, name: str, market: Market) -> int:
     """Return the newest event of the first table of a data type that has any of a market; 0 where none has.
 
     Of a coin across several markets it is the oldest of their newest events. Markets without events do not count: most
@@ -148,13 +148,13 @@ def _newest_of_first(lake: Lake, name: str, market: Market) -> int:
     return min(filter(None, newest_of_markets), default=0)
 
 
-def _newest(lake: Lake, table: str, *partition: str) -> int:
+def _newest(lake: LakeReader, table: str, *partition: str) -> int:
     """Return the newest event of a partition of a table; 0 without any."""
     _, last = lake.extent(table, *partition)
     return last or 0
 
 
-def _newest_of_tokens(lake: Lake, market: Market) -> Iterator[int]:
+def _newest_of_tokens(lake: LakeReader, market: Market) -> Iterator[int]:
     """Yield the newest report of each token whose market capitalisation counts in this token's dominance."""
     newest = lake.scan("token_supply").group_by("token_name").agg(pl.col("timestamp").max()).collect()
     own = newest.filter(pl.col("token_name") == market.raw_symbol)["timestamp"].max()
@@ -164,7 +164,7 @@ def _newest_of_tokens(lake: Lake, market: Market) -> Iterator[int]:
     yield from newest.filter(pl.col("timestamp") > own - DAY)["timestamp"]  # type: ignore[operator]  # an int
 
 
-def _rate_times(lake: Lake, quote: str) -> Iterator[int]:
+def _rate_times(lake: LakeReader, quote: str) -> Iterator[int]:
     """Yield the time of the newest known price of a quote."""
     reported = lake.scan("quote_rates").filter(pl.col("quote_coin") == quote)
     last = reported.select(pl.col("timestamp").max()).collect().item()
@@ -181,7 +181,7 @@ _TABLES = sorted({table for tables in TABLES_OF_MARKETS.values() for table in ta
 
 
 def notes_of(
-    lake: Lake,
+    lake: LakeReader,
     query: PointsQuery,
     name: str,
     markets: Sequence[Market],
@@ -196,7 +196,7 @@ def notes_of(
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     query : PointsQuery
     name : str
         The data type.

@@ -19,7 +19,7 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames._table import planned
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake.rollup import minutes, minutes_of_many
 from tidytape.query import PointsQuery
 from tidytape.times import DAY, MINUTE, SECOND
@@ -128,7 +128,9 @@ MarketsByType = Mapping[str, list[Market]]
 """The markets that a query selects, by data type."""
 
 
-def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 0) -> pl.DataFrame | None:
+def rates(
+    lake: LakeReader, quote: str | None, *, start: int, end: int, before: int = 0
+) -> pl.DataFrame | None:
     """Return what one of a quote is worth over a window, and as far as known so long before it; None if it is one USD.
 
     The lake's own rates, and without any the minute closes of the first market, by exchange and symbol, that traded the
@@ -172,13 +174,13 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
     return not rates.filter(pl.col("timestamp") <= start).is_empty()
 
 
-def quote_markets(lake: Lake, quote: str) -> Iterable[tuple[str, str]]:
+def quote_markets(lake: LakeReader, quote: str) -> Iterable[tuple[str, str]]:
     """Return the markets that trade a quote for US dollars, by exchange and symbol."""
     markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
     return markets.select("exchange", "raw_symbol").iter_rows()
 
 
-def _closes(lake: Lake, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
+def _closes(lake: LakeReader, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
     exchange, symbol = market
     trades = lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end)
     return aggregate.candles(trades, interval="1m").collect(engine="streaming")
@@ -190,7 +192,7 @@ class MarketScan:
 
     Attributes
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that holds the events.
     market : Market
         The market.
@@ -206,7 +208,7 @@ class MarketScan:
         Whether the lists of a market profile stand on the lowest level of each session alone and are null on others.
     """
 
-    lake: Lake
+    lake: LakeReader
     market: Market
     query: PointsQuery
     before: int = 0

@@ -25,7 +25,7 @@ import polars as pl
 
 from tidytape.catalogue import Change, Interval, TPOSession
 from tidytape.errors import LakeError, QueryError
-from tidytape.lake import Lake, _delta
+from tidytape.lake import LakeReader, _delta
 from tidytape.lake._tables import REGISTRIES, TABLES
 from tidytape.lake.rollup._recipes import SKEW
 from tidytape.query import PointsQuery
@@ -72,7 +72,7 @@ class Moment:
     _points: dict[Any, pl.DataFrame] = field(default_factory=dict, repr=False)
 
     @property
-    def lake(self) -> Lake:
+    def lake(self) -> LakeReader:
         """The lake at this moment."""
         return self.engine.lake
 
@@ -138,7 +138,7 @@ class Difference:
     is_last: bool
 
 
-def versions_of(lake: Lake) -> Mapping[str, int]:
+def versions_of(lake: LakeReader) -> Mapping[str, int]:
     """Return the version of each table of events; -1 where the lake is older than the table."""
     return {name: version for name, version in lake.version().items() if TABLES[name] not in REGISTRIES}
 
@@ -198,7 +198,7 @@ def require_files(query: PointsQuery, then: Moment, now: Moment) -> None:
         for table in PLANS[name].tables
         for one in markets[name]
         for names in one.partitions
-        for file in then.lake.files(table, *names)
+        for file in then.lake._files(table, *names)
     }
     if "://" in then.lake.path:
         return
