@@ -67,6 +67,11 @@ class LakeWriter:
     lake : Lake
         Where it writes.
 
+    Attributes
+    ----------
+    lake : Lake
+        As given, to read what was written.
+
     Examples
     --------
     >>> import polars as pl, tempfile
@@ -85,10 +90,10 @@ class LakeWriter:
     """
 
     def __init__(self, lake: Lake) -> None:
-        self._lake = lake
+        self.lake = lake
 
     def __repr__(self) -> str:
-        return f"{self._lake!r}.writer()"
+        return f"{self.lake!r}.writer()"
 
     def append(self, table: str, rows: pl.DataFrame | Batch, *, source: str) -> Appended:
         """Add the rows that the table does not have yet, all or none, and note their source in the same commit.
@@ -137,7 +142,7 @@ class LakeWriter:
             if batch.counted:
                 new = counted_on(new, self._between(delta, definition, "timestamp"))
             # Even if nothing is new: then the next time the source need not be read.
-            _commit.commit(delta, new, source=source_note(source), options=self._lake.storage_options)
+            _commit.commit(delta, new, source=source_note(source), options=self.lake.storage_options)
             return Appended(table, source, batch.rows, new.rows, superseded=superseded)
 
         return self._until_committed(table, attempt)
@@ -262,12 +267,12 @@ class LakeWriter:
                 new,
                 source=log_note(log),
                 number=end,
-                options=self._lake.storage_options,
+                options=self.lake.storage_options,
                 instead=None if replaced is None else replaced.select(table.key),
             )
             return Appended(table.name, log, batch.rows, new.rows, superseded=superseded)
 
-        return self._until_committed(table.name, attempt, known=self._lake.delta(table.name))
+        return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
 
     def _note_log(self, log: str, end: int) -> None:
         """Note that every table has the events of a log up to ``end``. [bytes]
@@ -286,8 +291,8 @@ class LakeWriter:
 
     def _require_appendable(self, batch: Batch) -> None:
         """Raise IngestError if `append` would raise it for this batch now."""
-        with _delta.failing("read the table", self._lake.uri(batch.table.name), self._lake.storage_options):
-            self._new(self._lake._find(batch.table), batch)
+        with _delta.failing("read the table", self.lake.uri(batch.table.name), self.lake.storage_options):
+            self._new(self.lake._find(batch.table), batch)
 
     def _require_writable(self, *tables: Table) -> None:
         """Raise LakeError if this release cannot write to one of some tables; an absent table can be made.
@@ -296,7 +301,7 @@ class LakeWriter:
         either all tables are written to or none.
         """
         for table in tables:
-            delta = self._lake._find(table)
+            delta = self.lake._find(table)
             if delta is not None:
                 _delta.require_writable(delta, table)
 
@@ -305,7 +310,7 @@ class LakeWriter:
         columns = [*table.key, *table.same]
         values = {name: rows[name].unique().to_list() for name in table.partitions}
         first, last = rows["timestamp"].min(), rows["timestamp"].max()
-        stored = _delta.scanned(delta, table, self._lake.storage_options).filter(
+        stored = _delta.scanned(delta, table, self.lake.storage_options).filter(
             pl.col("timestamp").is_between(first, last), *conditions(values, None, None)
         )
         same_rows = stored.select(columns).join(
@@ -318,12 +323,12 @@ class LakeWriter:
         self, table: str, attempt: Callable[[_delta.Opened], T], *, known: _delta.Opened | None = None
     ) -> T:
         """Call ``attempt`` with a version of a table, again with the newest one each time it loses a race."""
-        lake = self._lake
+        lake = self.lake
         return _commit.retrying(lake.uri(table), attempt, lake.storage_options, known=known)
 
     def _make(self, table: Table) -> None:
         """Make a table that the lake does not have yet."""
-        _delta.create(self._lake.uri(table.name), table, self._lake.storage_options)
+        _delta.create(self.lake.uri(table.name), table, self.lake.storage_options)
 
     def _rewrite(
         self, table: Table, change: Callable[[pl.DataFrame], pl.DataFrame], sources: Collection[str]
@@ -331,7 +336,7 @@ class LakeWriter:
         """Replace the rows of a registry by ``change(rows)`` and note the sources, unless nothing is new."""
 
         def attempt(delta: DeltaTable) -> None:
-            before = rows_of_registry(delta, table, self._lake.storage_options)
+            before = rows_of_registry(delta, table, self.lake.storage_options)
             after = change(before)
             unnoted = [name for name in map(source_note, sources) if delta.transaction_version(name) is None]
             if unnoted or not after.equals(before):
@@ -354,7 +359,7 @@ class LakeWriter:
 
         ``without`` leaves rows with these keys out.
         """
-        rows = _delta.scanned(delta, table, self._lake.storage_options)
+        rows = _delta.scanned(delta, table, self.lake.storage_options)
         if without is not None:
             rows = rows.join(without.lazy().select(table.key), on=table.key, how="anti")
 

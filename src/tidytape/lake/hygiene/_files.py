@@ -32,6 +32,7 @@ from tidytape.lake import _commit, _delta
 from tidytape.lake._lake import Lake
 from tidytape.lake._parquet import filesystem
 from tidytape.lake._tables import Table
+from tidytape.lake._writer import LakeWriter
 from tidytape.lake.hygiene._info import tables_of
 from tidytape.times import MINUTE
 
@@ -153,11 +154,11 @@ def compact(
     """
     if target < 1:
         raise QueryError("target", got=target, expected="a number of bytes above 0")
+    writer = lake.writer()
     chosen = [
         table for table in tables_of(lake, tables) if "timestamp" in table.names
     ]  # a registry is one file
-    for table in chosen:  # all of them before the first commit
-        _delta.require_writable(lake.delta(table.name), table)
+    writer._require_writable(*chosen)  # all of them before the first commit
     work = [
         (table, names, files)
         for table in chosen
@@ -174,7 +175,7 @@ def compact(
         for table, names, files in work:
             market = " ".join(names)
             bar.set_description(f"{table.name} {market}".rstrip())
-            _rewrite(lake, table, names, target)
+            _rewrite(writer, table, names, target)
             after = _delta.files(lake.delta(table.name), names)
             done.append(
                 Compacted(table.name, market, len(files), len(after), _size(files), _size(after)),
@@ -194,20 +195,22 @@ def _files_by_market(lake: Lake, table: Table) -> Iterator[tuple[_delta.Partitio
             yield names, _delta.files(delta, names)
 
 
-def _rewrite(lake: Lake, table: Table, names: _delta.Partition, target: int) -> None:
+def _rewrite(writer: LakeWriter, table: Table, names: _delta.Partition, target: int) -> None:
+    """Rewrite the files of one market in one commit."""
+    options = writer.lake.storage_options
     partition = dict(zip(table.partitions, names, strict=True))
 
     def attempt(delta: _delta.Opened) -> None:
         if not _delta.files(delta, names):
             return
-        rows = _delta.scanned(delta, table, lake.storage_options).filter(
+        rows = _delta.scanned(delta, table, options).filter(
             pl.lit(True), *(pl.col(name) == value for name, value in partition.items())
         )
         expected = int(rows.select(pl.len()).collect(engine="streaming").item())
         frames = _in_order(rows, table, expected)
-        _commit.rewrite(delta, table, partition, frames, target=target, options=lake.storage_options)
+        _commit.rewrite(delta, table, partition, frames, target=target, options=options)
 
-    lake.writer()._until_committed(table.name, attempt)
+    writer._until_committed(table.name, attempt)
 
 
 def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.DataFrame]:
@@ -291,14 +294,16 @@ def vacuum(
     """
     if retention_hours is not None and retention_hours < 0:
         raise QueryError("retention_hours", got=retention_hours, expected="0 or more hours")
+    writer = lake.writer()
     done = []
     chosen = tables_of(lake, tables)
-    for table in chosen:  # any file may be needed of a table whose format this release does not know
-        _delta.require_writable(lake.delta(table.name), table)
+    writer._require_writable(
+        *chosen
+    )  # any file may be needed of a table whose format this release does not know
     for table in chosen:
         attempt = partial(_vacuum_table, lake, table, retention_hours, dry_run=dry_run)
         # It commits its begin and its end, and loses to another process that replaces files at the same time.
-        done.append(lake.writer()._until_committed(table.name, attempt))
+        done.append(writer._until_committed(table.name, attempt))
     return tuple(done)
 
 
