@@ -11,6 +11,7 @@ import deltalake
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from simulated.everything import everything
 from tidytape.lake import TABLES, TRADES, Lake, hygiene
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
@@ -108,7 +109,7 @@ def test_looks_do_not_grow_with_the_markets(tmp_path: Path, monkeypatch: pytest.
     )
     counts = []
     for count in (3, 30):
-        lake = Lake.create(tmp_path / str(count))
+        lake = empty_lake(tmp_path / str(count))
         symbols = [f"S{number:02}" for number in range(count)]
         lake.writer().append(
             "trades", pl.concat(tape(0, 20, raw_symbol=symbol) for symbol in symbols), source="tape"

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from simulated.everything import everything
 from tidytape.errors import LakeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta, hygiene
@@ -170,7 +171,7 @@ def test_the_minutes_that_tell_of_events_are_made_of_them():
 
 
 def test_candles_without_a_volume_in_coin_go_into_a_table_that_required_one(tmp_path):
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     shutil.rmtree(lake.uri("candles"))
     columns = tuple(replace(one, nullable=one.nullable and one.name != "volume") for one in CANDLES.columns)
     _delta.create(lake.uri("candles"), replace(CANDLES, columns=columns), None)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from tidytape.lake import TABLES, TRADES, Batch, Lake, _parquet
 
 GROUP = 8
@@ -72,7 +73,7 @@ def test_any_order_in_any_parts(tmp_path_factory, tape, numbers, size, symbols):
         patch.setattr(_parquet, "ROW_GROUP", GROUP)
         patch.setattr(_parquet, "_FILE", 4 * GROUP)
         patch.setattr(_parquet, "_WAITING", 3 * GROUP)
-        lake = Lake.create(tmp_path_factory.mktemp("lake"))
+        lake = empty_lake(tmp_path_factory.mktemp("lake"))
         rows = tape(0, 200)[numbers].with_columns(
             raw_symbol=pl.format("S/{}", pl.col("sequence") % symbols), timestamp=pl.col("timestamp") // 5 * 5
         )

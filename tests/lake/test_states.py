@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from tidytape.errors import IngestError
-from tidytape.lake import Batch, Lake
+from tidytape.lake import Batch
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST, QUOTE_RATES
 
 
@@ -116,7 +117,7 @@ feeds = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(feed=feeds, size=st.integers(1, 9))
 def test_the_parts_of_a_file_do_not_matter(tmp_path_factory, feed, size):
-    lake = Lake.create(tmp_path_factory.mktemp("lake"))
+    lake = empty_lake(tmp_path_factory.mktemp("lake"))
     rows = ticks(*feed)
     report = append(lake, *(rows[at : at + size] for at in range(0, rows.height, size)))
     want: dict[int, tuple[int, float]] = {}

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from stream_readers import trades
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError
 from tidytape.lake import TABLES, TRADES, Batch, Lake, Spool, _delta
@@ -509,7 +510,7 @@ def test_a_summary_symbol_is_a_market_per_tenor(lake):
 
 def test_versions_that_are_not_the_newest_any_more_are_freed(tmp_path: Path) -> None:
     """A lake that others write to has a new version every second."""
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     seen: list[weakref.ref[object]] = []
     for number in range(12):
         lake.writer().append(
@@ -524,7 +525,7 @@ def test_versions_that_are_not_the_newest_any_more_are_freed(tmp_path: Path) -> 
 
 
 def test_a_lake_as_it_was_has_the_rows_of_then(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     lake.writer().append("trades", trades([("1", 1, "BUY", 1.0, 1.0)]), source="a")
     then = lake.version()
     lake.writer().append("trades", trades([("2", 2, "BUY", 1.0, 1.0)]), source="b")

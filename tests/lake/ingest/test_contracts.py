@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import TRADES, Batch, Lake
+from tidytape.lake import TRADES, Batch
 from tidytape.lake._tables import BOOK, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES
 from tidytape.lake.ingest._contracts import Contract, ContractKind, in_coin
 
@@ -264,7 +265,7 @@ def test_decimal_contracts_are_exact_decimals(count, size):
 )
 def test_an_inverse_perpetual_and_a_spot_market_of_one_volume_can_be_summed(tmp_path_factory, trades, size):
     folder = tmp_path_factory.mktemp("x")
-    lake = Lake.create(folder / "lake")
+    lake = empty_lake(folder / "lake")
     coins = [Decimal(count * size) / price for count, price in trades]
     for name, values in (("perp", [count for count, _ in trades]), ("spot", coins)):
         lines = [

@@ -6,8 +6,9 @@ import deltalake
 import pytest
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.errors import IngestError, LakeError, QueryError
-from tidytape.lake import Lake, LakeWriter
+from tidytape.lake import LakeWriter
 
 HEAD = "id,timestamp,side,price,amount"
 DAY = 1_693_929_600  # 2023-09-05 16:00 UTC
@@ -574,7 +575,7 @@ def test_the_number_of_workers_changes_nothing(write, tmp_path, order):
     pieces = [write(HEAD, *lines[at : at + 7], name=f"p{at}") for at in range(0, 40, 6)][::order]
     frames = []
     for workers in (1, 2, 5):
-        lake = Lake.create(tmp_path / f"lake{workers}")
+        lake = empty_lake(tmp_path / f"lake{workers}")
         report = take(pieces, lake, workers=workers)
         assert [file.path for file in report.files] == [str(path) for path in pieces]
         frames.append(

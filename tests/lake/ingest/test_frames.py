@@ -9,8 +9,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import Lake
 from tidytape.lake.ingest import Csv, Market, ingest, ingest_frame
 
 T = 1_700_000_040  # 2023-11-14 22:14 UTC, a whole minute [s]
@@ -28,7 +28,7 @@ def in_order(lake):
 def test_a_frame_is_what_its_file_would_be(write, lake, tmp_path, kind):
     report = ingest_frame(kind(TRADES), lake, market=X, time_unit="s")
     assert (report.trades_new, report.files[0].path, report.files[0].lines) == (2, "frame", 2)
-    other = Lake.create(tmp_path / "other")
+    other = empty_lake(tmp_path / "other")
     ingest(write(pl.DataFrame(TRADES).write_csv().strip(), name="a.csv"), other, Csv(), market=X)
     assert in_order(lake).equals(in_order(other))
     assert lake.markets().equals(other.markets())
@@ -225,7 +225,7 @@ def test_a_recorded_tape_as_a_frame(recorded, lake, tmp_path):
     columns, market = {"raw_symbol": "symbol"}, Market(exchange="COINBASE")
     frame = pd.read_csv(io.BytesIO(gzip.decompress(path.read_bytes())), parse_dates=["timestamp"])
     ingest_frame(frame, lake, market=market, columns=columns)
-    other = Lake.create(tmp_path / "other")
+    other = empty_lake(tmp_path / "other")
     ingest(path, other, Csv(columns=columns), market=market)
     assert in_order(lake).equals(in_order(other))
     assert in_order(lake).height == 5882

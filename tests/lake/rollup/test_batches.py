@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import TRADES, Lake
@@ -35,7 +36,7 @@ def trades(symbol: str, count: int, *, at: int = 0) -> pl.DataFrame:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Markets of which each ends at another minute, and of two block sizes."""
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     symbols = [f"S{number:02}" for number in range(MARKETS)]
     made.writer().append(
         "trades", pl.concat(trades(symbol, 40 + int(symbol[1:])) for symbol in symbols), source="first"
@@ -71,7 +72,7 @@ def test_what_is_new_of_many_markets_is_one_commit_more(lake: Lake) -> None:
     )
     rollup(lake)
     assert versions(lake) == [4, 4, 4]
-    again = Lake.create(Path(lake.path).parent / "again")
+    again = empty_lake(Path(lake.path).parent / "again")
     again.writer().append("trades", lake.scan("trades").collect(), source="all")
     again.writer().register(lake.markets())
     rollup(again)

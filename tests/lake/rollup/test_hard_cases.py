@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakes import empty_lake
 from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import BOOK, TRADES, Lake
@@ -21,7 +22,7 @@ from tidytape.service.answer._engine import Engine
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "lake")
+    return empty_lake(tmp_path / "lake")
 
 
 def register(lake: Lake, exchange: str = "X", symbol: str = "A") -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
+from lakes import empty_lake
 from simulated import rollup_events as events
 from tidytape.lake import TABLES, Lake, hygiene
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
@@ -17,7 +18,7 @@ from tidytape.lake.rollup import ROLLUP_TABLES, rollup
 
 @pytest.fixture
 def lake(tmp_path) -> Lake:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     events.market(lake)
     for number, (table, frame) in enumerate(events.pieces(5, 24)):
         lake.writer().append(table, frame, source=str(number))
@@ -101,7 +102,7 @@ def test_events_that_come_late_are_no_finding(lake):
 
 def books(tmp_path, minutes: list[int], ids: list[int | None]) -> Lake:
     """A lake with a book, rolled up: events in some minutes, the first and every third a snapshot."""
-    lake = Lake.create(tmp_path / "books")
+    lake = empty_lake(tmp_path / "books")
     events.market(lake)
     rows = pl.DataFrame({"timestamp": minutes, "last_id": ids}).select(
         pl.col("timestamp") * events.MINUTE + events.START,
