@@ -368,9 +368,9 @@ def test_a_batch_in_parts_and_on_disk_is_one_commit(lake, tape):
         batch = Batch(TRADES, spool)
         for first in (0, 10, 15, 5):  # overlapping parts
             batch.add(tape(first, first + 10))
-        assert all(isinstance(part.held, Path) for part in batch)
+        assert all(isinstance(part.content, Path) for part in batch)
         report = lake.writer().append("trades", batch, source="a")
-        folder = batch.parts[0].held.parent
+        folder = batch.parts[0].content.parent
     assert (report.rows_read, report.rows_new) == (40, 25)
     assert lake.version()["trades"] == 1
     assert_frame_equal(lake.scan("trades").collect().sort("sequence"), tape(0, 25))

@@ -16,7 +16,7 @@ from tidytape.lake.hygiene import check, compact
 from tidytape.lake.ingest import Csv
 from tidytape.lake.record._follow import Follower
 from tidytape.lake.record._tail import Log
-from tidytape.lake.record._tidy import Tidier, together
+from tidytape.lake.record._tidy import Tidier, to_merge
 from tidytape.lake.rollup import minutes
 
 
@@ -129,7 +129,7 @@ SIZES = st.lists(st.integers(1, 200 * 2**20), max_size=200)
 @given(SIZES)
 def test_merging_until_nothing_is_merged_leaves_few_files(sizes: list[int]) -> None:
     files = [Facts(size // 8, 0, 0, bytes=size, path=str(place)) for place, size in enumerate(sizes)]
-    while chosen := together(files):
+    while chosen := to_merge(files):
         assert len(chosen) > 1
         rows = sum(file.rows or 0 for file in chosen)
         assert rows <= 4_000_000

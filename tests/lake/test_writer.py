@@ -1,4 +1,4 @@
-"""Reading and writing are two types; mypy says the same of ``tests/typed/lakes.py``."""
+"""Reading and writing are two types; mypy says the same of ``tests/typed/readers.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's lake: every kind of data the service has, all of it following one hidden market, day by day."""
+"""The demo's lake: every data type of the service, simulated day by day from one hidden market."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 DAYS = 3
-"""How long the market is if it is not said."""
+"""Length of the market by default. [days]"""
 
 
 class _Simulated:
@@ -58,7 +58,7 @@ def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.Da
     Parameters
     ----------
     days : int, >= 1
-        How many. A longer market begins with the rows of a shorter one.
+        Length of the market. A longer market begins with the rows of a shorter one.
     seed : int, >= 0
         Another seed, another market.
 
@@ -81,7 +81,7 @@ def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.Da
 
 
 def _simulated(days: int, seed: int) -> Iterator[tuple[int, dict[str, pl.DataFrame], pl.DataFrame]]:
-    """Yield number, rows by table and future of each day."""
+    """Yield the number, the rows by table and the registered future of each day."""
     import polars as pl
 
     _at_least(1, "days", days)
@@ -120,7 +120,7 @@ def fill(
     path : path
         The lake; made if it is not there.
     days : int, >= 1
-        How long the market is. A longer one begins with the rows of a shorter one, so a lake can be filled further.
+        Length of the market. A longer one begins with the rows of a shorter one, so a lake can be filled further.
     seed : int, >= 0
         Another seed, another market. The same seed gives the same bytes on one machine, and values within 1e-12 on
         another one.

@@ -44,6 +44,7 @@ class Lake(LakeReader):
     Examples
     --------
     >>> import polars as pl, tempfile
+    >>> from tidytape.lake import Lake
     >>> lake = Lake.create(tempfile.mkdtemp())
     >>> trade = pl.DataFrame(
     ...     {

@@ -392,7 +392,7 @@ class LakeReader(ABC):
             delta = self._find(table)
             if delta is None:
                 return table.empty()
-            return delta.once("registry", lambda: rows_of_registry(delta, table, self.storage_options))
+            return delta.cached("registry", lambda: rows_of_registry(delta, table, self.storage_options))
 
     def _find(self, table: Table) -> _delta.Opened | None:
         """Return the newest version of a table, None if the lake is older than the table."""

@@ -55,6 +55,7 @@ def described(
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake import Lake
     >>> described(Lake.create(tempfile.mkdtemp())).height
     0
     """
