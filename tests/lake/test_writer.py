@@ -50,5 +50,7 @@ def test_what_writes_takes_no_moment(lake: Lake, tape, write) -> None:
     assert lake.version() == before
 
 
-def test_a_writer_says_where_it_writes(lake: Lake) -> None:
+def test_writers_and_moments_say_of_which_lake_they_are(lake: Lake) -> None:
     assert repr(lake.writer()) == f"Lake({lake.path!r}).writer()"
+    assert repr(lake.now()) == f"Lake({lake.path!r}).now()"
+    assert repr(lake.at({"trades": 0})) == f"Lake({lake.path!r}).at({{'trades': 0}})"

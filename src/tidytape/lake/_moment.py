@@ -1,4 +1,4 @@
-"""A lake at one moment: what is read for one answer agrees, whatever is written meanwhile."""
+"""A lake at one moment: everything that is read for one answer agrees, while others write."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ class Moment(LakeReader):
         super().__init__(lake.path, lake.storage_options)
         self._lake, self._began, self._frames = lake, time.monotonic(), lake._frames
         self._absent: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"{self._lake!r}.now()"
 
     def now(self) -> LakeReader:
         """Return itself."""
@@ -55,8 +58,11 @@ class Past(Moment):
         self._versions = {name: version for name, version in versions.items() if version >= 0}
         self._lock = threading.Lock()
 
+    def __repr__(self) -> str:
+        return f"{self._lake!r}.at({self._versions!r})"
+
     def delta(self, table: str) -> _delta.Opened:
-        """Return the version of a table that was asked for; of a registry, the newest."""
+        """Return a table in its version of ``versions``, and a registry in its newest version."""
         if table not in self._versions:
             return super().delta(table)
         with self._lock:
@@ -66,9 +72,9 @@ class Past(Moment):
             return self._tables[table]
 
     def has_table(self, table: str) -> bool:
-        """Return whether the lake had a table."""
+        """Return whether a table has a version to be read, or is a registry of the lake."""
         is_registry = any(table == registry.name for registry in REGISTRIES)
         return table in self._versions or (is_registry and super().has_table(table))
 
-    def _had(self, table: str) -> bool:
+    def _is_lost_if_absent(self, table: str) -> bool:
         return False

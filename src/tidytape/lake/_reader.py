@@ -1,4 +1,4 @@
-"""Read a lake: rows, markets, versions and what the logs of its tables say."""
+"""Read a lake: rows, markets, versions and files."""
 
 from __future__ import annotations
 
@@ -217,7 +217,26 @@ class LakeReader(ABC):
         return _delta.extents(delta)
 
     def has_source(self, table: str, source: str) -> bool:
-        """Return whether a source was appended to a table, or registered with its markets, before."""
+        """Return whether a source was appended to a table, or registered with its markets, before.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table.
+        source : str
+            Name of the source, as it was passed to `LakeWriter.append` or `LakeWriter.register`.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
         delta = self._find(definition_of(table))
         return delta is not None and delta.transaction_version(source_note(source)) is not None
 
@@ -245,8 +264,8 @@ class LakeReader(ABC):
     def now(self) -> LakeReader:
         """Return the lake as it is now, to be read only; a moment returns itself.
 
-        Each table is looked up once, when it is first asked for, in the version that is the newest then. So what is
-        read for one answer agrees, and in an object store it costs one look per table.
+        Each table is looked up once, when it is first asked for, in the version that is the newest then. So
+        everything that is read for one answer agrees, and in an object store it costs one look per table.
 
         Returns
         -------
@@ -288,7 +307,7 @@ class LakeReader(ABC):
 
     @abstractmethod
     def has_table(self, table: str) -> bool:
-        """Return whether the lake has a table; those of minutes come with a rollup."""
+        """Return whether the lake has a table; tables of minutes come with a rollup."""
 
     def uri(self, table: str) -> str:
         """Return the address of a table."""
@@ -307,8 +326,8 @@ class LakeReader(ABC):
         Returns
         -------
         list of (rows, first, last, low, high, bytes, path)
-            Rows, timestamps [ns since the epoch] and prices [quote per coin] of each file; None where the log does not
-            say. Empty where there is no such table yet.
+            Rows, timestamps [ns since the epoch] and prices [quote per coin] of each file; None for what the log does
+            not say. Empty if there is no such table yet.
 
         Raises
         ------
@@ -330,7 +349,7 @@ class LakeReader(ABC):
         Returns
         -------
         polars.DataFrame, one row per partition with a value, sorted
-            The table's partition columns, and ``highest``. If the log does not say it of a file, which another tool
+            The table's partition columns, and ``highest``. If the log does not say it for a file, which another tool
             wrote, the rows are read.
 
         Raises
@@ -352,7 +371,7 @@ class LakeReader(ABC):
     def _lost(self) -> tuple[str, ...]:
         """Return the tables that the lake has lost. Reading them raises an error.
 
-        An older lake lacks tables, but every lake has trades, and none has minutes without the events they are made of.
+        An older lake lacks some tables. But every lake has trades, and if it has minutes it has their events too.
 
         Returns
         -------
@@ -364,7 +383,7 @@ class LakeReader(ABC):
         LakeError
             If the lake cannot be looked at.
         """
-        return tuple(name for name in TABLES if not self.has_table(name) and self._had(name))
+        return tuple(name for name in TABLES if not self.has_table(name) and self._is_lost_if_absent(name))
 
     def _log_end(self, table: str, log: str) -> int:
         """Return up to where the events of a log are in a table; 0 if it has none. [bytes]"""
@@ -374,9 +393,9 @@ class LakeReader(ABC):
     def _scan_version(self, delta: _delta.Opened, table: Table) -> pl.LazyFrame:
         """Return the rows of an open version of a table, to be filtered by market and time.
 
-        Every query of a version shares one frame. polars lists the files of a frame once, with the statistics of the
-        columns that its first query filters by; that takes as long as to read a thousand minutes. The frames lie here
-        and not with the version that they hold, for Python could never free the two: polars hides one from it.
+        All queries of a version share one frame. polars lists the files of a frame once, with the statistics of the
+        columns that its first query filters by; that takes as long as reading a thousand minutes. The frames are here
+        and not in the open version: polars hides its reference to the version, so Python could never free the two.
         """
         frames = self._frames.setdefault(table.name, deque(maxlen=_VERSIONS))
         for known, frame in tuple(frames):
@@ -398,13 +417,13 @@ class LakeReader(ABC):
         """Return the newest version of a table, None if the lake is older than the table."""
         if self.has_table(table.name):
             return self.delta(table.name)
-        self._require_lake()  # else a lake that was removed would look like one without events
-        if self._had(table.name):
+        self._require_lake()  # a lake that was removed must not look like a lake without events
+        if self._is_lost_if_absent(table.name):
             raise LakeError(f"table {table.name!r} is gone: restore its folder", path=self.uri(table.name))
         return None
 
-    def _had(self, table: str) -> bool:
-        """Return whether a lake without this table has lost it; an older lake never had some tables."""
+    def _is_lost_if_absent(self, table: str) -> bool:
+        """Return whether a lake without this table has lost it, and is not older than the table."""
         return table == TRADES.name or (table in MINUTES_OF and self.has_table(MINUTES_OF[table]))
 
     def _require_lake(self) -> None:

@@ -33,15 +33,15 @@ class Appended:
     table : str
         Name of the table.
     source : str
-        Where the rows came from.
+        Name of the origin of the rows.
     rows_read : int
         Rows that were offered.
     rows_new : int
         Rows that were added.
     already_ingested : bool
-        Whether the source had been appended before, so that its rows were not looked at.
+        Whether the source had been appended before, so that its rows were not compared.
     superseded : int
-        Rows of states that were left out because another one of the same time counts `tidytape.lake._dedupe`.
+        Rows of states that were left out because another row of the same time counts, see `tidytape.lake._dedupe`.
     """
 
     table: str
@@ -53,7 +53,7 @@ class Appended:
 
     @property
     def duplicates(self) -> int:
-        """Rows that the lake had already, or that came twice."""
+        """Rows that the lake had already, or that were offered twice."""
         return self.rows_read - self.rows_new - self.superseded
 
 
