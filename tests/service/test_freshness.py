@@ -58,7 +58,7 @@ def require_fresh(path: str, ask: Callable[[Client], int], *, commits: int) -> i
     readers = [threading.Thread(target=read, args=(number,)) for number in range(READERS)]
     for one in readers:
         one.start()
-    writer = Lake(path)
+    writer = Lake(path).writer()
     try:
         for number in range(1, commits):
             writer.append("trades", trade(number), source=str(number))
