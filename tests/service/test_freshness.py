@@ -58,13 +58,13 @@ def require_fresh(path: str, ask: Callable[[Client], int], *, commits: int) -> i
     readers = [threading.Thread(target=read, args=(number,)) for number in range(READERS)]
     for one in readers:
         one.start()
-    writer = Lake(path).writer()
+    lake = Lake(path)
     try:
         for number in range(1, commits):
-            writer.append("trades", trade(number), source=str(number))
+            lake.writer().append("trades", trade(number), source=str(number))
             committed[0] = number + 1
             if number % 5 == 0:
-                rollup(writer, progress=False)
+                rollup(lake, progress=False)
     finally:
         over.set()
         for one in readers:
