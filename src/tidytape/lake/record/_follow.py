@@ -247,7 +247,7 @@ class Followed:
         Up to where they are in all tables by the note of the registry. [bytes]
     memory : dict
         What the layout remembers.
-    states : Given
+    newest : Given
         The newest states of the log.
     waits : int
         Size of the piece that could not be read without later lines. [bytes]
@@ -261,7 +261,7 @@ class Followed:
     ends: dict[str, int]
     noted: int
     memory: dict[str, Any] = field(default_factory=dict)
-    states: Given = field(default_factory=Given)
+    newest: Given = field(default_factory=Given)
     waits: int = 0
     lines: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -424,7 +424,7 @@ class Follower:
                 with Spool() as spool:
                     parsed = self.parsed(followed, piece, spool)
                     parsed.remember()
-                    self._writer.remembered(parsed, followed.states)
+                    self._writer.remembered(parsed, followed.newest)
 
     def parsed(self, followed: Followed, piece: Piece, spool: Spool) -> Parsed:
         """Read a piece of a log."""
@@ -445,7 +445,7 @@ class Follower:
                 return self._put_before_bad(followed, piece, parsed)
             parsed.remember()
             job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
-            appended = self._writer.put_piece(job, parsed, log=followed.name, given=followed.states)
+            appended = self._writer.put_piece(job, parsed, log=followed.name, given=followed.newest)
         followed.memory = memory
         followed.lines += parsed.lines
         followed.ignored.update(parsed.ignored)
