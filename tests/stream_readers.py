@@ -176,4 +176,4 @@ def registered(lake: Lake, *symbols: str) -> None:
     names = [
         {**market, "tenor": None, "raw_symbol": symbol, "normalized_symbol": symbol} for symbol in symbols
     ]
-    lake.register(pl.DataFrame(names, schema_overrides={"tenor": pl.String}))
+    lake.writer().register(pl.DataFrame(names, schema_overrides={"tenor": pl.String}))

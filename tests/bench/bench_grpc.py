@@ -48,7 +48,7 @@ def lake() -> Lake:
         "quote_coin": ["USDT"],
         "category": ["SPOT"],
     }
-    made.register(pl.DataFrame(market))
+    made.writer().register(pl.DataFrame(market))
     number = pl.int_range(ROWS, eager=True)
     trades = pl.select(
         exchange=pl.repeat("X", ROWS),
@@ -61,7 +61,7 @@ def lake() -> Lake:
         amount=(number % 17 + 1) / 7,
         quote_amount=100.0 + number * 0,
     )
-    made.append("trades", trades, source="bench")
+    made.writer().append("trades", trades, source="bench")
     rollup(made)
     return made
 

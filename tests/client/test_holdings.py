@@ -89,10 +89,10 @@ def test_a_lake_that_grows_is_described_anew(tmp_path: Path) -> None:
         )  # fmt: skip
 
     lake = Lake.create(tmp_path / "lake")
-    lake.append("trades", trades(*range(30)), source="a")
+    lake.writer().append("trades", trades(*range(30)), source="a")
     with tidytape.Client.local(lake.path) as client:
         assert client.describe(type="TRADE")["gaps"].to_list() == [0]
-        lake.append("trades", trades(100), source="b")
+        lake.writer().append("trades", trades(100), source="b")
         row = client.describe(type="TRADE").row(0, named=True)
     assert (row["rows"], row["gaps"], row["longest_gap"]) == (31, 1, timedelta(hours=71))
     assert row["gap_starts"] == [BEGIN + timedelta(hours=29)]

@@ -41,14 +41,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         "exchange": "X", "raw_symbol": "RAREUSDT", "id": ["1", "2"], "timestamp": [START, START + 20 * HOUR * NS],
         "sequence": [1, 2], "side": "BUY", "price": 10.0, "amount": 1.0, "quote_amount": 10.0,
     }  # fmt: skip
-    made.append("trades", TABLES["trades"].conform(pl.DataFrame(trades)), source="rare")
+    made.writer().append("trades", TABLES["trades"].conform(pl.DataFrame(trades)), source="rare")
     names = {
         "normalized_symbol": ["RARE-USDT"],
         "coin": ["RARE"],
         "quote_coin": ["USDT"],
         "category": ["SPOT"],
     }
-    made.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["RAREUSDT"], **names}))
+    made.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["RAREUSDT"], **names}))
     return made
 
 
@@ -208,8 +208,8 @@ def test_candles_finer_than_those_of_one_of_several_markets_are_said(lake: Lake,
     }
     for symbol, minutes in (("A", 1), ("B", 60)):
         rows = pl.DataFrame({**candle, "raw_symbol": symbol, "interval": [minutes * 60 * NS]})
-        made.append("candles", rows, source=symbol)
-    made.register(pl.DataFrame({"exchange": ["X", "X"], "raw_symbol": ["A", "B"]}))
+        made.writer().append("candles", rows, source=symbol)
+    made.writer().register(pl.DataFrame({"exchange": ["X", "X"], "raw_symbol": ["A", "B"]}))
     with Client.local(made.path) as client:
         answer, warned = fetched(
             client, type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", raw_symbol=["A", "B"], interval="1m"

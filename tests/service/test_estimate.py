@@ -17,7 +17,7 @@ from tidytape import Client
 from tidytape.client._local import AppTransport
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
-from tidytape.lake._store import Facts
+from tidytape.lake._delta import Facts
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
@@ -263,7 +263,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with 250,000 trades in a day, and none of them in its last hour."""
     lake = Lake.create(tmp_path_factory.mktemp("busy") / "lake")
     rng = np.random.default_rng(5)
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             {
                 "exchange": ["X"], "raw_symbol": ["BTCUSDT"], "coin": ["BTC"], "quote_coin": ["USDT"],
@@ -287,7 +287,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ).with_columns(
             sequence=pl.int_range(pl.len()), id=pl.format("{}-{}", pl.lit(part), pl.int_range(pl.len()))
         )
-        lake.append("trades", rows, source=f"part:{part}")
+        lake.writer().append("trades", rows, source=f"part:{part}")
     return Path(lake.path)
 
 
@@ -389,7 +389,7 @@ def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp
 def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str | None) -> None:
     """20,000 levels of one session, each with up to 20,000 single prints, take gigabytes in a few seconds."""
     lake = Lake.create(tmp_path / "lake")
-    lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["A"], "block_size": [1.0]}))
+    lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["A"], "block_size": [1.0]}))
     first = 1_719_792_000  # 2024-07-01T00:00:00Z, a Monday
     times = [first * NS, first * NS + NS]
     trade = {"exchange": "X", "raw_symbol": "A", "side": "BUY", "amount": 1.0}
@@ -397,7 +397,7 @@ def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str
         trade | {"id": str(n), "timestamp": at, "sequence": n, "price": price, "quote_amount": price}
         for n, (at, price) in enumerate(zip(times, (10_000.0, 30_000.0), strict=True))
     ]
-    lake.append("trades", pl.DataFrame(rows), source="two")
+    lake.writer().append("trades", pl.DataFrame(rows), source="two")
     engine = Engine(lake)
     asked = {"type": "TPO_AGG", "exchange": "X", "raw_symbol": "A", "interval": "1d", "tpo_session": session}
     window = {"start": first, "end": first + DAY}

@@ -134,7 +134,7 @@ def test_a_lake_with_late_events_has_other_answers(ask: Any, lake: Path, tmp_pat
     made = Lake.create(tmp_path / "lake")
     query = PointsQuery(type="TRADE", exchange="X", raw_symbol="Y", interval="1m", start=T0, end=T0 + 60)
     before = etag(made, query, form="json", now=T0 + 60)
-    made.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
+    made.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
     assert before is not None
     assert etag(made, query, form="json", now=T0 + 60) != before
 

@@ -41,7 +41,7 @@ def rows(first: int, last: int) -> Any:
 def lake(tmp_path: Path) -> Lake:
     made = Lake.create(tmp_path / "lake")
     registered(made, "BTCUSDT")
-    made.append("trades", rows(0, 40), source="first")
+    made.writer().append("trades", rows(0, 40), source="first")
     return made
 
 
@@ -115,12 +115,12 @@ def test_what_is_new_arrives_and_a_token_goes_on(served: Served, lake: Lake) -> 
         return 0 if frame is None else frame["timestamp"].n_unique()
 
     until(lambda: updates() == 10)
-    lake.append("trades", rows(40, 48), source="second")
+    lake.writer().append("trades", rows(40, 48), source="second")
     until(lambda: updates() == 12)
     assert held.over["TRADE_AGG"] == (T0 + 60 * 10) * 10**9
     call.cancel()
-    lake.append("trades", rows(48, 60), source="third")
-    lake.append("trades", rows(13, 14).with_columns(id=pl.lit("late")), source="late")
+    lake.writer().append("trades", rows(48, 60), source="third")
+    lake.writer().append("trades", rows(13, 14).with_columns(id=pl.lit("late")), source="late")
     messages = iter(opened(served, request(token=held.token)))
     until(lambda: updates() == 15)
     assert (
@@ -174,7 +174,7 @@ def test_a_reader_that_stops_is_cut_and_holds_up_nobody(
     monkeypatch.setattr("tidytape.service.http._rpc.PATIENCE", 0.5)
     body = request(type=["TRADE"], interval=0)
     number = pl.int_range(100, 600_000, eager=True)
-    lake.append(
+    lake.writer().append(
         "trades",
         pl.concat([rows(0, 1)] * len(number)).with_columns(
             id=number.cast(pl.String), sequence=number, timestamp=T0 * 10**9 + number * MINUTE // 4

@@ -175,7 +175,7 @@ def add(lake: Lake, number: int, *seconds: float, price: float = 100.0) -> None:
         (str(number * 1_000 + place), round((T0 + at) * SECOND), "BUY", price, 1.0)
         for place, at in enumerate(seconds)
     ]
-    lake.append("trades", trades(rows), source=f"source {number}")
+    lake.writer().append("trades", trades(rows), source=f"source {number}")
 
 
 def query(*types: str, **more: Any) -> StreamQuery:
@@ -424,7 +424,7 @@ def test_minutes_do_not_lie_about_a_market_that_has_long_been_quiet(run: Run) ->
     async def work(lake: Lake) -> None:
         registered(lake, "BTCUSDT", "BTCQUIET")
         old = [("7", (T0 - 3 * 86_400) * SECOND, "BUY", 100.0, 1.0)]
-        lake.append("trades", trades(old, "BTCQUIET"), source="quiet")
+        lake.writer().append("trades", trades(old, "BTCQUIET"), source="quiet")
         streams = streams_of(lake)
         both = StreamQuery(type=CANDLE, exchange="X", coin="BTC", interval="1m", start=T0 - 60)
         reader = await Driven(streams, both).open()
@@ -432,7 +432,7 @@ def test_minutes_do_not_lie_about_a_market_that_has_long_been_quiet(run: Run) ->
         await streams.look()
         await reader.caught_up()
         assert reader.held.over == {CANDLE: T0 * SECOND}
-        lake.append(
+        lake.writer().append(
             "trades", trades([("8", T0 * SECOND + MINUTE // 2, "BUY", 1.0, 1.0)], "BTCQUIET"), source="late"
         )
         await streams.look()

@@ -1,11 +1,11 @@
-"""What the amounts of a market count: coins, the quote, or contracts; and whether two of them agree.
+"""The unit of a market's amounts: coins, the quote or contracts; and whether an amount in coin and its quote agree.
 
-Three sources say it, in this order: the message or file itself, the symbol, and what an exchange is known to count. No
-source is overruled by the name that the caller gives to the exchange. Where no source says it, the unit is unknown, and
-`tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
+Three sources say the unit, in this order: the message or file itself, the symbol, and what the exchange is known to
+count. The name that a caller gives to the exchange overrules none of them. If no source says it, the unit is unknown,
+and `tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
 
-The tables below repeat what the exchanges document. They never convert anything: sizes of contracts differ per market
-and change, so the caller, the registry or BitMEX's list of instruments has to say them.
+The tables below repeat what the exchanges document. They never convert anything: contract sizes differ per market and
+change, so the caller, the registry or BitMEX's list of instruments must state them.
 
 Examples
 --------
@@ -87,7 +87,7 @@ _BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], CountedUnit], ...]] = Ma
         "PHEMEX": ((re.compile(r".*USDT"), _COIN), (re.compile(r".*"), _CONTRACTS)),
     }
 )
-"""Exchanges whose markets differ: the first pattern that a symbol fits decides; no pattern, not known."""
+"""Exchanges whose markets differ: the first pattern that a symbol fits decides; if none fits, the unit is unknown."""
 
 _OTHERWISE: Mapping[tuple[str, str], CountedUnit | None] = MappingProxyType(
     {
@@ -97,13 +97,13 @@ _OTHERWISE: Mapping[tuple[str, str], CountedUnit | None] = MappingProxyType(
         ("DERIBIT", OPTION_QUOTES.name): _COIN,
     }
 )
-"""Tables of an exchange that count something else than its trades."""
+"""Tables of an exchange whose unit differs from that of its trades."""
 
 
 def is_coin_margined(raw_symbol: str) -> bool:
     """Return whether a symbol names a COIN-M future of Binance, whose margin is in coin.
 
-    A future of the USD-M market is named alike, but its quote is a stablecoin.
+    The symbol of a USD-M future looks the same, but its quote is a stablecoin.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def is_coin_margined(raw_symbol: str) -> bool:
 
 
 def is_in_dollars(pair: str) -> bool:
-    """Return whether a pair is quoted in USD and not in a stablecoin; where it could be either, it is in USD.
+    """Return whether a pair is quoted in USD and not in a stablecoin; an ambiguous pair counts as USD.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def is_in_dollars(pair: str) -> bool:
 
 
 def of_symbol(raw_symbol: str) -> CountedUnit | None:
-    """Return the unit that a symbol alone says, None where it says none."""
+    """Return the unit that a symbol shows; None if it shows none."""
     symbol = raw_symbol.strip().upper()
     future = _BINANCE_FUTURE.fullmatch(symbol)
     if future and is_in_dollars(future[1]):
@@ -137,20 +137,20 @@ def of_symbol(raw_symbol: str) -> CountedUnit | None:
 
 
 def of_binance(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
-    """Return what amounts in Binance's own layouts count: contracts in COIN-M markets, coins in all others."""
+    """Return the unit of the amounts in Binance's own layouts: contracts in COIN-M markets, coins in all others."""
     return CountedUnit.CONTRACTS if is_coin_margined(raw_symbol) else CountedUnit.COIN
 
 
 def of_coins(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
-    """Return COIN, for layouts that hold coins alone."""
+    """Return COIN, for layouts whose amounts are always coins."""
     return _COIN
 
 
 def of_mapped(table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
-    """Return what amounts in a file with a column map count.
+    """Return the unit of the amounts in a file with a column map.
 
-    The map says that a column is the table's, which is in coin; but for symbols and exchanges whose amounts are known
-    to count something else, and futures in USD, which may.
+    The map says that a column is the table's, so its amounts count coins. Exceptions are symbols and exchanges whose
+    amounts are known to count something else, and futures in USD, whose amounts may.
     """
     return documented(exchange, raw_symbol, table, otherwise=of_future(raw_symbol))
 
@@ -171,7 +171,7 @@ def of_future(raw_symbol: str) -> CountedUnit | None:
 def documented(
     exchange: str, raw_symbol: str, table: str, *, otherwise: CountedUnit | None
 ) -> CountedUnit | None:
-    """Return what the symbol says, else what the exchange is known to count.
+    """Return the unit that the symbol shows, else the unit that the exchange is known to use.
 
     Parameters
     ----------
@@ -190,9 +190,9 @@ def documented(
         None if it is not known.
     """
     name = re.sub(r"[^A-Z0-9]+", "_", exchange.upper())
-    said = of_symbol(raw_symbol)
-    if said is not None:
-        return said
+    unit_of_symbol = of_symbol(raw_symbol)
+    if unit_of_symbol is not None:
+        return unit_of_symbol
     if (name, table) in _OTHERWISE:
         return _OTHERWISE[name, table]
     if name in _IN_COIN:

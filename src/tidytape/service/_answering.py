@@ -17,7 +17,7 @@ import anyio
 
 from tidytape.budget import weight
 from tidytape.errors import BudgetError, QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery, respelled
 from tidytape.service._accounts import Account
 from tidytape.service._buckets import UnreachableError
@@ -100,7 +100,7 @@ class Prepared:
         Media type of the answer.
     tag : str or None
         ETag of the answer.
-    lake : Lake
+    lake : LakeReader
         The lake at the moment of the request.
     markets : dict of str to list of Market
         The markets that the query selects, by data type.
@@ -112,7 +112,7 @@ class Prepared:
     account: Account
     form: str
     tag: str | None
-    lake: Lake
+    lake: LakeReader
     markets: MarketsByType
     estimate: Estimate
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lakes import empty_lake
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
 from tidytape.lake.ingest import Csv, Jsonl, Market, Tardis, ingest
 
 COLUMNS = {"timestamp": "time", "price": "px", "amount": "qty"}
@@ -19,7 +19,7 @@ def trades(write):
 def test_keywords_still_work_and_warn(trades, lake, tmp_path):
     market = Market(exchange="COINBASE", raw_symbol="BTC-USD", tick_size="0.5")
     ingest(trades, lake, Csv(columns=COLUMNS), market=market)
-    other = Lake.create(tmp_path / "other")
+    other = empty_lake(tmp_path / "other")
     options = {"exchange": "COINBASE", "raw_symbol": "BTC-USD", "tick_size": "0.5", "columns": COLUMNS}
     with pytest.warns(FutureWarning, match=r"layout=Csv\(columns=…\), market=Market\(exchange=…\)"):
         ingest(trades, other, layout="csv", **options)

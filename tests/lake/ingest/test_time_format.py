@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import Lake
 from tidytape.lake.ingest._time import nanoseconds, written_as
 
 FORMATS = [
@@ -109,7 +109,7 @@ def test_it_is_said_instead_of_a_unit() -> None:
     [("trades", "time,price,amount,side", "1.5,2,buy"), ("funding", "time,rate", "0.0001")],
 )
 def test_days_are_never_guessed(tmp_path, table, head, row):
-    path, lake = tmp_path / "a.csv", Lake.create(tmp_path / "lake")
+    path, lake = tmp_path / "a.csv", empty_lake(tmp_path / "lake")
     path.write_text(f"{head}\n03-04-2023 10:00:00,{row}\n31-12-2023 10:00:00,{row}\n")
     say = {"layout": "csv", "exchange": "X", "raw_symbol": "BTC-USD", "columns": {"timestamp": "time"}}
     with pytest.raises(IngestError) as caught:
@@ -131,7 +131,7 @@ def test_days_are_never_guessed(tmp_path, table, head, row):
 
 
 def test_a_message_shows_a_value_on_one_line_and_not_without_end(tmp_path):
-    path, lake = tmp_path / "a.csv", Lake.create(tmp_path / "lake")
+    path, lake = tmp_path / "a.csv", empty_lake(tmp_path / "lake")
     path.write_text(f"timestamp,rate\n1700000000,\x1b[31m{'9' * 500}x\n")
     with pytest.raises(IngestError) as caught:
         ingest(path, lake, layout="csv", table="funding", exchange="X", raw_symbol="A")
@@ -141,7 +141,7 @@ def test_a_message_shows_a_value_on_one_line_and_not_without_end(tmp_path):
 
 @pytest.mark.parametrize("layout", ["jsonl", "parquet"])
 def test_every_layout_with_a_map_takes_a_format(tmp_path, layout):
-    path, lake = tmp_path / "a", Lake.create(tmp_path / "lake")
+    path, lake = tmp_path / "a", empty_lake(tmp_path / "lake")
     frame = pl.DataFrame({"timestamp": ["3/4/2023"], "rate": [0.1]})
     (frame.write_ndjson if layout == "jsonl" else frame.write_parquet)(path)
     ingest(path, lake, layout=layout, table="funding", exchange="X", raw_symbol="A", time_format="%d/%m/%Y")

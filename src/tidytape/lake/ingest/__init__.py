@@ -5,8 +5,8 @@ A layout says how files are written. `Market` says what the files do not say abo
     ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
 
 `LAYOUTS` has every layout by its name. Without a layout, `ingest` recognises each file by its name and first lines;
-files with a column map are never recognised. `tidytape.lake.Lake.write` puts frames into a lake, and
-`ingest_prediction_markets` reports of prediction markets.
+files with a column map are never recognised. `ingest_frame` puts a frame into a lake, and `ingest_prediction_markets`
+reports of prediction markets.
 
 A layout of your own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
 `put_texts`. Pass an object of it to `ingest`: files of it are never recognised, and it has no command.
@@ -20,6 +20,7 @@ from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
 from tidytape.lake.ingest._deribit_chain import DeribitChain
+from tidytape.lake.ingest._frames import ingest_frame
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS
@@ -64,6 +65,7 @@ __all__ = [
     "Tardis",
     "TardisNode",
     "ingest",
+    "ingest_frame",
     "ingest_prediction_markets",
     "numbered",
     "put_texts",

@@ -7,16 +7,16 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 
 from tidytape.errors import QueryError
 from tidytape.frames._door import READABLE
 from tidytape.lake._batch import Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
+from tidytape.lake._tables import TRADES
 from tidytape.lake.ingest._columns import known_columns
 from tidytape.lake.ingest._layout import Job, Parsed, Progress
 from tidytape.lake.ingest._mapped import Mapped
@@ -26,6 +26,9 @@ from tidytape.lake.ingest._report import IngestReport
 from tidytape.lake.ingest._run import require_good, source_of
 from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _NAME = Path("frame")
 """What reports and errors call a frame."""
 
@@ -33,18 +36,79 @@ _ROWS = 250_000
 """Number of rows that are checked at once."""
 
 
-def write(
-    lake: Lake,
+def ingest_frame(
     frame: Any,
-    market: Market,
+    lake: Lake,
     *,
-    table: str,
-    columns: Mapping[str, str] | None,
-    time_unit: str | Mapping[str, str] | None,
-    interval: str | None,
-    skip_bad: bool,
+    table: str = TRADES.name,
+    market: Market | None = None,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str | Mapping[str, str] | None = None,
+    interval: str | None = None,
+    skip_bad: bool = False,
 ) -> IngestReport:
-    """Put a frame into a lake, see `tidytape.lake.Lake.write`."""
+    """Put a frame into a lake, as `ingest` does with a file.
+
+    Values are checked, amounts converted and markets registered; rows that are there already are not added again,
+    and a frame that went in before changes nothing. Rows that have every column of a table can be added as they
+    are with `tidytape.lake.LakeWriter.append`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame or pandas.DataFrame, one row per event
+        Columns of the table, or of the map. A column of the same name in capitals, as ``Open``, is taken too. Of
+        pandas an index of times is ``timestamp``, and levels of another index that have names are columns.
+    lake : Lake
+        Where it goes.
+    table : str
+        What the rows are, the name of one of `tidytape.lake.TABLES`.
+    market : tidytape.lake.ingest.Market, optional
+        What the frame does not say of its market: exchange and raw symbol, mostly, as
+        ``Market(exchange="X", raw_symbol="BTC-USD")``.
+    columns : mapping of str to str, optional
+        Our columns to the frame's, e.g. ``{"price": "px"}``.
+    time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
+        How times are written that are whole numbers or text. Those with a zone need none; ``iso`` says that times
+        without a zone are in UTC, and ``date`` that dates stand for their first instant in UTC.
+    interval : str, optional
+        Of candles: how long all of them are, e.g. ``"1h"``; needed where no column ``interval`` tells it.
+    skip_bad : bool
+        Leave broken rows out and count them, instead of failing. A line of the report is a row, from 1.
+
+    Returns
+    -------
+    tidytape.lake.ingest.IngestReport
+
+    Raises
+    ------
+    QueryError
+        If an argument cannot be right, a column is missing or could be either of two, a column has values of
+        several kinds, the rows are of several exchanges, or a time has neither zone nor unit.
+    IngestError
+        If a row is broken and ``skip_bad`` is not set, or contradicts the lake.
+    LakeError
+        If the lake cannot be written.
+
+    Examples
+    --------
+    Candles as ccxt returns them:
+
+    >>> import polars as pl, tempfile
+    >>> from tidytape.lake import Lake
+    >>> from tidytape.lake.ingest import Market
+    >>> ohlcv = [[1700000040000, 10.0, 12.0, 9.0, 11.0, 3.5]]
+    >>> candles = pl.DataFrame(
+    ...     ohlcv, schema=["timestamp", "open", "high", "low", "close", "volume"], orient="row"
+    ... )
+    >>> lake = Lake.create(tempfile.mkdtemp())
+    >>> report = ingest_frame(
+    ...     candles, lake, table="candles", interval="1m", time_unit="ms",
+    ...     market=Market(exchange="KRAKEN", raw_symbol="BTC/USD"),
+    ... )
+    >>> print(report.files[0])
+    frame: 1 candle; times in ms
+    """
+    market = market or Market()
     require_market(market)
     layout = _Frame(table=table, columns=columns, time_unit=time_unit, interval=interval)
     rows = _polars(frame, layout)
@@ -113,6 +177,8 @@ def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
 
     Columns that polars cannot hold are left out; QueryError if such a column may be ours.
     """
+    import pandas as pd
+
     if isinstance(frame, pl.DataFrame):
         columns: dict[str, Any] = frame.to_dict()
     elif isinstance(frame, pd.DataFrame):
@@ -130,6 +196,9 @@ def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame of pandas whose index is among its columns, and whose columns have names of one level."""
+    """Return a frame of pandas with its index among its columns, under names of one level."""
+    import pandas as pd
+
     names = [str(name) for name in frame.columns.get_level_values(0)]
     if len(set(names)) < len(names):
         raise QueryError(

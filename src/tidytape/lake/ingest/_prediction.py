@@ -40,8 +40,8 @@ import orjson
 import polars as pl
 
 from tidytape.errors import IngestError, counted
+from tidytape.lake._lake import Lake
 from tidytape.lake._predictions import outcome_markets
-from tidytape.lake._store import Lake
 from tidytape.lake._symbols import storable
 from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS
 from tidytape.lake.ingest._decode import json_values
@@ -277,7 +277,7 @@ def ingest_prediction_markets(
     r"""Put reports of prediction markets into a lake, and register the markets of their outcomes.
 
     Every file is read and checked before anything is written. Files may come in any order, and more than once: for each
-    field, the newest report that has it counts, see `Lake.register_prediction_markets`.
+    field, the newest report that has it counts, see `LakeWriter.register_prediction_markets`.
 
     Parameters
     ----------
@@ -326,15 +326,16 @@ def ingest_prediction_markets(
         return PredictionReport((), 0, 0, changed=False)
     reports = pl.concat(rows for rows, _ in read)
     before = lake.version()
-    lake.require_writable(PREDICTION_MARKETS, MARKETS)
-    lake.register_prediction_markets(reports)
+    writer = lake.writer()
+    writer._require_writable(PREDICTION_MARKETS, MARKETS)
+    writer.register_prediction_markets(reports)
     # From the registry and not from the files, because files may be older than the registered reports.
     known = lake.prediction_markets().join(
         reports, on=["exchange", "condition_id"], how="semi", maintain_order="left"
     )
     markets = outcome_markets(known, quote_coin=_QUOTE_COIN, quote_coin_name=_QUOTE_COIN_NAME)
     # Last, so that after an interruption the next ingest of the same files completes it.
-    lake.register(markets, replace=_REPLACED)
+    writer.register(markets, replace=_REPLACED)
     return PredictionReport(
         tuple(file for _, file in read), known.height, markets.height, changed=lake.version() != before
     )

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, TidytapeError
 from tidytape.lake._batch import IN_MEMORY, Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
 from tidytape.lake._tables import MARKETS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS, by_name, options_of, recognised

@@ -10,8 +10,9 @@ import polars as pl
 
 from tidytape.errors import IngestError, counted
 from tidytape.lake._batch import Batch
-from tidytape.lake._store import Appended, Lake, merged_markets
+from tidytape.lake._lake import Lake
 from tidytape.lake._tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
+from tidytape.lake._writer import Appended, merged_markets
 from tidytape.lake.ingest._contracts import in_coin, require_quotes
 from tidytape.lake.ingest._conversions import conversions
 from tidytape.lake.ingest._layout import Job, Parsed
@@ -122,6 +123,7 @@ class Writer:
 
     def __init__(self, lake: Lake, market: Market) -> None:
         self._lake = lake
+        self._lake_writer = lake.writer()
         self._market = market
         self._files: list[FileReport] = []
         self._seen: set[MarketKey] = set()
@@ -195,7 +197,7 @@ class Writer:
         appended = []
         for batch in parsed.batches:
             rows, instead, overtaken = newest.settled(batch)
-            of_table = self._lake.append_piece(
+            of_table = self._lake_writer._append_piece(
                 rows, log=log, start=piece.offset, end=piece.offset + len(piece.data), instead=instead
             )
             newest.add(rows)
@@ -212,7 +214,7 @@ class Writer:
         """Register markets, but only if that changes the registry: comparing is cheaper than a commit."""
         registered = self._lake.markets()
         if markets.height and not merged_markets(registered, markets, replace=replace).equals(registered):
-            self._lake.register(markets, replace=replace)
+            self._lake_writer.register(markets, replace=replace)
 
     def remember(self, parsed: Parsed, newest: NewestStates) -> None:
         """Remember the states of a piece that is already in the lake, without writing."""
@@ -224,13 +226,15 @@ class Writer:
         contracts, markets = self._converted(parsed)
         # The first write is all or nothing by itself; the later ones are checked before it.
         for batch in parsed.batches if contracts.height else parsed.batches[1:]:
-            self._lake.check(batch)
+            self._lake_writer._require_appendable(batch)
         if contracts.height:
             # Before the events, so that the registry always says how the amounts in the lake were converted.
-            self._lake.register(contracts, replace=["contract", "contract_size", "amount_units"])
-        appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
+            self._lake_writer.register(contracts, replace=["contract", "contract_size", "amount_units"])
+        appended = [
+            self._lake_writer.append(batch.table.name, batch, source=source) for batch in parsed.batches
+        ]
         # Last: a source that is noted here is complete. After an interruption before this line the file is read again.
-        self._lake.register(markets, replace=self._market.replaced, sources=[source])
+        self._lake_writer.register(markets, replace=self._market.replaced, sources=[source])
         return appended
 
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -243,7 +247,7 @@ class Writer:
                 require_quotes(batch)
         known_option_interest(parsed, self._market)
         markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._seen)
-        self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
+        self._lake_writer._require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         self._seen.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
         return converted.registry, markets

@@ -12,7 +12,7 @@ from tidytape.catalogue import (
     Interval,
 )
 from tidytape.frames._table import planned
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.service.answer._scan import MARKET, Market, MarketScan, in_usd
 from tidytape.times import DAY, HOUR, MINUTE, SECOND
 
@@ -250,7 +250,7 @@ _GROWTH = 4  # factor by which each span of the search for a last trade is longe
 
 
 def last_closes(
-    lake: Lake, markets: list[Market], interval: Interval, *, before: int, sides: tuple[str, ...]
+    lake: LakeReader, markets: list[Market], interval: Interval, *, before: int, sides: tuple[str, ...]
 ) -> pl.DataFrame | None:
     """Return the last candle of each market before a time, per side if ``sides`` are named.
 
@@ -277,7 +277,9 @@ def last_closes(
     )
 
 
-def _last_candles(lake: Lake, market: Market, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+def _last_candles(
+    lake: LakeReader, market: Market, before: int, sides: tuple[str, ...]
+) -> Iterator[pl.DataFrame]:
     trades = list(_last_trades(lake, market, before, sides))
     if sides:  # a recorded candle has none
         yield from trades
@@ -287,7 +289,9 @@ def _last_candles(lake: Lake, market: Market, before: int, sides: tuple[str, ...
     yield from trades if recorded is None else [recorded]
 
 
-def _last_trades(lake: Lake, market: Market, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+def _last_trades(
+    lake: LakeReader, market: Market, before: int, sides: tuple[str, ...]
+) -> Iterator[pl.DataFrame]:
     missing_sides = set(sides) or {""}
     floor, _ = lake.extent("trades", market.exchange, market.raw_symbol)
     high, span = before, HOUR
@@ -307,7 +311,9 @@ def _last_trades(lake: Lake, market: Market, before: int, sides: tuple[str, ...]
         high, span = low, span * _GROWTH
 
 
-def _last_recorded(lake: Lake, market: Market, before: int, *, after: int | None) -> pl.DataFrame | None:
+def _last_recorded(
+    lake: LakeReader, market: Market, before: int, *, after: int | None
+) -> pl.DataFrame | None:
     """Return the last recorded candle that was over by ``before``; None if the trade at ``after`` is newer.
 
     A candle inside the time of the market's trades is newer than a trade if it starts after it; any other candle is if

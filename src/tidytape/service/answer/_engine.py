@@ -20,7 +20,7 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.catalogue import BookSide, Interval, Selection, Side, SortDirection
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
 from tidytape.service.answer import _hot as hot
@@ -40,7 +40,7 @@ class Engine:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The recorded events.
     clock : callable
         Returns epoch nanoseconds: gaps are filled up to now. [ns]
@@ -52,7 +52,7 @@ class Engine:
 
     def __init__(
         self,
-        lake: Lake,
+        lake: LakeReader,
         *,
         clock: Callable[[], int] = time.time_ns,
         limits: Limits = UNHURRIED,
@@ -63,7 +63,7 @@ class Engine:
         self.limits = limits
         self.keeps = keeps
 
-    def at(self, lake: Lake, *, keeps: bool = True) -> Engine:
+    def at(self, lake: LakeReader, *, keeps: bool = True) -> Engine:
         """Return the engine that answers from the lake at one moment, see `Lake.now`."""
         return Engine(lake, clock=self.clock, limits=self.limits, keeps=keeps)
 

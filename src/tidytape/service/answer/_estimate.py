@@ -10,7 +10,7 @@ import polars as pl
 
 from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, Selection, Side
 from tidytape.errors import QueryError, counted
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake._delta import Facts
 from tidytape.lake.rollup import Sources, sources
 from tidytape.lake.rollup._recipes import RECIPES
@@ -292,15 +292,15 @@ class Statistics:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self._lake = lake
 
     def events(self, table: str, *partition: str) -> list[Facts]:
         """Return what the log says of the files of one partition."""
-        return self._lake.files(table, *partition)
+        return self._lake._files(table, *partition)
 
     def minutes(self, table: str, market: Market, start: int, end: int) -> int:
         """Return about how many rows are read for the minutes of a market."""

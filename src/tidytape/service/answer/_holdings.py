@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.lake import Lake, hygiene
+from tidytape.lake import LakeReader, hygiene
 from tidytape.lake.hygiene._gaps import GAPS_FROM, MOST_ROWS
 from tidytape.query import MetaQuery
 from tidytape.schema import HOLDINGS
@@ -25,13 +25,13 @@ Row = dict[str, Any]
 
 
 def described(
-    lake: Lake, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
+    lake: LakeReader, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
 ) -> pl.DataFrame:
     """Return what a lake holds: every market with every data type that it has.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Which one.
     quiet : timedelta, optional
         The shortest gap of a market whose events are not rare; see `tidytape.lake.hygiene.gaps`.
@@ -54,6 +54,7 @@ def described(
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake import LakeReader
     >>> described(Lake.create(tempfile.mkdtemp())).height
     0
     """
@@ -84,10 +85,10 @@ class DescribedLake:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self._lake = lake
         self._known: LakeCache[pl.DataFrame] = LakeCache(lake)
 
@@ -121,7 +122,7 @@ _PLAIN: Mapping[str, Any] = {
 
 
 def _rows_of(
-    lake: Lake, table: str, quiet: timedelta | None, most_rows: int | None
+    lake: LakeReader, table: str, quiet: timedelta | None, most_rows: int | None
 ) -> dict[tuple[str, ...], Row]:
     frame = hygiene.gaps(lake, table, quiet=quiet, most_rows=most_rows)
     names = [name for name in frame.columns if frame[name].dtype == pl.String and name != "gaps_from"]
@@ -132,7 +133,7 @@ def _keys_of(name: str) -> tuple[str, ...]:
     return _MARKET if name in TABLES_OF_MARKETS else _CHAIN
 
 
-def _tokens(lake: Lake, known: Mapping[tuple[str, ...], Row]) -> list[Row]:
+def _tokens(lake: LakeReader, known: Mapping[tuple[str, ...], Row]) -> list[Row]:
     coins = dict(
         lake.scan("token_supply").select("token_name", "coin").unique().sort("coin").collect().iter_rows()
     )

@@ -164,7 +164,7 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
     files = [
         file
         for table in (*plan.tables, *plan.minutes)
-        for file in scan.lake.files(table, *names)
+        for file in scan.lake._files(table, *names)
         if file.may_hold(begin, scan.end + length)
     ]
     if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:

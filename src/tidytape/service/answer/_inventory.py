@@ -13,7 +13,7 @@ from tidytape.budget import Tier
 from tidytape.budget import tier as tier_of
 from tidytape.catalogue import DATA_TYPES, LISTS, LISTS_OF_A_TYPE, Category, Tenor
 from tidytape.errors import QueryError, counted
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query._values import written_time
 from tidytape.schema import data_type
@@ -31,22 +31,23 @@ class LakeCache(Generic[T]):
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that the values are computed from.
 
     Examples
     --------
     >>> import polars as pl, tempfile
+    >>> from tidytape.lake import LakeReader
     >>> lake = Lake.create(tempfile.mkdtemp())
     >>> remembered = LakeCache(lake)
     >>> remembered.get("markets", lambda: lake.markets().height), remembered.get("markets", lambda: 5)
     (0, 0)
-    >>> lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}))
+    >>> lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}))
     >>> remembered.get("markets", lambda: lake.markets().height)
     1
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self._lake = lake
         self._version: dict[str, int] = {}
         self._values: dict[Hashable, T] = {}
@@ -80,10 +81,10 @@ class Inventory:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self.lake = lake
         self._known: LakeCache[pl.DataFrame] = LakeCache(lake)
 
@@ -120,7 +121,7 @@ class Inventory:
         return tenors(self.lake, holdings_).join(holdings_, on=key).select(*names, available_since="first")
 
 
-def _marketcaps(lake: Lake) -> pl.DataFrame:
+def _marketcaps(lake: LakeReader) -> pl.DataFrame:
     marketcap, coin = pl.col("marketcap"), pl.col("coin")
     # A report may lack the coin or the number, so each comes from the newest report that has it.
     known = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
@@ -135,12 +136,12 @@ def _marketcaps(lake: Lake) -> pl.DataFrame:
     return tokens.drop_nulls().group_by("coin").agg(marketcap.max()).collect(engine="streaming")
 
 
-def holdings(lake: Lake) -> pl.DataFrame:
+def holdings(lake: LakeReader) -> pl.DataFrame:
     """Return every data type with every market that has it.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
 
     Returns
     -------
@@ -159,7 +160,7 @@ def holdings(lake: Lake) -> pl.DataFrame:
     return rows.sort(place, "exchange", "raw_symbol", "coin")
 
 
-def _parts(lake: Lake) -> Iterator[pl.DataFrame]:
+def _parts(lake: LakeReader) -> Iterator[pl.DataFrame]:
     key = ["exchange", "raw_symbol"]
     names = lake.markets().filter(pl.col("tenor").is_null()).select(*key, *_NAMES)
     spans = {
@@ -193,12 +194,12 @@ def types_of(table: str) -> list[str]:
     return [name for name, plan in PLANS.items() if table in plan.tables]
 
 
-def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.DataFrame:
+def tenors(lake: LakeReader, rows: pl.DataFrame, *, end: int | None = None) -> pl.DataFrame:
     """Return the tenors of option summaries on the last day on which each chain has quotes.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     rows : polars.DataFrame
         Of `holdings`; rows of other types have no tenor.
     end : int, optional
@@ -334,7 +335,7 @@ def filtered(
     return rows
 
 
-def _block_sizes(lake: Lake, rows: pl.DataFrame) -> list[Any]:
+def _block_sizes(lake: LakeReader, rows: pl.DataFrame) -> list[Any]:
     """Return the recommended block size of every market with a book, for its last snapshot."""
     books = rows.filter(pl.col("type").is_in(types_of("book"))).select("exchange", "raw_symbol")
     facts = lake.markets().filter(pl.col("tenor").is_null())
@@ -350,7 +351,7 @@ def _block_sizes(lake: Lake, rows: pl.DataFrame) -> list[Any]:
     return sizes
 
 
-def _middle(lake: Lake, exchange: str, symbol: str) -> float | None:
+def _middle(lake: LakeReader, exchange: str, symbol: str) -> float | None:
     """Return the mid price of the last snapshot of a book; None if it lacks a side."""
     book = lake.scan("book", exchange=exchange, raw_symbol=symbol).filter("is_snapshot", pl.col("size") > 0)
     time, price, side = pl.col("timestamp"), pl.col("price"), pl.col("side")
@@ -399,13 +400,13 @@ def spans(holdings: Inventory, query: MetaQuery) -> list[dict[str, Any]]:
 
 
 def out_of_history(
-    lake: Lake, keys: Iterable[Key], tiers: Mapping[str, Tier], *, now: float
+    lake: LakeReader, keys: Iterable[Key], tiers: Mapping[str, Tier], *, now: float
 ) -> tuple[str, ...]:
     """Return a warning for each tier in use whose history does not reach the newest data of a lake.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that is served.
     keys : iterable of Key
         The keys of the service; expired ones do not count.

@@ -8,7 +8,7 @@ import polars as pl
 
 from tidytape.catalogue import Interval, MarketSortField, SortDirection
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake._predictions import by_outcome
 from tidytape.query import MarketsQuery, PointsQuery
 from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, schema_of
@@ -46,12 +46,12 @@ class MarketStatistics:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
 
-    def __init__(self, lake: Lake, *, clock: Callable[[], int]) -> None:
+    def __init__(self, lake: LakeReader, *, clock: Callable[[], int]) -> None:
         self._lake = lake
         self._clock = clock
         self._known: LakeCache[dict[tuple[str, str], tuple[float | None, ...]]] = LakeCache(lake)
@@ -169,7 +169,7 @@ class MarketStatistics:
     def _with_range(self, rows: pl.DataFrame, markets: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add ``pct_from_ath`` and ``atr_percent``."""
         today = end // _DAY * _DAY
-        highest = pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
+        highest = pl.concat([self._lake._highest("trades", "price"), self._lake._highest("candles", "high")])
         highest = highest.group_by(_KEY).agg(pl.col("highest").max())
         # Of the day before the first one only the close is used.
         query = _query(_CANDLES, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from tidytape.catalogue import AmountUnit, Selection
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.schema import data_type, schema_of
 from tidytape.service.answer._candles import has_tiles
 from tidytape.service.answer._plans import PLANS, reads
@@ -133,7 +133,7 @@ def _newest_of_candles(scan: MarketScan) -> int:
     return max(trade, candle) if not trade or (candle > trade and has_tiles(scan)) else trade
 
 
-def _newest(lake: Lake, table: str, *partition: str) -> int:
+def _newest(lake: LakeReader, table: str, *partition: str) -> int:
     """Return the newest event of a partition of a table; 0 without any."""
     _, last = lake.extent(table, *partition)
     return last or 0
@@ -150,7 +150,7 @@ def _newest_of_tokens(name: str, scan: MarketScan) -> Iterator[int]:
     yield from reports.filter(counted)["timestamp"]
 
 
-def _rate_times(lake: Lake, quote: str) -> Iterator[int]:
+def _rate_times(lake: LakeReader, quote: str) -> Iterator[int]:
     """Yield the time of the newest known price of a quote."""
     reported = lake.scan("quote_rates").filter(pl.col("quote_coin") == quote)
     last = reported.select(pl.col("timestamp").max()).collect().item()

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from tidytape.catalogue import DataType, Interval, NoteCode, Selection, Tenor
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.answer._candles import lengths_without_points
@@ -25,7 +25,7 @@ _TABLES = sorted({table for tables in TABLES_OF_MARKETS.values() for table in ta
 
 
 def notes_of(
-    lake: Lake,
+    lake: LakeReader,
     query: PointsQuery,
     name: str,
     markets: Sequence[Market],
@@ -40,7 +40,7 @@ def notes_of(
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     query : PointsQuery
     name : str
         The data type.

@@ -19,7 +19,7 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames._table import planned
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake.rollup import minutes, minutes_of_many
 from tidytape.query import PointsQuery
 from tidytape.times import DAY, MINUTE, SECOND
@@ -132,7 +132,9 @@ RATE_TABLES = ("trades", "quote_rates")
 """The tables of events that `rates` reads."""
 
 
-def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 0) -> pl.DataFrame | None:
+def rates(
+    lake: LakeReader, quote: str | None, *, start: int, end: int, before: int = 0
+) -> pl.DataFrame | None:
     """Return the price of a quote in USD over a window, and as far as known ``before`` it; None if it counts as USD.
 
     The lake's own rates, and without any the minute closes of the first market, by exchange and symbol, that traded the
@@ -176,13 +178,13 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
     return not rates.filter(pl.col("timestamp") <= start).is_empty()
 
 
-def quote_markets(lake: Lake, quote: str | None) -> Iterable[tuple[str, str]]:
+def quote_markets(lake: LakeReader, quote: str | None) -> Iterable[tuple[str, str]]:
     """Return the markets that trade a quote for US dollars, by exchange and symbol."""
     markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
     return markets.select("exchange", "raw_symbol").iter_rows()
 
 
-def _closes(lake: Lake, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
+def _closes(lake: LakeReader, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
     exchange, symbol = market
     trades = lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end)
     return aggregate.candles(trades, interval="1m").collect(engine="streaming")
@@ -194,7 +196,7 @@ class MarketScan:
 
     Attributes
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that holds the events.
     market : Market
         The market.
@@ -210,7 +212,7 @@ class MarketScan:
         Whether the lists of a market profile stand on the lowest level of each session alone and are null on others.
     """
 
-    lake: Lake
+    lake: LakeReader
     market: Market
     query: PointsQuery
     before: int = 0

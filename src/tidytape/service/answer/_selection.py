@@ -11,7 +11,7 @@ import polars as pl
 
 from tidytape.catalogue import USD_QUOTES, Category, Selection
 from tidytape.errors import QueryError, nearest
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake._predictions import of_events
 from tidytape.lake._tables import TABLES
 from tidytape.query import PointsQuery
@@ -34,7 +34,7 @@ def summaries(name: str, coin: str) -> list[str]:
     return [f"{coin}_{symbol}" for symbol in PLANS[name].symbols] or [""]
 
 
-def selected(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def selected(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return the markets of one data type that a query selects, in the order of their names.
 
     Raises
@@ -47,7 +47,7 @@ def selected(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     return _SELECTED[TABLES[PLANS[name].tables[0]].partitions](lake, query, name)
 
 
-def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     markets = lake.markets()
     _require(query.exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
     markets = _among(markets, "exchange", query.exchange)
@@ -98,7 +98,7 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
     return Market(**known, block_size=query.block_size or size, registered_block_size=size)  # type: ignore[arg-type]  # rows of the table
 
 
-def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _options(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return the option chains of coins on exchanges; for a summary, each symbol that the type has."""
     chains = lake.markets_in("option_quotes")
     _require(
@@ -127,7 +127,7 @@ def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     return [market for market in markets if not symbols or market.raw_symbol in symbols]
 
 
-def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _tokens(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     # Some reports may lack the coin, so the last known one counts.
     last_coin = pl.col("coin").sort_by("timestamp").drop_nulls().last()
     tokens = lake.scan("token_supply").group_by("token_name").agg(last_coin).sort("token_name").collect()
@@ -142,7 +142,7 @@ def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     ]
 
 
-def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _coins(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return coins, each across the markets of one exchange that have the same quote."""
     exchanges = sorted({exchange for exchange, _ in lake.markets_in("liquidations")})
     _require(query.exchange, exchanges, "exchange", "INVALID_EXCHANGE", of="liquidations")
@@ -176,8 +176,8 @@ def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     return subjects
 
 
-_SELECTED: Mapping[tuple[str, ...], Callable[[Lake, PointsQuery, str], list[Market]]] = MappingProxyType(
-    {("exchange", "raw_symbol"): _markets, ("exchange", "coin"): _options, (): _tokens}
+_SELECTED: Mapping[tuple[str, ...], Callable[[LakeReader, PointsQuery, str], list[Market]]] = (
+    MappingProxyType({("exchange", "raw_symbol"): _markets, ("exchange", "coin"): _options, (): _tokens})
 )
 """The function that selects the markets of a data type, by the partitions of its tables."""
 

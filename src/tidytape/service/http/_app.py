@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from tidytape.budget import TIERS, Tier
 from tidytape.errors import BudgetError, QueryError, TidytapeError, shown
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.service._accounts import Accounts, Keys
 from tidytape.service._answering import Points, RefusedError, refused
 from tidytape.service._buckets import Buckets, MemoryBuckets
@@ -41,7 +41,7 @@ _ROUTING_ERRORS = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 def create_app(
-    lake: Lake,
+    lake: LakeReader,
     keys: Keys,
     *,
     key_header: str = KEY_HEADER,
@@ -56,7 +56,7 @@ def create_app(
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that it answers from.
     keys : Keys
         The keys that it accepts.

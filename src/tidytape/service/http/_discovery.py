@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from tidytape.catalogue import LISTS
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import MarketsQuery, MetaQuery, respelled
 from tidytape.service._accounts import Account, usage
 from tidytape.service._responses import get
@@ -31,7 +31,7 @@ class Lists:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that they describe.
     threads : Executor
         The threads that read the lake.
@@ -39,7 +39,7 @@ class Lists:
         Returns epoch nanoseconds. [ns]
     """
 
-    def __init__(self, lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> None:
+    def __init__(self, lake: LakeReader, threads: Executor, *, clock: Callable[[], int]) -> None:
         inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
         described_lake = DescribedLake(lake)
         self._threads = threads

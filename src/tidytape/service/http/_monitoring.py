@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidytape.errors import LakeError
-from tidytape.lake import MARKETS, Lake
+from tidytape.lake import MARKETS, LakeReader
 from tidytape.lake.hygiene import require_readable, tables
 from tidytape.service._accounts import Keys
 from tidytape.service._buckets import Buckets, UnreachableError
@@ -161,12 +161,14 @@ class RequestLog:
             _access_log.info(orjson.dumps({**facts, "ms": round(seconds * 1000, 1)}).decode())
 
 
-def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[str, Any]) -> list[Route]:
+def health(
+    lake: LakeReader, buckets: Buckets, metrics: Metrics, description: Mapping[str, Any]
+) -> list[Route]:
     """Return the routes.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     buckets : Buckets
         The service is ready if it can read the lake and reach the buckets.
     metrics : Metrics

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._plans import tables_read
@@ -120,15 +120,15 @@ class Feed:
             return self.moment
         return self._moment(self._engine.lake.at(versions))
 
-    def _moment(self, lake: Lake) -> Moment:
+    def _moment(self, lake: LakeReader) -> Moment:
         return Moment(self._engine.at(lake, keeps=False))
 
-    async def step(self, lake: Lake) -> None:
+    async def step(self, lake: LakeReader) -> None:
         """Compute what changed in the lake, up to one moment of it."""
         async with self.still:
             await self.moved(lake)
 
-    async def moved(self, lake: Lake) -> Moment:
+    async def moved(self, lake: LakeReader) -> Moment:
         """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches."""
         now = self._moment(lake)
         if self.moment is None:

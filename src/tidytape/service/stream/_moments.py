@@ -16,7 +16,7 @@ import polars as pl
 
 from tidytape.catalogue import Interval, TPOSession
 from tidytape.errors import LakeError
-from tidytape.lake import Lake, _delta
+from tidytape.lake import LakeReader, _delta
 from tidytape.lake._tables import REGISTRIES, TABLES
 from tidytape.lake.rollup._recipes import SKEW
 from tidytape.query import PointsQuery
@@ -51,7 +51,7 @@ class Moment:
     _points: dict[Any, pl.DataFrame] = field(default_factory=dict, repr=False)
 
     @property
-    def lake(self) -> Lake:
+    def lake(self) -> LakeReader:
         """The lake at this moment."""
         return self.engine.lake
 
@@ -95,7 +95,7 @@ class Moment:
         return self._points[key]
 
 
-def versions_of(lake: Lake) -> Mapping[str, int]:
+def versions_of(lake: LakeReader) -> Mapping[str, int]:
     """Return the version of each table of events; -1 where the lake is older than the table."""
     return {name: version for name, version in lake.version().items() if TABLES[name] not in REGISTRIES}
 
@@ -144,7 +144,7 @@ def require_files(query: PointsQuery, then: Moment, now: Moment) -> None:
     all_markets = [market for name in query.type for market in markets[name]]
     for table, names in partitions_read(query, all_markets, now):
         folder = Path(then.lake.uri(table))
-        for file in then.lake.files(table, *names):
+        for file in then.lake._files(table, *names):
             if not (folder / file.path).exists():
                 raise LakeError(f"a file of table {table!r} was removed", path=str(folder))
 

@@ -15,7 +15,7 @@ from functools import partial
 from tidytape.budget import weight
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.lake import MARKETS, Lake
+from tidytape.lake import MARKETS, LakeReader
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query._values import written_time
 from tidytape.service._accounts import Account
@@ -245,7 +245,7 @@ class Streams:
         first, last = base.start_of(first), base.start_of(last)
         return sum(map(weight, query.window(first, last))) if last > first else 0
 
-    def _now(self) -> Lake:
+    def _now(self) -> LakeReader:
         """Return the lake as it is now; every table is looked up at the same time."""
         lake = self._engine.lake.now()
         lake.version()
@@ -268,7 +268,7 @@ class Streams:
         behind = [feed for feed in self._feeds.values() if feed.is_behind(versions)]
         await asyncio.gather(*(self._step(feed, lake) for feed in behind))
 
-    async def _step(self, feed: Feed, lake: Lake) -> None:
+    async def _step(self, feed: Feed, lake: LakeReader) -> None:
         try:
             await feed.step(lake)
         except Exception as error:  # noqa: BLE001 - its readers are told

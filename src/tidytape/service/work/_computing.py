@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from tidytape import wire
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits, MarketsByType
@@ -151,7 +151,7 @@ class Task:
         Id of the caller's key; the queue serves keys in turn.
     heavy : bool
         Whether it may not take the last worker, see `tidytape.service.answer._estimate`.
-    lake : Lake or None
+    lake : LakeReader or None
         The lake at the moment of the request, which everything that it needs is read from; None in another process.
     small : bool
         Whether it is so small for certain that a thread of the service may compute it, which nothing can stop.
@@ -166,7 +166,7 @@ class Task:
     key: str = ""
     heavy: bool = False
     small: bool = False
-    lake: Lake | None = None
+    lake: LakeReader | None = None
     begun: bool = False
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.service.answer._scan import Limits
 from tidytape.service.work._computing import Answer, SharedBody, StoppedError, Task
 from tidytape.service.work._desks import Desk, Desks
@@ -126,7 +126,7 @@ class Processes(Desks[_Desk]):
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that every worker opens.
     workers : int
         How many answers are computed at once; one per processor, at least 2 and at most 4, if left out. Of several
@@ -154,7 +154,7 @@ class Processes(Desks[_Desk]):
 
     def __init__(
         self,
-        lake: Lake,
+        lake: LakeReader,
         *,
         workers: int | None = None,
         waiting: int = 256,
