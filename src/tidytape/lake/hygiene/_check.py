@@ -16,8 +16,9 @@ from tidytape.errors import LakeError, counted
 from tidytape.lake import _delta
 from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import Table
-from tidytape.lake.hygiene._checks import CHECKS, FILES, Check, Scope
+from tidytape.lake.hygiene._checks import CHECKS, FILES, Check
 from tidytape.lake.hygiene._info import chosen, tables_of
+from tidytape.lake.hygiene._scope import Scope
 from tidytape.lake.rollup._recipes import RECIPES
 from tidytape.lake.rollup._state import noted
 

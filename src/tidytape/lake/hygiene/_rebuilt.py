@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -11,12 +10,10 @@ from tidytape.aggregate import book_at, book_runs
 from tidytape.lake import _delta
 from tidytape.lake._tables import Table
 from tidytape.lake.hygiene._files import spans
+from tidytape.lake.hygiene._scope import Faults, Scope
 from tidytape.lake.rollup._recipes import RECIPES, SKEW, Ask, Recipe, within
 from tidytape.lake.rollup._state import is_lost, noted, stale
 from tidytape.times import DAY, MINUTE, SECOND, Span, without
-
-if TYPE_CHECKING:
-    from tidytape.lake.hygiene._checks import Faults, Scope
 
 _OVERLAP = 10 * SECOND
 """A day is read with the events so long before it: an update may arrive before the book that it changes. [ns]"""
