@@ -281,11 +281,11 @@ class TierName(_Named):
 class Selection(StrEnum):
     """Which parameters pick the markets of a data type."""
 
-    MARKET = "exchange, and exactly one of raw_symbol, normalized_symbol and coin"
-    OPTION_SUMMARY = "exchange, and coin or raw_symbol or both"
-    OPTION_SKEW = "one exchange, coin, raw_symbol and tenor, all four"
-    TOKEN = "token_name or coin"
-    COIN = "coin"
+    MARKET = "``exchange``, and exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``"
+    OPTION_SUMMARY = "``exchange``, and ``coin`` or ``raw_symbol`` or both"
+    OPTION_SKEW = "one ``exchange``, ``coin``, ``raw_symbol`` and ``tenor``, all four"
+    TOKEN = "``token_name`` or ``coin``"
+    COIN = "``coin``"
 
 
 # --- fields ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import FunctionType
@@ -24,7 +23,7 @@ from tidytape.client._display import spans
 from tidytape.client._lists import ListMethods
 from tidytape.client._series import SeriesMethods
 from tidytape.client._settings import MAX_WAIT, Absent, OnLimit, Partial
-from tidytape.errors import QueryError, TidytapeError, counted
+from tidytape.errors import QueryError, counted
 from tidytape.query._values import Names, written_time
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def _client(
         raise QueryError(
             "lake",
             got=None,
-            expected="a lake, or base_url and a key of a service",
+            expected="a lake, or ``base_url`` and a key of a service",
             hint="TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment will do",
         )
     if lake is not None:
@@ -137,16 +136,6 @@ def _client(
     )
 
 
-@contextmanager
-def _as_commands() -> Iterator[None]:
-    """Name the command in an error that names a method of the client."""
-    try:
-        yield
-    except TidytapeError as error:
-        error.message = error.message.replace("client.markets()", "tidytape markets")
-        raise
-
-
 def _command(method: FunctionType) -> Callable[..., None]:
     """Return the command that calls a method of the client and puts what it returns where it is wanted."""
     name = method.__name__
@@ -154,7 +143,7 @@ def _command(method: FunctionType) -> Callable[..., None]:
 
     def command(*, out: Path | None, as_json: bool, **said: Any) -> None:
         check_target(out)
-        with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
+        with _client(**{option: said.pop(option) for option in client_options}) as client:
             if hasattr(client.query, name):
                 fetched = client.fetch(getattr(client.query, name)(**said))
                 _put(fetched.frame, out, as_json=as_json)
@@ -197,7 +186,7 @@ def _planning(method: FunctionType) -> Callable[..., None]:
         options = {option: said.pop(option) for option in client_options}
         if tier and options["lake"] is None and options["base_url"] is None:
             options.update(base_url=_NOWHERE, api_key="no key")
-        with _as_commands(), _client(**options) as client:
+        with _client(**options) as client:
             plan = client.plan(getattr(client.query, method.__name__)(**said), tier=tier)
         if as_json:
             put_json(_plan_as_json(plan))

@@ -186,7 +186,14 @@ def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
         raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
         raise QueryError(parameter, got=text, expected="each name once")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    return _Pairs((name.strip(), value.strip()) for name, _, value in pairs)
+
+
+class _Pairs(dict[str, str]):
+    """Names and values, which an error shows as the command line has them."""
+
+    def __repr__(self) -> str:
+        return repr(",".join(f"{name}={value}" for name, value in self.items()))
 
 
 def _ingest(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -35,8 +34,10 @@ from tidytape.errors import (
     TidytapeError,
     TierError,
     TransportError,
+    spelled,
 )
 from tidytape.query import MarketsQuery, MetaQuery
+from tidytape.query._base import ROUTES
 from tidytape.schema import HOLDINGS, MARKETS, PREDICTION_MARKETS
 
 
@@ -195,7 +196,8 @@ def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -
         return
     bound = ""
     if most:
-        bound = f", and max_wait is {lasting(most)}; max_wait={math.ceil(wait)} allows it, and max_wait=None any wait"
+        enough = f"``max_wait={math.ceil(wait)}`` allows it, and ``max_wait=None`` any wait"
+        bound = f", and ``max_wait`` is {lasting(most)}; {enough}"
     raise BudgetError(
         f"weight {cost:,} is more than the {available:,} left; it will be there in {lasting(wait)}, at "
         f"{quota.per_minute:,} a minute and {quota.burst:,} at once{bound}",
@@ -313,7 +315,7 @@ _BLANK = 1_024
 def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     """Turn any status but 200 into the error it means."""
     status = answer.status
-    code, message = _said(answer)
+    code, message, query_facts = _body_of_refusal(answer)
     facts: dict[str, Any] = {
         "status": status,
         "code": code,
@@ -324,7 +326,7 @@ def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     }
     text = f"HTTP {status} {code or ''}".strip() + f": {message}"
     if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
-        return _refused_query(message, code or "INVALID_PARAMS", status)
+        return _refused_query(message, query_facts, code or "INVALID_PARAMS", status)
     if status == httpx.codes.UNAUTHORIZED:
         return AuthenticationError(text, **facts)
     if status == httpx.codes.FORBIDDEN:
@@ -345,34 +347,51 @@ _WRONG = {
 }
 
 
-_FACTS = re.compile(r"got (?P<got>.+?), expected (?P<expected>.+?)(?:; (?P<hint>.+))?", re.DOTALL)
-"""How a refusal of our service is worded."""
+_IN_PYTHON = {**FIELDS, **{route: call for call, route in ROUTES.items()}}
+"""The name in Python of a parameter and of a route."""
 
 
-def _refused_query(message: str, code: str, status: int) -> RefusedQueryError:
-    """Read a refusal of the service, and give its parameter the name it has in Python."""
-    parameter, colon, rest = message.partition(": ")
-    field = FIELDS.get(parameter, parameter) if colon else "request"
-    facts = _FACTS.fullmatch(rest)
+def _refused_query(message: str, facts: Mapping[str, str], code: str, status: int) -> RefusedQueryError:
+    """Return the error of a refused query; a service without ``facts`` of its own says all in its message."""
+    wrong, colon, rest = message.partition(": ")
+    name = facts.get("parameter", wrong if colon else "request")
+    name, text = _IN_PYTHON.get(name, name), rest or message
+    got, expected, hint = text, "a request the service accepts", None
+    if "expected" in facts:
+        got, expected, hint = facts.get("got"), _in_python(facts["expected"]), facts.get("hint")
+        hint = hint and _in_python(hint)
+        text = "; ".join(filter(None, [f"{f'got {got}' if got else 'left out'}, expected {expected}", hint]))
     return RefusedQueryError(
-        field,
-        got=facts["got"] if facts else rest or message,
-        expected=facts["expected"] if facts else "a request the service accepts",
-        hint=facts["hint"] if facts else None,
+        name,
+        got=got,
+        expected=expected,
+        hint=hint,
         code=code,
         status=status,
-        message=f"{field}: {rest or message} ({code})",
+        message=f"``{name}``: {text} ({code})",
     )
 
 
-def _said(answer: Answer) -> tuple[str | None, str]:
-    """Return code and message of an error body; quote a body of another shape. Control characters are written out."""
+def _in_python(text: str) -> str:
+    """Return a text of our service with its marked parameters named as in Python, and still marked."""
+    return spelled(text, lambda name: f"``{_IN_PYTHON.get(name, name)}``")
+
+
+def _body_of_refusal(answer: Answer) -> tuple[str | None, str, dict[str, str]]:
+    """Return the code, the message and the facts of a refusal, control characters written out.
+
+    A body that is no refusal of the contract is quoted as the message.
+    """
     try:
         body = orjson.loads(answer.content)
-        return printable(str(body["error"])), printable(str(body["message"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        facts = {name: printable(body[name]) for name in _FACTS if isinstance(body.get(name), str)}
+        return printable(str(body["error"])), printable(str(body["message"])), facts
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         quoted = printable(answer.content.decode("utf-8", "replace").strip())[:200]
-        return None, quoted or httpx.codes.get_reason_phrase(answer.status)
+        return None, quoted or httpx.codes.get_reason_phrase(answer.status), {}
+
+
+_FACTS = ("parameter", "got", "expected", "hint")
 
 
 def _retry_after(answer: Answer) -> float | None:
@@ -439,7 +458,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
             return listed.unique(MARKETS.key, keep="last", maintain_order=True)
         offset = following
     raise IncompleteDataError(
-        f"/v1/markets: {_MOST_PAGES} pages and no end; a larger page_size takes fewer, if the service heeds it"
+        f"/v1/markets: {_MOST_PAGES} pages and no end; a larger ``page_size`` takes fewer, if the service heeds it"
     )
 
 

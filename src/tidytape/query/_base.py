@@ -5,8 +5,8 @@ A name means the same in every query, so each field has one reader. Queries are 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -40,6 +40,9 @@ CODES = {
     "interval": "INVALID_INTERVAL",
 }
 """The service's error code for a wrong value of a parameter, where it is not INVALID_PARAMS."""
+
+ROUTES = {"client.markets()": "/v1/markets"}
+"""The route that a call of the client, which a hint names, is over HTTP."""
 
 _INT64 = 2**63 - 1
 _INT32 = 2**31 - 1
@@ -217,7 +220,7 @@ class Query(BaseModel):
     def _require_window(self, start: int, end: int) -> None:
         """Raise QueryError unless the window ends after it starts."""
         if end <= start:
-            expected = f"a time after start ({values.written_time(start)})"
+            expected = f"a time after ``start`` ({values.written_time(start)})"
             raise QueryError("end", got=values.written_time(end), expected=expected)
 
     @classmethod
@@ -239,13 +242,20 @@ class Query(BaseModel):
             Naming the parameter as it is spelled on the wire.
         """
         fields = cls._collected(params)
-        try:
+        with cls.named_as_on_wire():
             for name, parameter in cls.ONLY_ON_WIRE.items():
                 if name in fields:
                     fields[name] = parameter.reader.read(fields[name], name)
             return cls(**cls._from_wire(fields))
+
+    @classmethod
+    @contextmanager
+    def named_as_on_wire(cls) -> Iterator[None]:
+        """Name the parameters of an error that is raised inside as a URL does."""
+        try:
+            yield
         except QueryError as error:
-            raise respelled(error, cls.WIRE) from None
+            raise error.renamed({**cls.WIRE, **ROUTES}) from None
 
     def to_params(self) -> list[tuple[str, str]]:
         """Return the URL parameters of this query, defaults left out, in a fixed order.
@@ -283,37 +293,6 @@ class Query(BaseModel):
             else:
                 fields[field] = value
         return fields
-
-
-def respelled(error: QueryError, names: Mapping[str, str]) -> QueryError:
-    """Return the same error with every parameter named as its reader writes it.
-
-    Parameters
-    ----------
-    error : QueryError
-        The error.
-    names : mapping of str to str
-        A name as the error has it, to the name as its reader has it.
-
-    Returns
-    -------
-    QueryError
-    """
-    renamed = {ours: theirs for ours, theirs in names.items() if ours != theirs}
-    # Whole names only; one inside a dotted name is part of another parameter.
-    pattern = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, renamed))})(?![\w.])")
-
-    def spelled(text: str) -> str:
-        return pattern.sub(lambda match: renamed[match[1]], text)
-
-    return QueryError(
-        renamed.get(error.parameter, error.parameter),
-        got=error.got,
-        expected=spelled(error.expected),
-        hint=None if error.hint is None else spelled(error.hint),
-        code=error.code,
-        status=error.status,
-    )
 
 
 def _written(value: object) -> str:

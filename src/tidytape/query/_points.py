@@ -388,16 +388,18 @@ def _check_interval(query: PointsQuery, kind: DataType) -> None:
 
 
 def _check_selection(query: PointsQuery, kind: DataType) -> None:
-    """Refuse a way of picking markets that is not the type's."""
-    given = [name for name in _SELECTORS if getattr(query, name)]
+    """Refuse parameters that do not select markets as the type requires."""
+    selectors = [name for name in _SELECTORS if getattr(query, name)]
+    marked = [f"``{name}``" for name in selectors]
     needs = f"{kind.selection}, for {kind.name}"
     if kind.selection in {Selection.MARKET, Selection.OPTION_SUMMARY} and not query.exchange:
         _refuse("exchange", None, f"an exchange; {kind.name} needs {kind.selection}")
-    if kind.selection is Selection.MARKET and len(given) != 1:
-        if not given:
+    if kind.selection is Selection.MARKET and len(selectors) != 1:
+        if not selectors:
             _refuse("raw_symbol", None, needs)
-        _refuse(given[1], getattr(query, given[1]), f"{needs}; {' and '.join(given)} are given")
-    if kind.selection is Selection.OPTION_SUMMARY and not given:
+        second = selectors[1]
+        _refuse(second, getattr(query, second), f"{needs}; {' and '.join(marked)} are given")
+    if kind.selection is Selection.OPTION_SUMMARY and not selectors:
         _refuse("coin", None, needs)
     if kind.selection is Selection.OPTION_SKEW:
         for name in ("exchange", "coin", "raw_symbol", "tenor"):
@@ -408,9 +410,9 @@ def _check_selection(query: PointsQuery, kind: DataType) -> None:
             _refuse("exchange", query.exchange, expected, "UNSUPPORTED")
     if kind.selection is Selection.TOKEN and not (query.token_name or query.coin):
         _refuse("token_name", None, needs)
-    if kind.selection is Selection.COIN and given != ["coin"]:
-        given_are = ", ".join(given) or "none"
-        _refuse("coin", query.coin or None, f"coin alone, for {kind.name}; given are {given_are}")
+    if kind.selection is Selection.COIN and selectors != ["coin"]:
+        expected = f"``coin`` alone, for {kind.name}; given are {', '.join(marked) or 'none'}"
+        _refuse("coin", query.coin or None, expected)
 
 
 def _check_options(query: PointsQuery, kind: DataType) -> None:
@@ -447,7 +449,9 @@ def _check_group(query: PointsQuery, kind: DataType) -> None:
     if query.group_by is not kind.group_by:
         _refuse("group_by", str(query.group_by), f"{kind.group_by} for {kind.name}", "UNSUPPORTED")
     if query.raw_symbol and not kind.group_by_raw_symbol:
-        _refuse("raw_symbol", query.raw_symbol, f"coin instead, to aggregate {kind.name} across exchanges")
+        _refuse(
+            "raw_symbol", query.raw_symbol, f"``coin`` instead, to aggregate {kind.name} across exchanges"
+        )
 
 
 def _check_profile_options(query: PointsQuery) -> None:

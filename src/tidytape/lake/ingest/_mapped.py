@@ -35,7 +35,6 @@ A trade without a side is a bad line, because its volume could be on either side
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -647,8 +646,7 @@ class Rows:
         if not pairs:
             return None
         columns = named | pairs
-        text = ",".join(f"{ours}={theirs}" for ours, theirs in columns.items())
-        return f"try columns={columns}, or --map {shlex.quote(text)}"
+        return f"try ``columns={columns}``"
 
     def _require_all(self, there: Iterable[str]) -> None:
         """Raise QueryError if a column that is needed is neither mapped nor said."""
@@ -663,14 +661,14 @@ class Rows:
                 "raw_symbol",
                 got=None,
                 expected="the market of the file, or a column that names it",
-                hint='market=Market(raw_symbol="BTC-USD"), or --raw-symbol BTC-USD, says it',
+                hint='``market=Market(raw_symbol="BTC-USD")`` says it',
             )
         if unmapped == ["interval"]:
             raise QueryError(
                 "interval",
                 got=None,
                 expected="how long the candles are, or a column that tells it",
-                hint='interval="1d", or --interval 1d, says it for all of them',
+                hint='``interval="1d"`` says it for all of them',
             )
         if unmapped:
             expected = f"{', '.join(unmapped)} mapped to {self._columns_of()}"
@@ -678,7 +676,7 @@ class Rows:
             if self.table is TRADES and {"open", "high", "low", "close"} <= {
                 one.casefold() for one in self.header
             }:
-                hint = 'candles go into a table of their own: table="candles", or --table candles'
+                hint = 'candles go into a table of their own: ``table="candles"``'
             raise _map_error(self.layout.columns or None, (), expected, hint=hint)
 
     def _columns_of(self, limit: int = 200) -> str:

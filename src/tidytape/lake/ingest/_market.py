@@ -133,7 +133,9 @@ class Market:
         if self.contract is None:
             if self.contract_size is not None:
                 raise QueryError(
-                    "contract_size", got=self.contract_size, expected="contract beside it: what kind it is"
+                    "contract_size",
+                    got=self.contract_size,
+                    expected="``contract`` beside it: what kind it is",
                 )
             return
         kind = values.choice(self.contract, ContractKind, "contract")
@@ -154,10 +156,10 @@ class Market:
             return
         unit = values.choice(self.amount_unit, AmountUnit, "amount_unit")
         if unit is AmountUnit.CONTRACTS and self.contract is None:
-            raise QueryError("contract", got=None, expected="what one contract is, and its contract_size")
+            raise QueryError("contract", got=None, expected="what one contract is, and its ``contract_size``")
         if unit is not AmountUnit.CONTRACTS and self.contract is not None:
             raise QueryError(
-                "amount_unit", got=self.amount_unit, expected="contracts, or nothing, beside contract"
+                "amount_unit", got=self.amount_unit, expected="contracts, or nothing, beside ``contract``"
             )
         self._set("amount_unit", unit)
 

@@ -281,26 +281,27 @@ def _unsaid(unsaid: list[tuple[Table, MarketName, AmountUnit | None]], parsed: P
         return QueryError(
             "contract",
             got=None,
-            expected=f"INVERSE, and the contract_size, for {what} are numbers of contracts{more}; e.g. --contract "
-            "inverse --contract-size 100, in USD, as the exchange's specification says",
+            expected=f"INVERSE, and the ``contract_size``, for {what} are numbers of contracts{more}; e.g. "
+            "``Market(contract='inverse', contract_size=100)``, in USD, as the exchange's specification says",
         )
     if unit is AmountUnit.CONTRACTS:
         return QueryError(
             "contract",
             got=None,
-            expected=f"what one contract is, and its contract_size, for {what} are numbers of contracts{more}; e.g. "
-            "--contract linear --contract-size 0.01, or amount_unit (--amount-unit coin) if they were converted",
+            expected=f"what one contract is, and its ``contract_size``, for {what} are numbers of contracts{more}; "
+            'e.g. ``Market(contract="linear", contract_size=0.01)``, or ``amount_unit="coin"`` if they were converted',
         )
     if unit is AmountUnit.QUOTE:
         return QueryError(
             "amount_unit",
             got=None,
-            expected=f"quote (--amount-unit quote), for {what} count the quote{more}; or coin if they were converted",
+            expected=f"quote (``amount_unit='quote'``), for {what} count the quote{more}; "
+            "or coin if they were converted",
         )
     return QueryError(
         "amount_unit",
         got=None,
-        expected=f"coin, quote or contracts (--amount-unit): nothing says which of them {what} count{more}",
+        expected=f"coin, quote or contracts: nothing says which of them {what} count{more}",
     )
 
 
@@ -554,8 +555,8 @@ def _names(raw_symbol: str, said: Market, *, needed: bool) -> dict[str, str | No
         raise QueryError(
             "normalized_symbol",
             got=raw_symbol,
-            expected="a symbol that coin and quote can be read from; for this one give normalized_symbol "
-            "(--normalized-symbol), e.g. BTC-USDT, and coin (--coin)",
+            expected="a symbol that coin and quote can be read from; for this one give "
+            "``normalized_symbol``, e.g. BTC-USDT, and ``coin``",
         )
     if said.coin is not None:
         symbol = Symbol(said.coin, symbol.quote_coin)

@@ -173,7 +173,7 @@ def _failed(failures: list[tuple[str, TidytapeError]], report: IngestReport) -> 
     count = len(failures) + len(report.files)
     others = ", the others did" if report.files else ""
     reasons = (
-        error.message if error.message.startswith(path) else f"{path}: {error.message}"
+        error.marked if error.message.startswith(path) else f"{path}: {error.marked}"
         for path, error in failures
     )
     lines = "".join(f"\n  {reason}" for reason in reasons)
@@ -366,7 +366,7 @@ def require_good(parsed: Parsed, job: Job, *, skip_bad: bool) -> None:
         return
     line, reason = bad.first[0]
     more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
-    hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
+    hint = " and no good one" if skip_bad else "; ``skip_bad=True`` leaves them out"
     raise IngestError(
         f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
     )

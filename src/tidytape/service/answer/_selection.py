@@ -215,9 +215,7 @@ def _require(
                     if of
                     else "one that the lake holds" + (f" of {' or '.join(on)}" if on else "")
                 ),
-                hint=f"did you mean {close!r}?"
-                if close
-                else "client.markets(), or /v1/markets, lists what there is",
+                hint=f"did you mean {close!r}?" if close else "``client.markets()`` lists what there is",
                 code=code,
             )
 
@@ -242,7 +240,7 @@ def grouped(markets: list[Market]) -> list[Market]:
                 "group_by",
                 got=", ".join(sorted(one.raw_symbol for one in group)),
                 expected="markets whose coin is known",
-                hint="ingest their files again with normalized_symbol",
+                hint="ingest their files again with ``normalized_symbol``",
                 code="UNSUPPORTED",
             )
         quotes = {"USD" if one.quote_coin in USD_QUOTES else str(one.quote_coin) for one in group}
@@ -251,7 +249,7 @@ def grouped(markets: list[Market]) -> list[Market]:
                 "group_by",
                 got=f"markets of {coin} in " + ", ".join(sorted({str(one.quote_coin) for one in group})),
                 expected="markets priced in one currency, or in some that all count as USD",
-                hint="select them with normalizedSymbol",
+                hint="select them with ``normalized_symbol``",
                 code="UNSUPPORTED",
             )
     return [

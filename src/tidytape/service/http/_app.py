@@ -147,7 +147,13 @@ def _rpc() -> ModuleType:
 async def _refusal(request: Request, error: Exception) -> Response:
     refusal = refused(error)
     assert refusal is not None
-    return error_response(refusal.code, refusal.message, retry_after=refusal.retry_after, over=refusal.over)
+    return error_response(
+        refusal.code,
+        refusal.message,
+        retry_after=refusal.retry_after,
+        over=refusal.over,
+        facts=refusal.facts,
+    )
 
 
 async def _no_such_route(request: Request, error: Any) -> Response:

@@ -43,6 +43,7 @@ from tidytape.catalogue import (
     Tenor,
     TPOSession,
 )
+from tidytape.errors import spelled
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.query._base import CODES, READERS
 from tidytape.query._values import LAST_SECOND
@@ -52,34 +53,24 @@ from tidytape.service.http._gate import LONGEST_TARGET
 
 Model = type[PointsQuery] | type[StreamQuery] | type[MarketsQuery] | type[MetaQuery]
 _OF_A_STREAM = ("start", "end", "token")
-_NAME = re.compile(r"`(\w+)`|\b([a-z]+_\w+)\b")
-_WORD = re.compile(r"`(\w+)`|\b(\w+)\b")
 
 
-def in_words(text: str, model: Model, *, bare: bool = False) -> str:
-    """Return a text for users of the API: Markdown, with parameters named as in a URL.
+def in_markdown(text: str, model: Model) -> str:
+    """Return a text of a docstring or an error as Markdown for users of the API.
 
     Parameters
     ----------
     text : str
-        Words in double backticks or with an underscore that name a field of the model become its name in a URL.
+        Double backticks stand around fields of the model, which become names in a URL, and around values.
     model : type
         The query model.
-    bare : bool
-        Whether every word that names a field counts.
 
     Examples
     --------
-    >>> in_words("Only ``start``, or a raw_symbol.", PointsQuery)
+    >>> in_markdown("Only ``start``, or a ``raw_symbol``.", PointsQuery)
     'Only `from`, or a `rawSymbol`.'
     """
-
-    def spelled(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        known = model.WIRE.get(name)
-        return f"`{known}`" if known else match[0]
-
-    return (_WORD if bare else _NAME).sub(spelled, " ".join(text.split()).replace("``", "`"))
+    return spelled(" ".join(text.split()), lambda name: f"`{model.WIRE.get(name, name)}`")
 
 
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
@@ -124,7 +115,7 @@ def parameters(
         one = {
             "name": name,
             "in": "query",
-            "description": on_wire.doc if on_wire else in_words(docs.get(field, ""), model),
+            "description": on_wire.doc if on_wire else in_markdown(docs.get(field, ""), model),
             "required": needed,
             "schema": {**schema, **(narrowed or {}).get(field, {})},
         }
@@ -143,7 +134,7 @@ def remarks(model: Model) -> str:
     >>> remarks(PointsQuery)[:80]
     'Markets are picked by exactly one of `rawSymbol`, `normalizedSymbol` and `coin`.'
     """
-    return in_words(_sections(model).get("Notes", ""), model)
+    return in_markdown(_sections(model).get("Notes", ""), model)
 
 
 def _documented(model: Model) -> dict[str, str]:
@@ -204,7 +195,7 @@ def schemas() -> dict[str, Any]:
     }
     for name, values in _ENUMERATIONS.items():
         short = ", ".join(f"`{getattr(member, 'alias', '')}`" for member in values)
-        meaning = in_words((values.__doc__ or "").partition("\n")[0], PointsQuery)
+        meaning = in_markdown((values.__doc__ or "").partition("\n")[0], PointsQuery)
         by_name[name] = _enumeration(f"{meaning} In a request also in short, in this order: {short}.", values)
     for kind in DATA_TYPES.values():
         by_name |= _of_type(kind)
@@ -306,7 +297,7 @@ def _of_type(kind: DataType) -> dict[str, Any]:
     point = ref(f"{name}Payload")
     if kind.envelope:
         point = _object(None, {kind.envelope: point})
-    selected = in_words(kind.selection, PointsQuery, bare=True)
+    selected = in_markdown(kind.selection, PointsQuery)
     limits = f"at most {kind.max_points:,} points in one request, from tier {kind.tier.capitalize()} on"
     return by_name | {
         f"{name}Id": _object("What names the series.", identity, required=["type"]),
@@ -431,6 +422,16 @@ _ERROR = _object(
             "type": "string",
             "description": "Which parameter, what it got and what it expects; of a failure no more than a request id.",
         },
+        "parameter": {"type": "string", "description": "Of a wrong query: the wrong parameter."},
+        "got": {
+            "type": "string",
+            "description": "Its value, as the message quotes it; absent if it was left out.",
+        },
+        "expected": {
+            "type": "string",
+            "description": "What it may be. Parameters stand in double backticks.",
+        },
+        "hint": {"type": "string", "description": "What to do. Parameters stand in double backticks."},
         "retry_after": {
             "type": "integer",
             "minimum": 1,
