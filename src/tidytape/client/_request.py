@@ -353,14 +353,16 @@ _IN_PYTHON = {**FIELDS, **{route: call for call, route in ROUTES.items()}}
 
 def _refused_query(message: str, facts: Mapping[str, str], code: str, status: int) -> RefusedQueryError:
     """Return the error of a refused query; a service without ``facts`` of its own says all in its message."""
-    wrong, colon, rest = message.partition(": ")
-    name = facts.get("parameter", wrong if colon else "request")
+    first_word, colon, rest = message.partition(": ")
+    name = facts.get("parameter", first_word if colon else "request")
     name, text = _IN_PYTHON.get(name, name), rest or message
-    got, expected, hint = text, "a request the service accepts", None
+    got: str | None = text
+    hint: str | None = None
+    expected = "a request the service accepts"
     if "expected" in facts:
-        got, expected, hint = facts.get("got"), _in_python(facts["expected"]), facts.get("hint")
-        hint = hint and _in_python(hint)
-        text = "; ".join(filter(None, [f"{f'got {got}' if got else 'left out'}, expected {expected}", hint]))
+        got, expected = facts.get("got"), _in_python(facts["expected"])
+        hint = _in_python(facts["hint"]) if "hint" in facts else None
+        text = f"{f'got {got}' if got else 'left out'}, expected {expected}{f'; {hint}' if hint else ''}"
     return RefusedQueryError(
         name,
         got=got,
