@@ -81,6 +81,8 @@ def report(
                 )
         typer.echo(write(tape, out, title=title, timezone=timezone, interactive=interactive))
         return
+    if record is not None and record.exists():
+        raise QueryError("record", got=str(record), expected="a name that is free")
     window = {"start": start, "end": end, "interval": interval}
     with tempfile.TemporaryDirectory() as folder, _client(lake, base_url, api_key) as client:
         path = record or Path(folder) / "report.tape"

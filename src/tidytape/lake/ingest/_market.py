@@ -209,5 +209,5 @@ def require_market(market: object) -> None:
     """Raise QueryError if a market is something else, as the name of one."""
     if not isinstance(market, Market):
         raise QueryError(
-            "market", got=market, expected='a Market, e.g. Market(exchange="X", raw_symbol="BTC-USD")'
+            "market", got=market, expected='a Market, e.g. ``Market(exchange="X", raw_symbol="BTC-USD")``'
         )
