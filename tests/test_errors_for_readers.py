@@ -18,7 +18,7 @@ import page_files
 import tidytape
 from tidytape.cli import app, main
 from tidytape.client._local import connection
-from tidytape.errors import QueryError, TidytapeError, spelled
+from tidytape.errors import QueryError, TidytapeError, worded
 from tidytape.lake import Lake
 from tidytape.lake.ingest import LAYOUTS, Market, ingest
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
@@ -223,7 +223,7 @@ def test_http_names_wire_names(service: httpx.Client, path: str, params: dict[st
     assert named <= {*model.WIRE.values(), "/v1/markets"}
     assert body["parameter"] in {*model.WIRE.values(), *sent}
     assert body["message"].startswith(f"{body['parameter']}: ")
-    assert spelled(body["expected"]) in body["message"]
+    assert worded(body["expected"]) in body["message"]
     assert "``" not in body["message"]
     written = set(re.findall(r"\w+", body["message"])) - set(sent)
     assert not {name for name in ONLY_IN_PYTHON if "_" in name} & written, body
@@ -319,6 +319,6 @@ def test_each_text_of_an_error_marks_the_parameters_that_it_names() -> None:
     unmarked = {
         place: text
         for place, text in texts_of_errors()
-        if set(re.findall(r"\w+", spelled(text, lambda mark: ""))) & names
+        if set(re.findall(r"\w+", worded(text, lambda mark: ""))) & names
     }
     assert set(unmarked.values()) == {"markets: block_size of "}  # a column of a frame

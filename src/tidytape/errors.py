@@ -125,7 +125,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
-def spelled(text: str, spell: Callable[[str], str] = str) -> str:
+def worded(text: str, spell: Callable[[str], str] = str) -> str:
     """Return a text that names parameters, in the words of its reader.
 
     Parameters
@@ -138,7 +138,7 @@ def spelled(text: str, spell: Callable[[str], str] = str) -> str:
     Examples
     --------
     >>> text = "a time after ``start``; or ``limit=9``"
-    >>> spelled(text), spelled(text, lambda code: f"--{code.replace('=', ' ')}")
+    >>> worded(text), worded(text, lambda code: f"--{code.replace('=', ' ')}")
     ('a time after start; or limit=9', 'a time after --start; or --limit 9')
     """
     return _MARKED.sub(lambda mark: spell(mark[1]), text)
@@ -157,8 +157,8 @@ class TidytapeError(Exception):
     """The base class of all errors of tidytape."""
 
     def __init__(self, message: str) -> None:
-        self.marked = message  # its parameters are marked, so that `spelled` can name them for any reader
-        self.message = spelled(message)
+        self.marked = message  # its parameters are marked, so that `worded` can name them for any reader
+        self.message = worded(message)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -221,8 +221,8 @@ class QueryError(TidytapeError, ValueError):
         super().__init__(message)
         self.parameter = parameter
         self.got = got
-        self.expected = spelled(expected)
-        self.hint = None if hint is None else spelled(hint)
+        self.expected = worded(expected)
+        self.hint = None if hint is None else worded(hint)
         self.code = code
         self.status = status
         self.marked_facts = expected, hint
@@ -249,8 +249,8 @@ class QueryError(TidytapeError, ValueError):
         return QueryError(
             names.get(self.parameter, self.parameter),
             got=self.got,
-            expected=spelled(expected, rename),
-            hint=None if hint is None else spelled(hint, rename),
+            expected=worded(expected, rename),
+            hint=None if hint is None else worded(hint, rename),
             code=self.code,
             status=self.status,
         )

@@ -22,9 +22,10 @@ from tidytape.client._budget import Usage
 from tidytape.client._display import spans
 from tidytape.client._lists import ListMethods
 from tidytape.client._series import SeriesMethods
-from tidytape.client._settings import MAX_WAIT, Absent, OnLimit, Partial
+from tidytape.client._settings import MAX_WAIT, OnLimit, Partial
 from tidytape.errors import QueryError, counted
 from tidytape.query._values import Names, written_time
+from tidytape.wire._decode import Absent
 
 if TYPE_CHECKING:
     import polars as pl

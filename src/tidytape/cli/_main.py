@@ -32,7 +32,7 @@ from tidytape.cli import _rollup as rollup
 from tidytape.cli import _serve as serve
 from tidytape.cli import _tape as tape
 from tidytape.cli._examples import add_examples
-from tidytape.errors import Argument, QueryError, TidytapeError, escaped, spelled
+from tidytape.errors import Argument, QueryError, TidytapeError, escaped, worded
 
 EXIT_CODES = {
     0: "done",
@@ -181,7 +181,7 @@ def main() -> None:
         app(args=words, prog_name="tidytape")
     except TidytapeError as error:
         code = 2 if isinstance(error, QueryError) else 1
-        _fail(error, spelled(error.marked, spell), code, is_debug=is_debug)
+        _fail(error, worded(error.marked, spell), code, is_debug=is_debug)
     except (OSError, ModuleNotFoundError) as error:  # without its extra, a command lacks a module
         _fail(error, str(error), 1, is_debug=is_debug)
     except KeyboardInterrupt as error:

@@ -24,7 +24,7 @@ from tidytape.times import DAY, SECOND, Span
 from tidytape.wire import Note
 
 if TYPE_CHECKING:
-    from tidytape.client._settings import Absent
+    from tidytape.wire._decode import Absent
 
 
 _LATEST = 2**63 - 1

@@ -27,7 +27,7 @@ from tidytape.query._values import token as read_token
 from tidytape.schema import Schema, schema_of
 
 if TYPE_CHECKING:
-    from tidytape.client._settings import Absent
+    from tidytape.wire._decode import Absent
 
 
 FrameT = TypeVar("FrameT")

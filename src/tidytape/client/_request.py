@@ -34,7 +34,7 @@ from tidytape.errors import (
     TidytapeError,
     TierError,
     TransportError,
-    spelled,
+    worded,
 )
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query._base import ROUTES
@@ -376,7 +376,7 @@ def _refused_query(message: str, facts: Mapping[str, str], code: str, status: in
 
 def _in_python(text: str) -> str:
     """Return a text of our service with its marked parameters named as in Python, and still marked."""
-    return spelled(text, lambda name: f"``{_IN_PYTHON.get(name, name)}``")
+    return worded(text, lambda name: f"``{_IN_PYTHON.get(name, name)}``")
 
 
 def _body_of_refusal(answer: Answer) -> tuple[str | None, str, dict[str, str]]:

@@ -30,6 +30,7 @@ from tidytape.errors import (
     TransportError,
     UnencryptedKeyWarning,
 )
+from tidytape.wire._decode import Absent
 
 _SHORTEST = 8
 """A shorter key is no secret, and may be part of any word."""
@@ -308,7 +309,6 @@ def _has_proxy(url: httpx.URL) -> bool:
 Backend = Literal["polars", "pandas"]
 OnLimit = Literal["wait", "raise"]
 Partial = Literal["raise", "flag"]
-Absent = Literal["null", "zero"]
 
 LOCAL = "tidytape.local"
 """What ends the address of a service in this process; before it stands the name of its lake."""

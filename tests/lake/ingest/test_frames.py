@@ -234,7 +234,7 @@ def test_a_recorded_tape_as_a_frame(recorded, lake, tmp_path):
 def test_what_a_frame_does_not_say_is_asked_for_with_the_words_that_say_it(lake):
     candles = pl.DataFrame([[T, 10.0, 12.0, 9.0, 11.0, 3.5]], schema=OHLCV, orient="row")
     said = {"table": "candles", "time_unit": "s"}
-    with pytest.raises(QueryError, match=r'interval: left out, .*; interval="1d", or --interval 1d, says it'):
+    with pytest.raises(QueryError, match=r'interval: left out, .*; interval="1d" says it for all'):
         lake.write(candles, market=X, **said)
     with pytest.raises(QueryError, match=r'exchange: left out, .*; market=Market\(exchange="BINANCE"\)'):
         lake.write(candles, interval="1m", **said)

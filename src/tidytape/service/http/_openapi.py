@@ -43,7 +43,7 @@ from tidytape.catalogue import (
     Tenor,
     TPOSession,
 )
-from tidytape.errors import spelled
+from tidytape.errors import worded
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.query._base import CODES, READERS
 from tidytape.query._values import LAST_SECOND
@@ -70,7 +70,7 @@ def in_markdown(text: str, model: Model) -> str:
     >>> in_markdown("Only ``start``, or a ``raw_symbol``.", PointsQuery)
     'Only `from`, or a `rawSymbol`.'
     """
-    return spelled(" ".join(text.split()), lambda name: f"`{model.WIRE.get(name, name)}`")
+    return worded(" ".join(text.split()), lambda name: f"`{model.WIRE.get(name, name)}`")
 
 
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
