@@ -214,8 +214,8 @@ class QueryError(TidytapeError, ValueError):
         message: str | None = None,
     ) -> None:
         if message is None:
-            got_text = "left out" if got is None else f"got {shown(got)}"
-            message = f"``{_cut(parameter)}``: {got_text}, expected {expected}"
+            value_text = "left out" if got is None else f"got {shown(got)}"
+            message = f"``{_cut(parameter)}``: {value_text}, expected {expected}"
             if hint:
                 message += f"; {hint}"
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What every query shares: how its fields are read, one error for every mistake, URL parameters both ways.
+"""The base of every query: it reads the fields, makes the errors, and converts to and from URL parameters.
 
 A name means the same in every query, so each field has one reader. Queries are frozen and strict about names.
 """
@@ -59,7 +59,7 @@ class Reader:
     read : callable
         Takes the value and the parameter's name, and returns the one form that a query holds.
     schema : mapping
-        JSON schema of one value as a URL has it. What is read besides (short forms, any case) is not in it.
+        JSON schema of one value as a URL has it, without the short forms and other cases that ``read`` takes too.
     """
 
     read: Callable[[object, str], object]
@@ -68,13 +68,13 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a field is on the wire: how its value is read, and what it means."""
+    """A field on the wire: the reader of its value, and its meaning."""
 
     reader: Reader
     doc: str
 
 
-def whole(*, low: int, high: int = _INT64) -> Reader:
+def whole_numbers(*, low: int, high: int = _INT64) -> Reader:
     """Return the reader of whole numbers, both bounds included."""
     size = "int32" if high <= _INT32 else "int64"
     return Reader(
@@ -89,20 +89,19 @@ def code_of(name: str) -> str:
 
 
 def _texts(value: object, name: str) -> tuple[str, ...]:
-    texts = (values.text(one, name, code=code_of(name)) for one in values.many(value, name))
+    texts = (values.text(text, name, code=code_of(name)) for text in values.many(value, name))
     return tuple(dict.fromkeys(texts))
 
 
 def _types(value: object, name: str) -> tuple[str, ...]:
-    # Known types may be written in any case; unknown ones are let through as they are: services add types.
-    return tuple(
-        dict.fromkeys(one.upper() if one.upper() in DATA_TYPES else one for one in _texts(value, name))
-    )
+    # A known type may have any case. An unknown type passes unchanged, because services add types.
+    texts = _texts(value, name)
+    return tuple(dict.fromkeys(text.upper() if text.upper() in DATA_TYPES else text for text in texts))
 
 
 def _categories(value: object, name: str) -> tuple[Category, ...]:
-    given = values.many(value, name)
-    return tuple(dict.fromkeys(values.choice(one, Category, parameter=name) for one in given))
+    words = values.many(value, name)
+    return tuple(dict.fromkeys(values.choice(word, Category, parameter=name) for word in words))
 
 
 def _one_of(kind: type[StrEnum]) -> Reader:
@@ -174,9 +173,9 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "funding_interval": _DURATION,
         "tpo_block_minutes": Reader(_block_minutes, {"type": "integer", "enum": list(TPO_BLOCK_MINUTES)}),
         "block_size": _DECIMAL,
-        "max_depth": whole(low=1),
-        "page_size": whole(low=1, high=_INT32),
-        "page_offset": whole(low=0, high=_INT32),
+        "max_depth": whole_numbers(low=1),
+        "page_size": whole_numbers(low=1, high=_INT32),
+        "page_offset": whole_numbers(low=0, high=_INT32),
         "gapfill": _FLAG,
         "distinct": _FLAG,
         "token": _TOKEN,
@@ -191,13 +190,13 @@ class Query(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     WIRE: ClassVar[dict[str, str]] = {}
-    """Name on the wire of each field; the one place that says so."""
+    """The name on the wire of each field. No other place says it."""
 
     REPEATABLE: ClassVar[frozenset[str]] = frozenset()
-    """Fields that may be given more than once on the wire."""
+    """Fields that a URL may have more than once."""
 
     ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {}
-    """What a field is on the wire, where it is something else than in Python."""
+    """The meaning of a field on the wire, where it differs from the meaning in Python."""
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -211,7 +210,7 @@ class Query(BaseModel):
         name = info.field_name or ""
         if value is not None:
             return READERS[name].read(value, name)
-        # None is "not given", in every field.
+        # In every field None means that the caller left it out.
         field = cls.model_fields[name]
         if field.is_required():
             raise QueryError(name, got=None, expected="a value; it is required", code=code_of(name))
@@ -270,12 +269,12 @@ class Query(BaseModel):
             if value is None or value == type(self).model_fields[field].default:
                 continue
             several = value if isinstance(value, tuple) else (value,)
-            params += [(wire, _written(one)) for one in several]
+            params += [(wire, _written(member)) for member in several]
         return params
 
     @classmethod
     def _from_wire(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Turn the fields as sent into the fields of the model; a query whose wire form differs says how."""
+        """Turn the fields of a URL into the fields of the model; queries whose form on the wire differs override it."""
         return fields
 
     @classmethod

@@ -25,12 +25,12 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import QueryError
 from tidytape.query import _values as values
-from tidytape.query._base import Parameter, Query, code_of, whole
+from tidytape.query._base import Parameter, Query, code_of, whole_numbers
 from tidytape.query._values import Names, TimeLike
 
 
 class PointFields(Query):
-    """What a request for points and a stream of points have in common: all but the window and the form."""
+    """The fields that a request for points shares with a stream: all but the window and the form."""
 
     type: tuple[str, ...]
     exchange: tuple[str, ...] = ()
@@ -57,11 +57,11 @@ class PointFields(Query):
     # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
     ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
         "start": Parameter(
-            whole(low=0, high=values.LAST_SECOND - 1),
+            whole_numbers(low=0, high=values.LAST_SECOND - 1),
             "Start of the window, inclusive, in seconds since 1970 in UTC. [s]",
         ),
         "end": Parameter(
-            whole(low=1, high=values.LAST_SECOND),
+            whole_numbers(low=1, high=values.LAST_SECOND),
             "Length of the window; a point belongs to it if its timestamp is before `from` + `period`. [s]",
         ),
     }
@@ -87,7 +87,7 @@ class PointFields(Query):
 
     @property
     def is_aggregation(self) -> bool:
-        """Whether it joins several exchanges into one series, which weighs more and needs a higher tier."""
+        """Whether the query joins several exchanges into one series, which weighs more and needs a higher tier."""
         return self.group_by is not None and len(self.exchange) > 1
 
 
@@ -251,7 +251,7 @@ class PointsQuery(PointFields):
 
     @property
     def span(self) -> tuple[int, int]:
-        """The time its points are made of: the whole intervals that start inside the window, half-open. [s]
+        """The time that its points cover: all intervals that start inside the window, half-open. [s]
 
         Examples
         --------
@@ -361,7 +361,7 @@ class PointsQuery(PointFields):
         return [cls(start=cut, end=min(cut + length, last), **read) for cut in range(first, last, length)]
 
 
-# --- the rules between values, all of which are known before sending ---
+# --- rules between values; the client checks them all before it sends a query ---
 
 _SELECTORS = ("raw_symbol", "normalized_symbol", "coin")
 
@@ -416,11 +416,14 @@ def _check_selection(query: PointsQuery, kind: DataType) -> None:
 
 
 def _check_options(query: PointsQuery, kind: DataType) -> None:
-    """Refuse options that the type does not have."""
+    """Refuse options that the data type does not have."""
     if kind.categories and query.category and not set(kind.categories) & set(query.category):
         expected = " or ".join(kind.categories)
         _refuse(
-            "category", [str(one) for one in query.category], f"{expected}, for {kind.name}", "UNSUPPORTED"
+            "category",
+            [str(category) for category in query.category],
+            f"{expected}, for {kind.name}",
+            "UNSUPPORTED",
         )
     if query.gapfill and not kind.gapfill:
         able = ", ".join(name for name, other in DATA_TYPES.items() if other.gapfill)
@@ -441,7 +444,7 @@ def _check_options(query: PointsQuery, kind: DataType) -> None:
 
 
 def _check_group(query: PointsQuery, kind: DataType) -> None:
-    """Refuse an aggregation that the type does not have."""
+    """Refuse an aggregation that the data type does not have."""
     if query.group_by is None:
         return
     if kind.group_by is None:

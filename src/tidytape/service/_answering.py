@@ -80,8 +80,8 @@ def refused(error: Exception) -> RefusedError | None:
         return error
     if isinstance(error, QueryError):
         expected, hint = error.marked_facts
-        got = None if error.got is None else shown(error.got)
-        facts = {"parameter": error.parameter, "got": got, "expected": expected, "hint": hint}
+        value = None if error.got is None else shown(error.got)
+        facts = {"parameter": error.parameter, "got": value, "expected": expected, "hint": hint}
         return RefusedError(error.code, error.message, facts=facts)
     if isinstance(error, BudgetError):
         return RefusedError("INVALID_PARAMS", error.message)

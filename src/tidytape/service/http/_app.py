@@ -91,7 +91,7 @@ def create_app(
     buckets = buckets or MemoryBuckets(clock=clock)
 
     def is_valid(key: str) -> bool:
-        return any(one.id == key and not one.is_over(clock() / SECOND) for one in keys.all())
+        return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
 
     streams = Streams(engine, Tokens(token_secret), clock=clock, allowed=is_valid)
     metrics = Metrics(keys, buckets, computing, streams)

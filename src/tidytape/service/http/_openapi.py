@@ -94,11 +94,11 @@ def parameters(
     Examples
     --------
     >>> from tidytape.query import MarketsQuery
-    >>> [one["name"] for one in parameters(MarketsQuery)][:2]
+    >>> [parameter["name"] for parameter in parameters(MarketsQuery)][:2]
     ['exchange', 'coin']
     """
     docs = _documented(model)
-    if model is StreamQuery:  # which says of most fields that they are those of points
+    if model is StreamQuery:  # its docstring refers to PointsQuery for most fields
         docs = docs | {
             name: text for name, text in _documented(PointsQuery).items() if name not in _OF_A_STREAM
         }
@@ -112,7 +112,7 @@ def parameters(
             schema = {"type": "array", "items": schema, **({"minItems": 1} if needed else {})}
         elif not facts.is_required() and facts.default is not None:
             schema = {**schema, "default": facts.default}
-        one = {
+        parameter = {
             "name": name,
             "in": "query",
             "description": on_wire.doc if on_wire else in_markdown(docs.get(field, ""), model),
@@ -120,8 +120,8 @@ def parameters(
             "schema": {**schema, **(narrowed or {}).get(field, {})},
         }
         if field in model.REPEATABLE:
-            one |= {"style": "form", "explode": True}
-        described.append(one)
+            parameter |= {"style": "form", "explode": True}
+        described.append(parameter)
     return described
 
 
@@ -278,7 +278,7 @@ def _of_type(kind: DataType) -> dict[str, Any]:
     name, schema = camel(kind.name), schema_of(kind.name)
     columns = [
         column for column in schema.identity if column != "side" or kind.per_side
-    ]  # a row's is no series'
+    ]  # the side of a row does not identify a series
     identity = {"type": {"const": kind.name, "type": "string", "description": "Data type."}}
     identity |= {field.name: _field(field) for field in IDENTITY_FIELDS if field.column in columns}
     described = {*schema.descriptors, "data_until"}
@@ -342,7 +342,7 @@ def _entry(description: str, fields: Iterable[Field], schema: Schema) -> dict[st
 
 
 def _field(field: Field) -> dict[str, Any]:
-    if field.plain:  # it is there on every point, and null where it is not known
+    if field.plain:  # every point has it; null means unknown
         return {"anyOf": [_NUMBER, {"type": "null"}], "description": _meaning(field)}
     # A reference may stand beside a description.
     return {**_KINDS_OF_COLUMNS.get(field.column, _KINDS[field.kind]), "description": _meaning(field)}
@@ -658,8 +658,8 @@ def document(*, key_header: str) -> dict[str, Any]:
 
 def _operations() -> dict[str, dict[str, Any]]:
     described = [
-        {**one, "example": _EXAMPLE[one["name"]]} if one["name"] in _EXAMPLE else one
-        for one in parameters(PointsQuery, narrowed=_USED_WHERE_LEFT_OUT)
+        {**parameter, "example": _EXAMPLE[parameter["name"]]} if parameter["name"] in _EXAMPLE else parameter
+        for parameter in parameters(PointsQuery, narrowed=_USED_WHERE_LEFT_OUT)
     ]
     points = {
         "operationId": "getPoints",
