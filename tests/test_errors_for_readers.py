@@ -80,7 +80,6 @@ COMMANDS = [
     "ingest tardis bitmex_trades.csv --lake other",
     f"replay own.csv --lake other --layout csv {BTC} --speed -1",
     "replay own.csv --lake other --layout nothing",
-    "replay own.csv --lake other",
     "lake info --lake lake --tables --markets",
     "lake info --lake lake --shortest-gap 0h",
     "lake info --lake lake --out picture.gif",

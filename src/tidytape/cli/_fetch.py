@@ -23,7 +23,7 @@ from tidytape.client._display import spans
 from tidytape.client._lists import ListMethods
 from tidytape.client._series import SeriesMethods
 from tidytape.client._settings import MAX_WAIT, OnLimit, Partial
-from tidytape.errors import QueryError, counted, worded
+from tidytape.errors import QueryError, TidytapeError, counted, worded
 from tidytape.query._values import Names, written_time
 from tidytape.wire._decode import Absent
 
@@ -172,11 +172,10 @@ def _put(answer: Any, out: Path | None, *, as_json: bool, column: str = "") -> N
 
 
 def _tell(metadata: Metadata) -> None:
-    """Print what a fetch cost; if a part is missing, print that too and end with exit code 1."""
+    """Print what a fetch cost; raise TidytapeError if a part is missing."""
     typer.echo(f"{counted(metadata.requests, 'request')}, weight {metadata.weight:,}", err=True)
     if metadata.missing:
-        typer.echo(f"error: missing {spans(metadata.missing)}: {metadata.failures[0]}", err=True)
-        raise typer.Exit(1)
+        raise TidytapeError(f"missing {spans(metadata.missing)}: {metadata.failures[0].marked}")
 
 
 def _planning(method: FunctionType) -> Callable[..., None]:

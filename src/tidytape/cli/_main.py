@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -100,7 +101,7 @@ def _root(
 
 @cache
 def _options(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options of the command that the words of a command line begin with, by the names of its parameters."""
+    """Return the options of the command that a command line calls, by the names of their parameters."""
     command: Any = typer.main.get_command(app)
     for word in words:
         commands = getattr(command, "commands", {})
@@ -111,9 +112,9 @@ def _options(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _as_option(words: tuple[str, ...], code: str) -> str:
-    """Return how a command line says what a parameter, or a call with arguments, says in Python.
+    """Return the option for a parameter in Python, or the options with values for a call with arguments.
 
-    A parameter that the command has no option for is named in plain words.
+    A parameter without an option in this command becomes plain words.
     """
     options = _options(words)
     if code in options:
@@ -135,7 +136,7 @@ def _option_with(option: Any, value: object) -> str:
     if isinstance(value, bool):
         return str((option.opts if value else option.secondary_opts)[0])
     if isinstance(value, Mapping):
-        value = ",".join(f"{name}={of_name}" for name, of_name in value.items())
+        value = ",".join(f"{name}={text}" for name, text in value.items())
     return f"{option.opts[0]} {shlex.quote('inf' if value is None else str(value))}"
 
 
@@ -143,7 +144,7 @@ _COMMANDS = {
     "client.markets()": "tidytape markets",
     "ingest(file, lake, Csv())": "tidytape ingest LAYOUT FILE",
 }
-"""The command that does what a call does which an error names."""
+"""The command for a call that errors name."""
 
 
 class _Warnings(logging.Handler):
@@ -155,9 +156,10 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = "error" if record.levelno >= logging.ERROR else "warning"
+        shown = copy(record)
         if isinstance(record.args, tuple):
-            record.args = tuple(self._spell(arg) if isinstance(arg, Argument) else arg for arg in record.args)
-        typer.echo(f"{level}: {record.getMessage()}", err=True)
+            shown.args = tuple(self._spell(arg) if isinstance(arg, Argument) else arg for arg in record.args)
+        typer.echo(f"{level}: {shown.getMessage()}", err=True)
         if record.exc_info:
             typer.echo(logging.Formatter().formatException(record.exc_info), err=True)
 
