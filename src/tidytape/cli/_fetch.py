@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import polars as pl
 import typer
 
 from tidytape.budget import weight
@@ -28,8 +29,6 @@ from tidytape.query._values import Names, written_time
 from tidytape.wire._decode import Absent
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tidytape.client._metadata import Metadata, Plan
 
 
@@ -168,7 +167,7 @@ def _put(answer: Any, out: Path | None, *, as_json: bool, column: str = "") -> N
     if isinstance(answer, list):
         put_names(answer, column, out)
     else:
-        put(_as_frame(answer), out)
+        put(answer if isinstance(answer, pl.DataFrame) else pl.DataFrame([answer]), out)
 
 
 def _tell(metadata: Metadata) -> None:
@@ -260,13 +259,6 @@ _COLUMNS = {
     "tenors": "tenor",
 }
 """The column of a file that a list is written to."""
-
-
-def _as_frame(answer: Any) -> pl.DataFrame:
-    """Return a frame unchanged, and the quota as a frame of one row."""
-    import polars as pl
-
-    return answer if isinstance(answer, pl.DataFrame) else pl.DataFrame([answer])
 
 
 def _options(method: FunctionType) -> Iterator[inspect.Parameter]:

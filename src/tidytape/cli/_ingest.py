@@ -185,10 +185,10 @@ def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
         raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
         raise QueryError(parameter, got=text, expected="each name once")
-    return _Pairs((name.strip(), value.strip()) for name, _, value in pairs)
+    return _NamedValues((name.strip(), value.strip()) for name, _, value in pairs)
 
 
-class _Pairs(dict[str, str]):
+class _NamedValues(dict[str, str]):
     """Names and values, which an error shows as the command line has them."""
 
     def __repr__(self) -> str:
