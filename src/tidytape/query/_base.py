@@ -1,6 +1,6 @@
 """The base of every query: it reads the fields, makes the errors, and converts to and from URL parameters.
 
-A name means the same in every query, so each field has one reader. Queries are frozen and strict about names.
+A name means the same in every query, so each field has one form. Queries are frozen and strict about names.
 """
 
 from __future__ import annotations
@@ -47,37 +47,37 @@ ROUTES = {"client.markets()": "/v1/markets"}
 _INT64 = 2**63 - 1
 _INT32 = 2**31 - 1
 
-Schema = Mapping[str, Any]
+JsonSchema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """How a value is read.
+class ValueForm:
+    """The form of a value: how to read it, and its JSON schema.
 
     Attributes
     ----------
     read : callable
-        Takes the value and the parameter's name, and returns the one form that a query holds.
+        Takes the value and the parameter's name, and returns the value that a query holds.
     schema : mapping
         JSON schema of one value as a URL has it, without the short forms and other cases that ``read`` takes too.
     """
 
     read: Callable[[object, str], object]
-    schema: Schema
+    schema: JsonSchema
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A field on the wire: the reader of its value, and its meaning."""
+    """A field on the wire: the form of its value, and its meaning."""
 
-    reader: Reader
+    form: ValueForm
     doc: str
 
 
-def whole_numbers(*, low: int, high: int = _INT64) -> Reader:
-    """Return the reader of whole numbers, both bounds included."""
+def whole_numbers(*, low: int, high: int = _INT64) -> ValueForm:
+    """Return the form of whole numbers, both bounds included."""
     size = "int32" if high <= _INT32 else "int64"
-    return Reader(
+    return ValueForm(
         lambda value, name: values.whole_number(value, parameter=name, low=low, high=high),
         {"type": "integer", "format": size, "minimum": low, "maximum": high},
     )
@@ -104,8 +104,8 @@ def _categories(value: object, name: str) -> tuple[Category, ...]:
     return tuple(dict.fromkeys(values.choice(word, Category, parameter=name) for word in words))
 
 
-def _one_of(kind: type[StrEnum]) -> Reader:
-    return Reader(
+def _one_of(kind: type[StrEnum]) -> ValueForm:
+    return ValueForm(
         lambda value, name: values.choice(value, kind, parameter=name, code=code_of(name)),
         {"type": "string", "enum": [member.value for member in kind]},
     )
@@ -121,16 +121,21 @@ def _block_minutes(value: object, name: str) -> int:
     return minutes
 
 
-_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": values.MAX_TEXT, "pattern": values.PRINTABLE}
-_NAMES = Reader(_texts, _TEXT)
-_NAME = Reader(values.text, _TEXT)
-_TOKEN = Reader(values.token, {"type": "string", "pattern": values.TOKEN})
-_FLAG = Reader(values.flag, {"type": "boolean"})
-_MOMENT = Reader(
+_TEXT: JsonSchema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": values.MAX_TEXT,
+    "pattern": values.PRINTABLE,
+}
+_NAMES = ValueForm(_texts, _TEXT)
+_NAME = ValueForm(values.text, _TEXT)
+_TOKEN = ValueForm(values.token, {"type": "string", "pattern": values.TOKEN})
+_FLAG = ValueForm(values.flag, {"type": "boolean"})
+_MOMENT = ValueForm(
     values.epoch_seconds,
     {"type": "integer", "format": "int64", "minimum": 0, "maximum": values.LAST_SECOND},
 )
-_DURATION = Reader(
+_DURATION = ValueForm(
     values.milliseconds,
     {
         "anyOf": [
@@ -139,7 +144,7 @@ _DURATION = Reader(
         ]
     },
 )
-_DECIMAL = Reader(
+_DECIMAL = ValueForm(
     values.decimal_number,
     {
         "type": "number",
@@ -149,15 +154,15 @@ _DECIMAL = Reader(
     },
 )
 
-READERS: Mapping[str, Reader] = MappingProxyType(
+FORMS: Mapping[str, ValueForm] = MappingProxyType(
     {
-        "type": Reader(_types, {"type": "string", "enum": list(DATA_TYPES)}),
+        "type": ValueForm(_types, {"type": "string", "enum": list(DATA_TYPES)}),
         "exchange": _NAMES,
         "raw_symbol": _NAMES,
         "coin": _NAMES,
         "normalized_symbol": _NAMES,
         "event": _NAMES,
-        "category": Reader(_categories, _one_of(Category).schema),
+        "category": ValueForm(_categories, _one_of(Category).schema),
         "token_name": _NAME,
         "symbol_filter": _NAME,
         "interval": _one_of(Interval),
@@ -171,7 +176,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "start": _MOMENT,
         "end": _MOMENT,
         "funding_interval": _DURATION,
-        "tpo_block_minutes": Reader(_block_minutes, {"type": "integer", "enum": list(TPO_BLOCK_MINUTES)}),
+        "tpo_block_minutes": ValueForm(_block_minutes, {"type": "integer", "enum": list(TPO_BLOCK_MINUTES)}),
         "block_size": _DECIMAL,
         "max_depth": whole_numbers(low=1),
         "page_size": whole_numbers(low=1, high=_INT32),
@@ -181,7 +186,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "token": _TOKEN,
     }
 )
-"""The reader of every field."""
+"""The form of every field."""
 
 
 class Query(BaseModel):
@@ -209,7 +214,7 @@ class Query(BaseModel):
     def _read(cls, value: object, info: ValidationInfo) -> object:
         name = info.field_name or ""
         if value is not None:
-            return READERS[name].read(value, name)
+            return FORMS[name].read(value, name)
         # In every field None means that the caller left it out.
         field = cls.model_fields[name]
         if field.is_required():
@@ -244,7 +249,7 @@ class Query(BaseModel):
         with cls.named_as_on_wire():
             for name, parameter in cls.ONLY_ON_WIRE.items():
                 if name in fields:
-                    fields[name] = parameter.reader.read(fields[name], name)
+                    fields[name] = parameter.form.read(fields[name], name)
             return cls(**cls._from_wire(fields))
 
     @classmethod

@@ -1,6 +1,6 @@
 """Single values of a query: what a user may write becomes the form that the service knows.
 
-Every reader takes the value and the parameter's name, and raises QueryError with both, so that each parameter of
+Each function takes the value and the parameter's name, and raises QueryError with both, so that each parameter of
 each query says the same thing about the same mistake.
 """
 

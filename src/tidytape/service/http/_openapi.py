@@ -45,7 +45,7 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import worded
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
-from tidytape.query._base import CODES, READERS
+from tidytape.query._base import CODES, FORMS
 from tidytape.query._values import LAST_SECOND
 from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of
 from tidytape.service.answer._markets import DEFAULT_PAGE, LARGEST_PAGE
@@ -106,7 +106,7 @@ def parameters(
     for field, name in model.WIRE.items():
         facts = model.model_fields[field]
         on_wire = model.ONLY_ON_WIRE.get(field)
-        schema = named((on_wire.reader if on_wire else READERS[field]).schema)
+        schema = named((on_wire.form if on_wire else FORMS[field]).schema)
         needed = facts.is_required() or field in required
         if field in model.REPEATABLE:
             schema = {"type": "array", "items": schema, **({"minItems": 1} if needed else {})}
