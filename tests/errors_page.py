@@ -81,7 +81,7 @@ OF_AN_ERROR = {
     "TapeError": "Record the study again. `tidytape tape verify` names the damaged entries.",
     "MissingColumnError": "Pass a frame that has the columns in `missing`. `hint` names a call that returns one.",
     "IngestError": "Correct line `line` of the file, or pass `skip_bad=True` to leave broken lines out. An example of "
-    "the message: `trades.csv:3: the price 'abc' is not a finite number; skip_bad (--skip-bad) leaves them out`.",
+    "the message: `trades.csv:3: the price 'abc' is not a finite number; skip_bad=True leaves them out`.",
     "LakeError": "Check the path. If the lake is in an object store, check the credentials too. `tidytape lake check` "
     "looks for damage. An example of the message begins with `no lake at /data/lake: nothing is there`.",
     "UnencryptedKeyWarning": "Use an `https://` address.",
@@ -133,8 +133,10 @@ On the command line an error is one line on standard error; `--debug` adds the t
 
 ## Codes of the service
 
-The body of every refusal is `{"error": CODE, "message": TEXT}`. Each cell of the first column has the code, the HTTP
-status, and the Python error. A request with `TIMEOUT` costs its weight; a request with any other code costs nothing.
+The body of every refusal is `{"error": CODE, "message": TEXT}`; the refusal of a wrong query also has `parameter`,
+`got`, `expected` and `hint`, in which parameters stand in double backticks. Each cell of the first column has the
+code, the HTTP status, and the Python error. A request with `TIMEOUT` costs its weight; a request with any other code
+costs nothing.
 """
 _ENDS = """\
 ## Ends of a stream

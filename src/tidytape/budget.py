@@ -81,9 +81,9 @@ def weight(query: PointsQuery) -> int:
     unknown = len(query.type) - len(query.data_types)
     parts = [(kind.multiplier, _extra_depths(kind, query.max_depth)) for kind in query.data_types]
     parts += [(1, 0)] * unknown
-    whole = SURCHARGE_PARTS
+    full = SURCHARGE_PARTS
     return sum(
-        -(-thousands * multiplier * (whole + exchanges) * (whole + depths) // whole**2)
+        -(-thousands * multiplier * (full + exchanges) * (full + depths) // full**2)
         for multiplier, depths in parts
     )
 
@@ -214,8 +214,8 @@ basic tier has
 
 TIERS: Mapping[str, Tier] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        tier.name: tier
+        for tier in (
             Tier("basic", 100, 200, 90, aggregation=False, rank=TierName.BASIC, streams=5),
             Tier("advanced", 750, 1_500, 365, aggregation=True, rank=TierName.ADVANCED, streams=20),
             Tier("enterprise", 750, 1_500, None, aggregation=True, rank=TierName.ENTERPRISE, streams=100),
@@ -234,14 +234,14 @@ def tier(name: str, tiers: Mapping[str, Tier] = TIERS) -> Tier:
     Raises
     ------
     QueryError
-        If there is none of that name.
+        If no tier has that name.
 
     Examples
     --------
     >>> tier("Basic").burst
     200
     """
-    folded = {known.casefold(): one for known, one in tiers.items()}
+    folded = {known.casefold(): of_name for known, of_name in tiers.items()}
     try:
         return folded[name.casefold()]
     except KeyError:
@@ -423,12 +423,12 @@ class TokenBucket:
         with self._lock:
             self._refill(now_ns)
             self._missing = max(0, self._missing - weight * _WINDOW_NS)
-            # It comes off what was taken last; what has left the window is no longer counted anyway.
+            # The newest weights go first, because the oldest leave the window by themselves.
             while weight and self._taken:
-                at, taken = self._taken.pop()
-                if taken > weight:
-                    self._taken.append((at, taken - weight))
-                returned = min(taken, weight)
+                at, newest = self._taken.pop()
+                if newest > weight:
+                    self._taken.append((at, newest - weight))
+                returned = min(newest, weight)
                 weight -= returned
                 self._used -= returned
             return self._state(now_ns)

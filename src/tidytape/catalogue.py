@@ -192,11 +192,11 @@ class Change(StrEnum):
     """How a point of a stream differs from what the stream sent before. A batch has its points in this order."""
 
     REVISION = "revision"
-    """It was final, or its interval was over, and it is another now."""
+    """The service sent the point as final, or its interval was over, and it has changed since."""
     FINAL = "final"
-    """What its market is known up to has passed its end; sent once."""
+    """The events of its market are known until after the end of the point. The service sends it once."""
     UPDATE = "update"
-    """Its interval is in progress."""
+    """The interval of the point is in progress."""
 
 
 class StreamEnd(StrEnum):
@@ -217,7 +217,7 @@ class StreamEnd(StrEnum):
 
 
 class NoteCode(StrEnum):
-    """What the service says of a market whose points do not fill the window.
+    """Why the points of a market do not fill the window.
 
     Attributes: ``meaning``, ``warns`` (whether a caller is warned: the market has no points at all in the window, and
     not because nothing happened).
@@ -279,13 +279,13 @@ class TierName(_Named):
 
 
 class Selection(StrEnum):
-    """Which parameters pick the markets of a data type."""
+    """The parameters that select the markets of a data type, marked as in the text of an error."""
 
-    MARKET = "exchange, and exactly one of raw_symbol, normalized_symbol and coin"
-    OPTION_SUMMARY = "exchange, and coin or raw_symbol or both"
-    OPTION_SKEW = "one exchange, coin, raw_symbol and tenor, all four"
-    TOKEN = "token_name or coin"
-    COIN = "coin"
+    MARKET = "``exchange``, and exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``"
+    OPTION_SUMMARY = "``exchange``, and ``coin`` or ``raw_symbol`` or both"
+    OPTION_SKEW = "one ``exchange``, ``coin``, ``raw_symbol`` and ``tenor``, all four"
+    TOKEN = "``token_name`` or ``coin``"
+    COIN = "``coin``"
 
 
 # --- fields ---------------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """All that the specification says of one data type.
+    """The facts of one data type in the specification.
 
     Attributes
     ----------
@@ -343,7 +343,7 @@ class DataType:
     tier : TierName
         The lowest tier that may ask for it.
     selection : Selection
-        Which parameters pick its markets.
+        The parameters that select its markets.
     fields : tuple of Field
         Scalar payload fields, ``timestamp`` first.
     levels : tuple of Levels
@@ -399,7 +399,7 @@ class DataType:
 
     @property
     def has_amounts(self) -> bool:
-        """Whether a field counts coins or US dollars, so that its series say which of them."""
+        """Whether a field counts coins or US dollars; its series then say which."""
         levels = (field for levels in self.levels for field in levels.fields)
         return any(field.unit == AMOUNT for field in (*self.fields, *levels))
 
@@ -864,7 +864,7 @@ LISTS: Mapping[str, str] = MappingProxyType(
 """The list endpoints below ``/v1/``, and the field of the answer that is the list."""
 
 LISTS_OF_A_TYPE: tuple[str, ...] = ("symbols", "normalized-symbols")
-"""Those that need a ``type``."""
+"""The lists that need a ``type``."""
 
 # --- constants ------------------------------------------------------------------------------------------------------
 
@@ -872,16 +872,16 @@ TPO_BLOCK_MINUTES: tuple[int, ...] = (5, 30, 60, 240)
 """Allowed lengths of a TPO block. [min]"""
 
 DEFAULT_TPO_BLOCK_MINUTES = 30
-"""Length of a TPO block when none is asked for. [min]"""
+"""Length of a TPO block in a query that does not say it. [min]"""
 
 DEFAULT_FUNDING_INTERVAL_MS = 28_800_000
-"""Funding rates are normalised to this when nothing else is asked for. [ms]"""
+"""The interval to which funding rates are normalised in a query that does not say it. [ms]"""
 
 POINTS_PER_WEIGHT = 1_000
 """Points that one multiplier of weight pays for."""
 
 SURCHARGE_PARTS = 5
-"""An aggregated exchange, and an included depth beyond the first, each add one in so many of the weight."""
+"""Each aggregated exchange adds one part in so many to the weight, and so does each included depth after the first."""
 
 WEIGHT_WINDOW_SECONDS = 60
 """Window of the weight budget. [s]"""

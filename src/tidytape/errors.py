@@ -30,7 +30,8 @@ no equal keys; `EmptyAnswerWarning`, a market of the query has no points, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
@@ -73,7 +74,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     Parameters
     ----------
     word : str
-        What was written.
+        The word that a user wrote.
     known : iterable of str
         The names that exist.
 
@@ -95,7 +96,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """Return the hint of an error that names what ``word`` most likely meant, or None.
+    """Return an error's hint with the name that ``word`` most likely meant, or None.
 
     Examples
     --------
@@ -107,14 +108,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a number and what there is so many of.
+    """Return a number with its noun.
 
     Parameters
     ----------
     count : int
-        How many.
+        The number.
     one, many : str
-        What it is called alone, and together; with an s where ``many`` is left out.
+        The noun in the singular and in the plural; without ``many`` the plural adds an s.
 
     Examples
     --------
@@ -124,12 +125,41 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
+def worded(text: str, spell: Callable[[str], str] = str) -> str:
+    """Return a text that names parameters, in the words of its reader.
+
+    Parameters
+    ----------
+    text : str
+        Double backticks stand around each parameter and each call, written as in Python, as they do in a docstring.
+    spell : callable
+        Returns the reader's words for a parameter or a call; by default they stay as Python has them.
+
+    Examples
+    --------
+    >>> text = "a time after ``start``; or ``limit=9``"
+    >>> worded(text), worded(text, lambda code: f"--{code.replace('=', ' ')}")
+    ('a time after start; or limit=9', 'a time after --start; or --limit 9')
+    """
+    return _MARKED.sub(lambda mark: spell(mark[1]), text)
+
+
+_MARKED = re.compile(r"``(.+?)``")
+
+
+class Argument(str):
+    """The name of an argument in a line of a log, where the command line writes its option."""
+
+    __slots__ = ()
+
+
 class TidytapeError(Exception):
     """The base class of all errors of tidytape."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        self.marked = message  # its parameters are marked, so that `worded` can name them for any reader
+        self.message = worded(message)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return self.message
@@ -184,21 +214,50 @@ class QueryError(TidytapeError, ValueError):
         message: str | None = None,
     ) -> None:
         if message is None:
-            given = "left out" if got is None else f"got {shown(got)}"
-            message = f"{_cut(parameter)}: {given}, expected {expected}"
+            value_text = "left out" if got is None else f"got {shown(got)}"
+            message = f"``{_cut(parameter)}``: {value_text}, expected {expected}"
             if hint:
                 message += f"; {hint}"
         super().__init__(message)
         self.parameter = parameter
         self.got = got
-        self.expected = expected
-        self.hint = hint
+        self.expected = worded(expected)
+        self.hint = None if hint is None else worded(hint)
         self.code = code
         self.status = status
+        self.marked_facts = expected, hint
+
+    def renamed(self, names: Mapping[str, str]) -> QueryError:
+        """Return the same error with its parameters under other names.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            The other name of each parameter that has one.
+
+        Examples
+        --------
+        >>> error = QueryError("end", got=0, expected="a time after ``start``")
+        >>> str(error.renamed({"start": "from", "end": "to"}))
+        'to: got 0, expected a time after from'
+        """
+        expected, hint = self.marked_facts
+
+        def rename(name: str) -> str:
+            return f"``{names.get(name, name)}``"
+
+        return QueryError(
+            names.get(self.parameter, self.parameter),
+            got=self.got,
+            expected=worded(expected, rename),
+            hint=None if hint is None else worded(hint, rename),
+            code=self.code,
+            status=self.status,
+        )
 
 
 def shown(value: object, limit: int = 120) -> str:
-    r"""Return what was given as a message quotes it: on one line, and not without end.
+    r"""Return a value as a message quotes it: on one line, cut where it is long.
 
     Examples
     --------
@@ -209,7 +268,7 @@ def shown(value: object, limit: int = 120) -> str:
 
 
 def escaped(text: str, *, keep: str = "") -> str:
-    r"""Return a text that came from outside with its control characters written out: a terminal would act on them.
+    r"""Return a text with its control characters written out, for a terminal would act on those of foreign texts.
 
     Examples
     --------
@@ -218,12 +277,13 @@ def escaped(text: str, *, keep: str = "") -> str:
     b
     """
     return "".join(
-        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode("ascii")
-        for one in text
+        letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
     )
 
 
 def _cut(text: str, limit: int = 120) -> str:
+    text = text.replace("``", r"`\x60")  # a foreign text marks no parameter
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -467,7 +527,7 @@ class MissingColumnError(TidytapeError, KeyError):
 
 
 class NoMatchWarning(UserWarning):
-    """What should match does not: no row of one frame has the keys of a row of the other, or a name is in one alone.
+    """Two frames do not match: no row of one has the keys of a row of the other, or only one of them has a name.
 
     Attributes
     ----------

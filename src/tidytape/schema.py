@@ -226,12 +226,12 @@ class Schema(Columns):
         import polars as pl
 
         dtypes = self.polars()
-        got = frame.schema
-        if list(got.items())[: len(dtypes)] == list(dtypes.items()):
+        actual = frame.schema
+        if list(actual.items())[: len(dtypes)] == list(dtypes.items()):
             return frame
-        present = set(got)
+        present = set(actual)
         documented = [
-            _cast(pl.col(name), got[name], dtype).alias(name)
+            _cast(pl.col(name), actual[name], dtype).alias(name)
             if name in present
             else pl.lit(None, dtype=dtype).alias(name)
             for name, dtype in dtypes.items()
@@ -328,20 +328,22 @@ def _polars_dtype(dtype: Dtype) -> pl.DataType:
     return dtypes[dtype]
 
 
-def _cast(expression: pl.Expr, got: pl.DataType, wanted: pl.DataType) -> pl.Expr:
+def _cast(expression: pl.Expr, actual: pl.DataType, expected: pl.DataType) -> pl.Expr:
     import polars as pl
 
-    if got == wanted:
+    if actual == expected:
         return expression
-    if isinstance(got, pl.Enum):
+    if isinstance(actual, pl.Enum):
         expression = expression.cast(pl.String)
-    if isinstance(wanted, pl.Datetime) and got.is_integer():
+    if isinstance(expected, pl.Datetime) and actual.is_integer():
         # The lake's time: epoch nanoseconds.
         return expression.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
-    if wanted.is_integer() and got.is_float():
-        # A cast would cut half a count off; going by way of text refuses it, as it refuses NaN.
-        return expression.cast(pl.Decimal(38, 9)).cast(pl.String).str.strip_suffix(".000000000").cast(wanted)
-    return expression.cast(wanted)
+    if expected.is_integer() and actual.is_float():
+        # A plain cast would cut a fraction off; a cast by way of text refuses fractions and NaN.
+        return (
+            expression.cast(pl.Decimal(38, 9)).cast(pl.String).str.strip_suffix(".000000000").cast(expected)
+        )
+    return expression.cast(expected)
 
 
 _IS_FINAL = Column(
@@ -358,12 +360,12 @@ _NEVER_NULL = ("timestamp", "id")
 
 
 def _identity(data_type: DataType) -> list[Column]:
-    kept = [
+    fields = [
         field
         for field in IDENTITY_FIELDS
         if (field.column != "side" or data_type.per_side) and (field.column != "tenor" or data_type.per_tenor)
     ]
-    return [Column(field.column, "category", field.unit, nullable=True, doc=field.doc) for field in kept]
+    return [Column(field.column, "category", field.unit, nullable=True, doc=field.doc) for field in fields]
 
 
 def _descriptors(data_type: DataType) -> list[Column]:
@@ -415,14 +417,14 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
         key.append("coin")
     key += [name for name, has in (("side", kind.per_side), ("tenor", kind.per_tenor)) if has]
     key.append("timestamp")
-    # For the eye: of a wide frame polars and pandas show the first columns and the last ones, so the values come last.
+    # polars and pandas print the first and the last columns of a wide frame, so the values come last.
     times = (field.column for field in kind.fields if field.kind == "timestamp")
     order = list(dict.fromkeys(("timestamp", *key, *(column.name for column in columns), *times)))
-    taken = {column.name for column in columns}
+    used = {column.name for column in columns}
     columns += [
         Column.of(field, nullable=field.column not in _NEVER_NULL)
         for field in kind.fields
-        if field.column not in taken
+        if field.column not in used
     ]
     rows = "one row per series and timestamp"
     if kind.interval_optional:
@@ -444,7 +446,11 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
             columns.append(Column("volume", "float64", unit, nullable=True, doc="buy_volume + sell_volume"))
     schema = Schema(
         kind.name,
-        tuple(sorted(columns, key=lambda one: order.index(one.name) if one.name in order else len(order))),
+        tuple(
+            sorted(
+                columns, key=lambda column: order.index(column.name) if column.name in order else len(order)
+            )
+        ),
         tuple(key),
         rows,
         identity=tuple(column.name for column in identity),
@@ -509,7 +515,7 @@ def data_type(name: str) -> DataType:
     try:
         return DATA_TYPES[name]
     except KeyError:
-        known = {**{one: one for one in DATA_TYPES}, **_ALSO_CALLED}
+        known = {**{name: name for name in DATA_TYPES}, **_ALSO_CALLED}
         close = nearest(str(name).replace("-", "_").replace(" ", "_"), known)
         raise QueryError(
             "type",
@@ -614,12 +620,12 @@ HOLDINGS = Schema(
 
 
 def _sessions(name: str) -> Schema:
-    """What a data type with levels says of a session as a whole: its schema without the levels."""
+    """Return the schema of a data type's sessions: that of the data type without the columns of levels."""
     kind, levels = data_type(name), schema_of(name)
-    whole = {*levels.identity, *levels.descriptors, *(field.column for field in kind.fields)}
+    of_session = {*levels.identity, *levels.descriptors, *(field.column for field in kind.fields)}
     return Schema(
         "TPO_SESSIONS",
-        tuple(column for column in levels.columns if column.name in whole),
+        tuple(column for column in levels.columns if column.name in of_session),
         tuple(column for column in levels.key if column != "price"),
         "one row per series and session",
         identity=levels.identity,

@@ -96,7 +96,7 @@ def interval_of(name: str | timedelta) -> Interval:
     '4h'
     """
     if isinstance(name, timedelta):
-        interval = next((one for one in Interval if timedelta(seconds=one.seconds) == name), None)
+        interval = next((known for known in Interval if timedelta(seconds=known.seconds) == name), None)
     else:
         interval = INTERVALS.get(str(name))
     if interval is None:
@@ -111,7 +111,7 @@ def interval_of(name: str | timedelta) -> Interval:
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
-    """Return the same time in as few spans as possible, sorted.
+    """Return the fewest spans that cover the same time, sorted.
 
     Examples
     --------
@@ -128,23 +128,23 @@ def union(spans: Iterable[Span]) -> list[Span]:
 
 
 def without(span: Span, holes: Iterable[Span]) -> list[Span]:
-    """Return what other spans leave of a span, sorted.
+    """Return the parts of a span that no other span covers, sorted.
 
     Examples
     --------
     >>> without((0, 10), [(4, 6), (-5, 1), (9, 12)])
     [(1, 4), (6, 9)]
     """
-    left, (at, end) = [], span
+    rest, (at, end) = [], span
     for first, last in union(holes):
         if at < min(first, end):
-            left.append((at, min(first, end)))
+            rest.append((at, min(first, end)))
         at = max(at, last)
-    return [*left, (at, end)] if at < end else left
+    return [*rest, (at, end)] if at < end else rest
 
 
 def intersected(span: Span, spans: Iterable[Span]) -> list[Span]:
-    """Return what other spans have in common with a span, sorted and apart.
+    """Return the parts of a span that other spans cover, sorted and apart.
 
     Examples
     --------

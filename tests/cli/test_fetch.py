@@ -238,6 +238,8 @@ def test_what_is_missing_is_told_and_is_no_success(
     assert written.startswith("0 rows -> ")
     assert cost == "0 requests, weight 0"
     assert missing.startswith("error: missing 2024-01-01T00:00:00Z to 2024-12-01T00:00:00Z: weight ")
+    assert "and --max-wait is 5 s; --max-wait " in missing
+    assert missing.endswith("allows it, and --max-wait inf any wait")
 
 
 def test_a_warning_names_options(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_long_texts_are_cut_before_columns_are_left_out(printed):
 
 
 def test_how_to_get_the_rest_is_told_as_the_command_has_it(printed):
-    assert printed(50, whole="--json prints all")[-1].endswith("; --json prints all")
+    assert printed(50, rest="--json prints all")[-1].endswith("; --json prints all")
     many = printed(200, pl.DataFrame({"n": range(25)}))
     assert many[-1] == "25 rows, 5 not shown; --out FILE writes all"
 

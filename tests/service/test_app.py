@@ -244,7 +244,8 @@ def test_a_wrong_request_says_what_got_expected_and_costs_nothing(
 ) -> None:
     response = service.get("/v1/points", params=window(**changed))
     assert response.status_code == ERROR_STATUS[code]
-    assert set(response.json()) == {"error", "message"}
+    assert {"error", "message", "parameter", "expected"} <= set(response.json())
+    assert set(response.json()) <= {"error", "message", "parameter", "got", "expected", "hint"}
     assert response.json()["error"] == code
     assert named in response.json()["message"]
     assert "expected" in response.json()["message"]

@@ -30,7 +30,7 @@ from simulated import rollup_events as events
 from simulated.everything import everything
 from tidytape import Client, wire
 from tidytape.budget import TIERS, weight
-from tidytape.catalogue import DATA_TYPES, Interval
+from tidytape.catalogue import DATA_TYPES, Interval, Selection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
@@ -511,7 +511,7 @@ def some_query(chosen: random.Random) -> PointsQuery:
     points = min(chosen.choice([1, 999, 1_000, 1_001, kind.max_points]), 2**31 // interval.seconds)
     count = chosen.randint(1, 12)
     asked: dict[str, Any] = {"type": kind.name, "exchange": [f"V{one}" for one in range(count)], "coin": "A"}
-    if "one exchange" in kind.selection:
+    if kind.selection is Selection.OPTION_SKEW:
         asked |= {"exchange": "V", "raw_symbol": "A", "tenor": "1w"}
     if kind.group_by and chosen.random() < 0.7:
         asked["group_by"] = kind.group_by

@@ -33,7 +33,7 @@ from tidytape.budget import Tier
 from tidytape.catalogue import DATA_TYPES, LISTS, LISTS_OF_A_TYPE, DataType, Interval, TierName
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
-from tidytape.query._base import READERS
+from tidytape.query._base import FORMS
 from tidytape.query._values import MOST_DIGITS
 from tidytape.service import KEY_HEADER, Key, Keys, create_app, hashed
 from tidytape.service.http._openapi import document
@@ -99,9 +99,9 @@ def refused_by_a_rule_alone(ctx: CheckContext, response: Response, case: Any) ->
     fields = {wire_name: field for field, wire_name in model.WIRE.items()}
     for name, value in sent(response):
         field = fields[name]
-        reader = model.ONLY_ON_WIRE[field].reader if field in model.ONLY_ON_WIRE else READERS[field]
+        form = model.ONLY_ON_WIRE[field].form if field in model.ONLY_ON_WIRE else FORMS[field]
         try:
-            reader.read(value, field)
+            form.read(value, field)
         except QueryError as error:
             if (
                 "significant digits" not in error.expected

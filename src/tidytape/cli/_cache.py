@@ -1,4 +1,4 @@
-"""``tidytape cache``: what was fetched before and is kept."""
+"""``tidytape cache``: the answers that the client keeps on this machine."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ Folder = Annotated[
 
 
 @app.command("ls")
-def listed(folder: Folder = None, as_json: Json = False) -> None:
+def show(folder: Folder = None, as_json: Json = False) -> None:
     """List what the cache has: one line per series, the last read first."""
     from tidytape.client._cache import Cache
     from tidytape.query._values import written_time
 
     cache = Cache(folder)
-    total, kept = 0, cache.entries()
+    total, entries = 0, cache.entries()
     if as_json:
-        put_json([_as_json(one) for one in kept])
+        put_json([_as_json(entry) for entry in entries])
         return
-    if kept:
+    if entries:
         typer.echo("type  asked  kept, in UTC  size  service", err=True)
-    for one in kept:
-        asked = " ".join(f"{name}={value}" for name, value in one.params if name != "type")
-        spans = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in one.spans[:2])
-        more = f" and {counted(len(one.spans) - 2, 'more span')}" if len(one.spans) > 2 else ""
-        typer.echo(f"{one.data_type}  {asked}  {spans}{more}  {counted(one.size, 'byte')}  {one.base_url}")
-        total += one.size
+    for entry in entries:
+        query = " ".join(f"{name}={value}" for name, value in entry.params if name != "type")
+        spans = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in entry.spans[:2])
+        more = f" and {counted(len(entry.spans) - 2, 'more span')}" if len(entry.spans) > 2 else ""
+        typer.echo(
+            f"{entry.data_type}  {query}  {spans}{more}  {counted(entry.size, 'byte')}  {entry.base_url}"
+        )
+        total += entry.size
     typer.echo(f"{counted(total, 'byte')} in {cache.folder}", err=True)
 
 
@@ -66,12 +68,12 @@ def _as_json(entry: Entry) -> dict[str, Any]:
     from tidytape.query._values import written_time
 
     spans = [{"start": written_time(start), "end": written_time(end)} for start, end in entry.spans]
-    asked: dict[str, list[str]] = {}
+    params: dict[str, list[str]] = {}
     for name, value in entry.params:
-        asked.setdefault(name, []).append(value)
+        params.setdefault(name, []).append(value)
     return {
         "type": entry.data_type,
-        "asked": asked,
+        "asked": params,
         "spans": spans,
         "bytes": entry.size,
         "used": written_time(int(entry.used)),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_ROLLUP = 10  # as many days at a time
+_DAYS_PER_ROLLUP = 10
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _journey(folder: Path, *, days: int, seed: int, step: Callable[[str], object
 
     def after(day: int, _: int) -> None:
         step(f"simulate exchanges, day {day} of {days}")
-        if day % _ROLLUP == 0 or day == days:  # memory grows with the days of one rollup
+        if day % _DAYS_PER_ROLLUP == 0 or day == days:  # memory grows with the days of one rollup
             step("precompute minutes")
             rollup(Lake(lake), progress=False)
 

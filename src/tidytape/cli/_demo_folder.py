@@ -1,4 +1,4 @@
-"""The folder of a demo: what an earlier demo left there is replaced, and whatever is another's is left alone."""
+"""The folder of a demo: a demo replaces the results of an earlier one, and leaves all other files alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKER = ".demo.json"
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Make the folder, keep other demos out of it, and remove the results of an earlier demo, whole or interrupted.
+    """Make the folder, keep other demos out of it, and remove the results of an earlier demo, finished or interrupted.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def seal(folder: Path) -> None:
 def _clear(folder: Path) -> None:
     marker = folder / _MARKER
     earlier = json.loads(marker.read_text()) if marker.is_file() else None
-    there = [folder / name for name in _RESULTS if os.path.lexists(folder / name)]
-    for path in there:
+    existing = [folder / name for name in _RESULTS if os.path.lexists(folder / name)]
+    for path in existing:
         is_interrupted = earlier == {}
         is_of_demo = earlier is not None and (is_interrupted or earlier.get(path.name) == _fingerprint(path))
         if path.is_symlink() or not is_of_demo:
@@ -69,15 +69,15 @@ def _clear(folder: Path) -> None:
                 hint="choose another folder, or move it away",
             )
     marker.write_text("{}")
-    for path in there:
+    for path in existing:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _fingerprint(path: Path) -> str:
     """Return a hash of the names and sizes of the files of a result."""
-    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if not one.is_dir())
-    listed = [(one.relative_to(path).as_posix(), one.lstat().st_size) for one in files]
-    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if not file.is_dir())
+    sizes = [(file.relative_to(path).as_posix(), file.lstat().st_size) for file in files]
+    return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()
 
 
 def _unwritable(folder: Path, error: OSError) -> QueryError:

@@ -1,4 +1,4 @@
-"""An example of every command, as its help shows it. A test runs those that need no network and no service."""
+"""An example of every command, as its help shows it. Tests run them all."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ INGEST: Mapping[str, str] = MappingProxyType(
         "auto": "BTCUSDT-trades-2024-08-08.zip --lake lake --exchange BINANCE",
         "binance-vision": "BTCUSDT-trades-2024-08-08.zip --lake lake --exchange BINANCE",
         "binance-ws": "messages.gz --lake lake --exchange BINANCE --category SPOT",
-        "coinbase": "ticker.jsonl --lake lake",
+        "coinbase": "trades.json --lake lake --raw-symbol BTC-USD",
         "cryptofeed": "BITMEX.0.gz --lake lake --exchange BITMEX",
         "csv": "trades.csv --lake lake --exchange COINBASE --raw-symbol BTC-USD --map price=px,amount=qty",
         "deribit-chain": "options_snapshot_20260305T042746Z.csv.gz --lake lake",
         "jsonl": "trades.jsonl --lake lake --exchange COINBASE --raw-symbol BTC-USD --map price=px,amount=qty",
-        "kraken": "XBTUSD.csv --lake lake",
+        "kraken": "trades.json --lake lake",
         "lean": "20221213_trade.zip --lake lake --exchange BINANCE --raw-symbol BTCBUSD",
         "parquet": "candles.parquet --lake lake --table candles --interval 1m --exchange X --raw-symbol BTC-USD",
-        "tardis": "deribit_trades_2024-08-08_BTC-PERPETUAL.csv.gz --lake lake",
+        "tardis": "deribit_trades_2024-08-08_BTC-PERPETUAL.csv.gz --lake lake --amount-unit quote",
         "tardis-node": "trade.jsonl.gz --lake lake",
     }
 )

@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import polars as pl
 import typer
 
 from tidytape.budget import weight
@@ -23,13 +23,12 @@ from tidytape.client._budget import Usage
 from tidytape.client._display import spans
 from tidytape.client._lists import ListMethods
 from tidytape.client._series import SeriesMethods
-from tidytape.client._settings import MAX_WAIT, Absent, OnLimit, Partial
-from tidytape.errors import QueryError, TidytapeError, counted
+from tidytape.client._settings import MAX_WAIT, OnLimit, Partial
+from tidytape.errors import QueryError, TidytapeError, counted, worded
 from tidytape.query._values import Names, written_time
+from tidytape.wire._decode import Absent
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tidytape.client._metadata import Metadata, Plan
 
 
@@ -119,7 +118,7 @@ def _client(
         raise QueryError(
             "lake",
             got=None,
-            expected="a lake, or base_url and a key of a service",
+            expected="a lake, or ``base_url`` and a key of a service",
             hint="TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment will do",
         )
     if lake is not None:
@@ -137,68 +136,57 @@ def _client(
     )
 
 
-@contextmanager
-def _as_commands() -> Iterator[None]:
-    """Name the command in an error that names a method of the client."""
-    try:
-        yield
-    except TidytapeError as error:
-        error.message = error.message.replace("client.markets()", "tidytape markets")
-        raise
-
-
 def _command(method: FunctionType) -> Callable[..., None]:
-    """Return the command that calls a method of the client and puts what it returns where it is wanted."""
+    """Return the command that calls a method of the client, and writes or prints what the method returns."""
     name = method.__name__
     client_options = inspect.signature(_client, eval_str=True).parameters
 
-    def command(*, out: Path | None, as_json: bool, **said: Any) -> None:
+    def command(*, out: Path | None, as_json: bool, **arguments: Any) -> None:
         check_target(out)
-        with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
+        with _client(**{option: arguments.pop(option) for option in client_options}) as client:
             if hasattr(client.query, name):
-                fetched = client.fetch(getattr(client.query, name)(**said))
+                fetched = client.fetch(getattr(client.query, name)(**arguments))
                 _put(fetched.frame, out, as_json=as_json)
                 _tell(fetched.metadata)
                 return
-            found = getattr(client, name)(**said)
-        _put(found, out, as_json=as_json, column=_COLUMNS.get(name, ""))
+            answer = getattr(client, name)(**arguments)
+        _put(answer, out, as_json=as_json, column=_COLUMNS.get(name, ""))
 
-    own = [_option("out", Out, None), _option("as_json", Json, default=False)]
-    options = [*_options(method), *own, *client_options.values()]
+    output_options = [_option("out", Out, None), _option("as_json", Json, default=False)]
+    options = [*_options(method), *output_options, *client_options.values()]
     return _described(command, method, options)
 
 
-def _put(found: Any, out: Path | None, *, as_json: bool, column: str = "") -> None:
+def _put(answer: Any, out: Path | None, *, as_json: bool, column: str = "") -> None:
     """Write or print what a method returned: a frame, a list of names, or the quota."""
     if as_json:
-        is_usage = isinstance(found, Usage)
-        put_json({**asdict(found), "reset": written_time(found.reset)} if is_usage else found)
+        is_usage = isinstance(answer, Usage)
+        put_json({**asdict(answer), "reset": written_time(answer.reset)} if is_usage else answer)
     if as_json and out is None:
         return
-    if isinstance(found, list):
-        put_names(found, column, out)
+    if isinstance(answer, list):
+        put_names(answer, column, out)
     else:
-        put(_as_frame(found), out)
+        put(answer if isinstance(answer, pl.DataFrame) else pl.DataFrame([answer]), out)
 
 
 def _tell(metadata: Metadata) -> None:
-    """Say what a fetch cost; and what it lacks, which is no success."""
+    """Print what a fetch cost; raise TidytapeError if a part is missing."""
     typer.echo(f"{counted(metadata.requests, 'request')}, weight {metadata.weight:,}", err=True)
     if metadata.missing:
-        typer.echo(f"error: missing {spans(metadata.missing)}: {metadata.failures[0]}", err=True)
-        raise typer.Exit(1)
+        raise TidytapeError(f"missing {spans(metadata.missing)}: {metadata.failures[0].marked}")
 
 
 def _planning(method: FunctionType) -> Callable[..., None]:
-    """Return the command that says what a method of the client would send and cost."""
+    """Return the command that prints the requests and the weight of a method of the client."""
     client_options = inspect.signature(_client, eval_str=True).parameters
 
-    def command(*, as_json: bool, tier: str | None, **said: Any) -> None:
-        options = {option: said.pop(option) for option in client_options}
+    def command(*, as_json: bool, tier: str | None, **arguments: Any) -> None:
+        options = {option: arguments.pop(option) for option in client_options}
         if tier and options["lake"] is None and options["base_url"] is None:
             options.update(base_url=_NOWHERE, api_key="no key")
-        with _as_commands(), _client(**options) as client:
-            plan = client.plan(getattr(client.query, method.__name__)(**said), tier=tier)
+        with _client(**options) as client:
+            plan = client.plan(getattr(client.query, method.__name__)(**arguments), tier=tier)
         if as_json:
             put_json(_plan_as_json(plan))
         else:
@@ -220,13 +208,13 @@ def _planning(method: FunctionType) -> Callable[..., None]:
 
 
 def _print_plan(plan: Plan) -> None:
-    """Print the requests and their sum; of a plan that its tier refuses, that alone."""
+    """Print the requests and their sum; if the tier refuses the plan, print only the refusal."""
     if not plan.refusal:
         if plan.cached:
             typer.echo(f"from the cache: {spans(plan.cached)}")
-        for one in plan.requests:
-            window = f"{written_time(one.start)}  {written_time(one.end)}"
-            typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
+        for query in plan.requests:
+            window = f"{written_time(query.start)}  {written_time(query.end)}"
+            typer.echo(f"{window}  {query.points:>7,} points  weight {weight(query)}")
     typer.echo(str(plan))
 
 
@@ -242,8 +230,8 @@ def _plan_as_json(plan: Plan) -> dict[str, Any]:
         "refusal": plan.refusal,
         "cached": [window(*span) for span in plan.cached],
         "requests": [
-            {**window(one.start, one.end), "points": one.points, "weight": weight(one)}
-            for one in plan.requests
+            {**window(query.start, query.end), "points": query.points, "weight": weight(query)}
+            for query in plan.requests
         ],
     }
 
@@ -257,7 +245,7 @@ def _described(
 ) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__name__ = method.__name__
-    command.__doc__ = help or _LITERAL.sub(_spelled, _prose(method))
+    command.__doc__ = help or worded(_prose(method), _option_named)
     return command
 
 
@@ -271,13 +259,6 @@ _COLUMNS = {
     "tenors": "tenor",
 }
 """The column of a file that a list is written to."""
-
-
-def _as_frame(found: Any) -> pl.DataFrame:
-    """Return a frame as it is, and the quota as one."""
-    import polars as pl
-
-    return found if isinstance(found, pl.DataFrame) else pl.DataFrame([found])
 
 
 def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
@@ -294,7 +275,7 @@ def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
             name,
             Annotated[
                 kind | None if parameter.default is None else kind,
-                typer.Option(*flag, help=_LITERAL.sub(_spelled, text)),
+                typer.Option(*flag, help=worded(text, _option_named)),
             ],
             parameter.default,
         )
@@ -312,7 +293,7 @@ def _prose(method: FunctionType) -> str:
 def _kind(hint: Any, *, several: bool) -> Any:
     if several:
         return list[str]
-    # What else there is, times and numbers with a unit among them, the query reads from text.
+    # The query reads times, and numbers with a unit, from text.
     return {bool: bool, int | None: int}.get(hint, str)
 
 
@@ -320,12 +301,9 @@ def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-_LITERAL = re.compile(r"``(.+?)``")
-
-
-def _spelled(literal: re.Match[str]) -> str:
-    text = literal[1]
-    return f"--{text.replace('_', '-')}" if text in _NAMES else text
+def _option_named(name: str) -> str:
+    """Return the option of a parameter; any other literal of a docstring unchanged."""
+    return f"--{name.replace('_', '-')}" if name in _NAMES else name
 
 
 def _methods(kind: type) -> Iterator[FunctionType]:

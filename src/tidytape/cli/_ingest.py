@@ -67,16 +67,16 @@ _FOLLOW = {
 
 
 class _Commands(TyperGroup):
-    """The commands of the layouts, made when they are first looked for: to import the layouts takes a while."""
+    """The commands of the layouts. They are made at their first use, because importing the layouts takes a while."""
 
     @property
     def commands(self) -> MutableMapping[str, Any]:
         """The commands by name."""
-        return {**_commands(), **self._own}
+        return {**_commands(), **self._registered}
 
     @commands.setter
-    def commands(self, own: MutableMapping[str, Any]) -> None:
-        self._own = own
+    def commands(self, registered: MutableMapping[str, Any]) -> None:
+        self._registered = registered
 
 
 app = typer.Typer(help="Put recorded files into a lake.", no_args_is_help=True, cls=_Commands)
@@ -91,19 +91,19 @@ def _ingest_group() -> None:
 def _commands() -> dict[str, Any]:
     from tidytape.lake.ingest import LAYOUTS
 
-    made = typer.Typer(rich_markup_mode=None)
+    group = typer.Typer(rich_markup_mode=None)
     for name, layout in {"auto": None, **LAYOUTS}.items():
         epilog = example(f"ingest {name}", INGEST[name])
-        made.command(name, epilog=epilog)(_command(layout))
-    return dict(typer.main.get_group(made).commands)
+        group.command(name, epilog=epilog)(_command(layout))
+    return dict(typer.main.get_group(group).commands)
 
 
 def _command(layout: type[Layout] | None) -> Callable[..., None]:
-    """Return the command of a layout, or of files that are recognised."""
+    """Return the command of a layout; where it is None, the command that recognises the layout of each file."""
     name = None if layout is None else layout.name
 
-    def command(**said: Any) -> None:
-        _run(name, said)
+    def command(**arguments: Any) -> None:
+        _run(name, arguments)
 
     command.__doc__ = "Files whose layout can be recognised by their names and first lines."
     if layout is not None:
@@ -129,7 +129,7 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
 
 
 def _options(layout: type[Layout] | None) -> dict[str, tuple[Any, Any, Any]]:
-    """Type, default and option of what a layout, and what is said of its market, takes."""
+    """Return the type, the default and the option of each attribute of a layout and of its market."""
     from tidytape.lake.ingest._layout import Layout
     from tidytape.lake.ingest._layouts import options_of
     from tidytape.lake.ingest._market import Market
@@ -144,22 +144,21 @@ def _options(layout: type[Layout] | None) -> dict[str, tuple[Any, Any, Any]]:
     return options
 
 
-def _option(said: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    flags = [said["flag"]] if said["flag"] else []
+def _option(attribute: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    flags = [attribute["flag"]] if attribute["flag"] else []
     return (
-        str if said["default"] is not None else str | None,
-        said["default"],
-        typer.Option(*flags, help=said["help"]),
+        str if attribute["default"] is not None else str | None,
+        attribute["default"],
+        typer.Option(*flags, help=attribute["help"]),
     )
 
 
-def _run(layout: str | None, said: dict[str, Any]) -> None:
-    """Ingest with what was said to a command; what was not is left to its default."""
-    options = with_pairs(
-        {name: value for name, value in said.items() if name not in {"files", "lake", "verbose", "as_json"}}
-    )
-    shown = _shown(verbose=said["verbose"], as_json=said["as_json"])
-    _ingest(said["files"], said["lake"], shown=shown, layout=layout, **options)
+def _run(layout: str | None, arguments: dict[str, Any]) -> None:
+    """Ingest with the arguments of a command; those that it did not get keep their defaults."""
+    others = {"files", "lake", "verbose", "as_json"}
+    options = with_pairs({name: value for name, value in arguments.items() if name not in others})
+    shown = _shown(verbose=arguments["verbose"], as_json=arguments["as_json"])
+    _ingest(arguments["files"], arguments["lake"], shown=shown, layout=layout, **options)
 
 
 def _shown(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]:
@@ -169,9 +168,9 @@ def _shown(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]:
     return to_json if as_json else str if verbose else summary
 
 
-def with_pairs(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were said, with the pairs of those that have some."""
-    options = {name: value for name, value in said.items() if value is not None}
+def with_pairs(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not None; those that are written as ``name=value`` pairs as mappings."""
+    options = {name: value for name, value in arguments.items() if value is not None}
     if "columns" in options:
         options["columns"] = _pairs("columns", options["columns"], "column")
     if "=" in options.get("time_unit", ""):
@@ -180,13 +179,20 @@ def with_pairs(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
-    """Return what ``name=value,name=value`` says."""
+    """Return the pairs of a text such as ``name=value,name=value``."""
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not (name.strip() and equals and value.strip()) for name, equals, value in pairs):
         raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
         raise QueryError(parameter, got=text, expected="each name once")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    return _NamedValues((name.strip(), value.strip()) for name, _, value in pairs)
+
+
+class _NamedValues(dict[str, str]):
+    """Names and values, which an error shows as the command line has them."""
+
+    def __repr__(self) -> str:
+        return repr(",".join(f"{name}={value}" for name, value in self.items()))
 
 
 def _ingest(
@@ -221,7 +227,7 @@ def _ingest(
 
 
 def _followed(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:
-    """Follow files until a signal ends it, and return what was done."""
+    """Follow files until a signal ends it, and return the report."""
     from tidytape.lake.record import follow
 
     with stopped_by_signals() as stop, shown_rows() as progress:
@@ -243,7 +249,7 @@ def stopped_by_signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def shown_rows(pause: float = 10.0) -> Iterator[Callable[[IngestReport], object]]:
-    """Yield what shows new rows on the standard error: a bar on a terminal, elsewhere a line now and then."""
+    """Yield a function that shows new rows on standard error: a bar on a terminal, elsewhere a line now and then."""
     from tqdm.auto import tqdm
 
     if not sys.stderr.isatty():

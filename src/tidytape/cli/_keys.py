@@ -54,7 +54,7 @@ def new(
 
 
 def _included(tier: Tier) -> str:
-    """What a key of a tier may ask for, in a line."""
+    """Return a line that says what a key of a tier may ask for."""
     days = tier.history_days
     history = "all of the history" if days is None else f"the last {counted(days, 'day')} and nothing before"
     aggregation = "may" if tier.aggregation else "may not"
@@ -65,7 +65,7 @@ def _included(tier: Tier) -> str:
 
 
 @app.command("list")
-def listed(
+def show(
     keys: Annotated[Path, typer.Option(help="File of keys.")],
     tiers: Annotated[
         Path | None, typer.Option(help="TOML file of tiers; by default the three built-in tiers.")
@@ -76,11 +76,11 @@ def listed(
     from tidytape.query._values import written_time
     from tidytape.service import KeyFile, tiers_of
 
-    every = KeyFile(keys, tiers=tiers_of(tiers)).all()
+    known = KeyFile(keys, tiers=tiers_of(tiers)).all()
     if as_json:
-        put_json([_as_json(key) for key in every])
+        put_json([_as_json(key) for key in known])
         return
-    for key in every:
+    for key in known:
         until = "never" if key.expires is None else written_time(key.expires)
         typer.echo(f"{key.id}  {key.tier:<12}  made {written_time(key.created)}  ends {until}")
 
@@ -99,14 +99,14 @@ def revoke(
     """Remove a key. A running service refuses it from then on, without a restart."""
     from tidytape.service import KeyFile, tiers_of
 
-    gone = KeyFile(keys, tiers=tiers_of(tiers)).revoke(key_id)
-    typer.echo(f"key {gone.id}, tier {gone.tier}, is revoked", err=True)
+    revoked = KeyFile(keys, tiers=tiers_of(tiers)).revoke(key_id)
+    typer.echo(f"key {revoked.id}, tier {revoked.tier}, is revoked", err=True)
     if as_json:
-        put_json(_as_json(gone))
+        put_json(_as_json(revoked))
 
 
 def _as_json(key: Key) -> dict[str, str | None]:
-    """Return what may be told of a key: neither the key nor its hash."""
+    """Return the public facts of a key: neither the key nor its hash."""
     from tidytape.query._values import written_time
 
     expires = None if key.expires is None else written_time(key.expires)

@@ -68,37 +68,37 @@ def info(
     if by_table and markets:
         raise QueryError("by_table", got="--markets too", expected="one of the two")
     if by_table or markets:
-        found = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
+        frame = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
     else:
         quiet = None
         if shortest_gap is not None:
             quiet = timedelta(milliseconds=milliseconds(shortest_gap, "shortest_gap"))
-        found = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
+        frame = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
     if out is not None and out.suffix in PICTURES:
         from tidytape import plot
 
-        figure = plot.coverage(found).ax.get_figure(root=True)
+        figure = plot.coverage(frame).ax.get_figure(root=True)
         assert figure is not None  # an axes lies in one
         figure.savefig(out, bbox_inches="tight", dpi=150)
-        typer.echo(f"{counted(found.height, 'row')} drawn -> {out}", err=True)
+        typer.echo(f"{counted(frame.height, 'row')} drawn -> {out}", err=True)
     elif out is not None:
-        put(found, out)
+        put(frame, out)
     if as_json:
-        put_json(found)
+        put_json(frame)
     elif out is None:
-        shown = found if by_table or markets else _per_table(found)
-        put(shown, None, whole="--json prints all", rows=_ROWS)
+        shown = frame if by_table or markets else _per_table(frame)
+        put(shown, None, rest="--json prints all", rows=_ROWS)
 
 
-def _per_table(found: pl.DataFrame) -> pl.DataFrame:
+def _per_table(frame: pl.DataFrame) -> pl.DataFrame:
     """Return one row for the data types of a market that are made of the same tables, with times in whole seconds."""
     import polars as pl
 
     # All types of options are made of the one chain of a coin.
     symbol = pl.when(tables="option_quotes").then("coin").otherwise("raw_symbol").alias("raw_symbol")
     times = pl.col("first_timestamp", "last_timestamp").dt.truncate("1s")
-    shown = found.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
-    # Where no market has a gap, no gap is the longest; "null in every row" would read as unknown.
+    shown = frame.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
+    # If no market has a gap, the longest gap is null in every row, and the terminal would show it as unknown.
     return shown.drop("longest_gap") if (shown["gaps"] == 0).all(ignore_nulls=False) else shown
 
 
@@ -139,13 +139,13 @@ def compact(
     """Merge many small files into few, sorted by time; the rows stay the same."""
     from tidytape.lake import Lake, hygiene
 
-    done = hygiene.compact(Lake(lake), tables=table, everything=everything)
+    reports = hygiene.compact(Lake(lake), tables=table, everything=everything)
     if as_json:
-        put_json(done)
+        put_json(reports)
         return
-    for one in done:
-        typer.echo(str(one))
-    if not done:
+    for report in reports:
+        typer.echo(str(report))
+    if not reports:
         typer.echo("nothing to compact")
 
 
@@ -166,13 +166,13 @@ def vacuum(
     """Delete files that no version of the last week needs; without --yes only list them."""
     from tidytape.lake import Lake, hygiene
 
-    done = hygiene.vacuum(
+    reports = hygiene.vacuum(
         Lake(lake), tables=table, retention_hours=retention_hours, dry_run=dry_run or not yes
     )
     if as_json:
-        put_json(done)
+        put_json(reports)
         return
-    for one in done:
-        typer.echo(str(one))
-    if not yes and any(one.files for one in done):
+    for report in reports:
+        typer.echo(str(report))
+    if not yes and any(report.files for report in reports):
         typer.echo("nothing was deleted; --yes deletes", err=True)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import os
-import re
+import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import copy
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import _cache as cache
+from tidytape.cli import _cache as cached
 from tidytape.cli import _demo as demo
 from tidytape.cli import _fetch as fetch
 from tidytape.cli import _ingest as ingest
@@ -29,7 +33,7 @@ from tidytape.cli import _rollup as rollup
 from tidytape.cli import _serve as serve
 from tidytape.cli import _tape as tape
 from tidytape.cli._examples import add_examples
-from tidytape.errors import BudgetError, IngestError, QueryError, TidytapeError, escaped
+from tidytape.errors import Argument, QueryError, TidytapeError, escaped, worded
 
 EXIT_CODES = {
     0: "done",
@@ -62,7 +66,7 @@ app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
 app.command("usage")(fetch.usage)
-app.add_typer(cache.app, name="cache")
+app.add_typer(cached.app, name="cache")
 app.add_typer(tape.app, name="tape")
 app.command("serve")(serve.serve)
 app.command("openapi")(openapi.openapi)
@@ -73,8 +77,8 @@ add_examples(app)
 _INTERRUPTED = 130
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         typer.echo(f"tidytape {__version__}")
         raise typer.Exit
 
@@ -95,100 +99,96 @@ def _root(
     pass
 
 
-def _as_options(error: QueryError) -> QueryError:
-    """Return the error with parameters named as options; what a service said stands as it is."""
-    from tidytape.query import respelled
-
-    if error.status is not None:
-        return error
-    options = _options(typer.main.get_command(app))
-    # In the text only names that are no words of prose; the parameter itself in any case. What is said of a column
-    # map are names of columns, which may be the names of options too.
-    in_text = (
-        {} if error.parameter == "columns" else {name: to for name, to in options.items() if "_" in name}
-    )
-    said = respelled(error, in_text) if in_text else error
-    got = error.got
-    if error.parameter == "columns" and isinstance(got, Mapping):
-        got = ",".join(f"{ours}={theirs}" for ours, theirs in got.items())
-    return QueryError(
-        options.get(error.parameter, error.parameter),
-        got=got,
-        expected=said.expected,
-        hint=said.hint,
-        code=said.code,
-    )
+@cache
+def _options(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return the options of the command that a command line calls, by the names of their parameters."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        commands = getattr(command, "commands", {})
+        if word not in commands:
+            break
+        command = commands[word]
+    return {option.name: option for option in command.params if option.opts[0].startswith("--")}
 
 
-def _options(command: Any) -> dict[str, str]:
-    """The options of a command and of those inside, by the names of the arguments that they are."""
-    options = {one.name: one.opts[0] for one in command.params if one.name and one.opts[0].startswith("--")}
-    for inside in getattr(command, "commands", {}).values():
-        options |= _options(inside)
-    return options
+def _as_option(words: tuple[str, ...], code: str) -> str:
+    """Return the option for a parameter in Python, or the options with values for a call with arguments.
+
+    A parameter without an option in this command becomes plain words.
+    """
+    options = _options(words)
+    if code in options:
+        return str(options[code].opts[0])
+    with suppress(SyntaxError, ValueError):
+        arguments = [node for node in ast.walk(ast.parse(f"call({code})")) if isinstance(node, ast.keyword)]
+        pairs = [
+            _option_with(options[argument.arg], ast.literal_eval(argument.value))
+            for argument in arguments
+            if argument.arg in options
+        ]
+        if pairs:
+            return " ".join(pairs)
+    return _COMMANDS.get(code, code.replace("_", " "))
 
 
-def _told(error: TidytapeError) -> str:
-    """The message of an error, with parameters named as options, those of every file among them."""
-    if isinstance(error, QueryError):
-        return str(_as_options(error))
-    text = str(error)
-    if isinstance(error, BudgetError):
-        return _with_options(text)
-    for _, failure in error.failures if isinstance(error, IngestError) else ():
-        if isinstance(failure, QueryError):
-            text = text.replace(failure.message, str(_as_options(failure)))
-    return text
+def _option_with(option: Any, value: object) -> str:
+    """Return the words that give an option a value."""
+    if isinstance(value, bool):
+        return str((option.opts if value else option.secondary_opts)[0])
+    if isinstance(value, Mapping):
+        value = ",".join(f"{name}={text}" for name, text in value.items())
+    return f"{option.opts[0]} {shlex.quote('inf' if value is None else str(value))}"
 
 
-def _with_options(text: str) -> str:
-    """A text of the library for a terminal, where the arguments of a client are options."""
-    arguments = {name: to for name, to in _options(typer.main.get_command(app)).items() if "_" in name}
-    pattern = rf"\b({'|'.join(map(re.escape, arguments))})\b"
-    return re.sub(pattern, lambda found: arguments[found[1]], text)
+_COMMANDS = {
+    "client.markets()": "tidytape markets",
+    "ingest(file, lake, Csv())": "tidytape ingest LAYOUT FILE",
+}
+"""The command for a call that errors name."""
 
 
 class _Warnings(logging.Handler):
-    """Writes to standard error what the library warns of, and of a failure the traceback."""
+    """Writes the warnings of the library to standard error, and the traceback of a failure."""
+
+    def __init__(self, spell: Callable[[str], str]) -> None:
+        super().__init__(logging.WARNING)
+        self._spell = spell
 
     def emit(self, record: logging.LogRecord) -> None:
         level = "error" if record.levelno >= logging.ERROR else "warning"
-        typer.echo(f"{level}: {_with_options(record.getMessage())}", err=True)
+        shown = copy(record)
+        if isinstance(record.args, tuple):
+            shown.args = tuple(self._spell(arg) if isinstance(arg, Argument) else arg for arg in record.args)
+        typer.echo(f"{level}: {shown.getMessage()}", err=True)
         if record.exc_info:
             typer.echo(logging.Formatter().formatException(record.exc_info), err=True)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Write a warning of Python on one line, without the place in the source where it was given."""
-    typer.echo(f"warning: {_with_options(str(message))}", err=True)
+    """Write a warning of Python on one line, without its place in the source."""
+    typer.echo(f"warning: {message}", err=True)
 
 
 def main() -> None:
-    """Run the command line; an error is one line on standard error and an exit code, see `EXIT_CODES`.
-
-    The code is 2 where the request was wrong and 1 where carrying it out failed.
-    """
-    if sys.stderr is None:  # it was closed, and a progress bar writes there
+    """Run the command line; an error is one line on standard error and an exit code, see `EXIT_CODES`."""
+    if sys.stderr is None:  # someone closed it, and a progress bar writes there
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
-    handler, showwarning = _Warnings(logging.WARNING), warnings.showwarning
-    logging.getLogger("tidytape").addHandler(handler)
-    warnings.showwarning = _show_warning
     words = [word for word in sys.argv[1:] if word != _DEBUG]
     is_debug = len(words) < len(sys.argv) - 1
+    spell = partial(_as_option, tuple(words))
+    handler, showwarning = _Warnings(spell), warnings.showwarning
+    logging.getLogger("tidytape").addHandler(handler)
+    warnings.showwarning = _show_warning
     try:
         app(args=words, prog_name="tidytape")
-    except QueryError as error:
-        _fail(error, _told(error), 2, is_debug=is_debug)
     except TidytapeError as error:
-        _fail(error, _told(error), 1, is_debug=is_debug)
-    except (
-        OSError,
-        ModuleNotFoundError,
-    ) as error:  # a module that is not there: an extra that is not installed
+        code = 2 if isinstance(error, QueryError) else 1
+        _fail(error, worded(error.marked, spell), code, is_debug=is_debug)
+    except (OSError, ModuleNotFoundError) as error:  # without its extra, a command lacks a module
         _fail(error, str(error), 1, is_debug=is_debug)
     except KeyboardInterrupt as error:
         _fail(error, "interrupted", _INTERRUPTED, is_debug=is_debug)
-    except Exception as error:  # noqa: BLE001 - whatever it is, a user gets a line and not a traceback
+    except Exception as error:  # noqa: BLE001 - a user gets one line and no traceback
         reason = f"unexpected {type(error).__name__}: {error}; {_DEBUG} shows where"
         _fail(error, reason, 1, is_debug=is_debug)
     finally:
@@ -197,7 +197,7 @@ def main() -> None:
 
 
 def _fail(error: BaseException, reason: str, code: int, *, is_debug: bool) -> NoReturn:
-    """Say why on standard error, with the traceback if it was asked for, and end the process."""
+    """Write the reason to standard error, with --debug also the traceback, and end the process."""
     if is_debug:
         typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     typer.echo(escaped(reason if code == _INTERRUPTED else f"error: {reason}", keep="\n"), err=True)

@@ -1,4 +1,4 @@
-"""Where a fetched frame goes: a file by its suffix, or the terminal."""
+"""Output of a fetched frame: to a file, by its suffix, or to the terminal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ JSON_OPTION: Any = typer.Option("--json", help="Print JSON and nothing else: tim
 Json = Annotated[bool, JSON_OPTION]
 
 TABLES = (".parquet", ".csv", ".jsonl")
-"""How the name of a file ends that a frame can be written to."""
+"""The suffixes of files that can hold a frame."""
 
 PICTURES = (".png", ".svg", ".pdf")
-"""How the name of a file ends that a picture can be written to."""
+"""The suffixes of files that can hold a picture."""
 
 _ROWS = 20
 _TEXT_LENGTHS = (100, 60, 40, 24)
-"""How long a text may be in a table, the longest that fits."""
+"""Limits of the length of a text in a table; the table uses the largest that fits."""
 
 _NAMES = (pl.Categorical, pl.String)
 
@@ -41,7 +41,7 @@ def check_target(out: Path | None, *, suffixes: tuple[str, ...] = TABLES) -> Non
 
 
 def put(
-    frame: pl.DataFrame, out: Path | None, *, whole: str = "--out FILE writes all", rows: int = _ROWS
+    frame: pl.DataFrame, out: Path | None, *, rest: str = "--out FILE writes all", rows: int = _ROWS
 ) -> None:
     """Write a frame, or print it: what is the same in every row once above, the other columns as a table.
 
@@ -51,18 +51,18 @@ def put(
         The rows.
     out : Path, optional
         The file; the terminal if left out. A row takes one line of it.
-    whole : str
-        How to get what the terminal has no room for.
+    rest : str
+        How to get the rows and columns that the terminal has no room for.
     rows : int
         Most rows that the terminal shows.
     """
     if out is None:
-        text = _as_text(frame, width=_terminal_width(), whole=whole, rows=rows)
+        text = _as_text(frame, width=_terminal_width(), rest=rest, rows=rows)
         typer.echo(escaped(text, keep="\n"))
         return
-    # Under another name first: what bears the name asked for is whole. It is this process' own, and where a link leads.
-    whole_file = out.resolve()
-    part = whole_file.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
+    # Written under a random name first, so that the file is complete once it has its own name. A link stays a link.
+    target = out.resolve()
+    part = target.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
     try:
         if out.suffix == ".parquet":
             frame.write_parquet(part)
@@ -70,8 +70,8 @@ def put(
             _lists_written(_times_written(frame)).write_csv(part)
         else:
             _times_written(frame).write_ndjson(part)
-        part.replace(whole_file)
-    except pl.exceptions.ComputeError as error:  # what polars makes of a full disk
+        part.replace(target)
+    except pl.exceptions.ComputeError as error:  # polars raises it for a full disk, too
         raise OSError(f"{out} cannot be written: {error}") from None
     finally:
         part.unlink(missing_ok=True)
@@ -107,7 +107,7 @@ def as_json(value: Any) -> str:
     return orjson.dumps(value, option=options, default=str).decode()
 
 
-def _as_text(frame: pl.DataFrame, *, width: int | None, whole: str, rows: int) -> str:
+def _as_text(frame: pl.DataFrame, *, width: int | None, rest: str, rows: int) -> str:
     if frame.is_empty():
         return f"no rows; columns: {', '.join(frame.columns)}"
     unknown = [column.name for column in frame if column.null_count() == frame.height]
@@ -116,17 +116,17 @@ def _as_text(frame: pl.DataFrame, *, width: int | None, whole: str, rows: int) -
     heading = "  ".join(f"{name}={present[name][0]}" for name in same)
     shown = present.drop(same) if len(same) < present.width else present
     table, left_out = _fitting(_times_written(shown), width, rows)
-    rest = frame.height - rows
-    notes = [f"{frame.height} rows, {rest} not shown"] if rest > 0 else []
+    hidden = frame.height - rows
+    notes = [f"{frame.height} rows, {hidden} not shown"] if hidden > 0 else []
     notes += left_out
     nulls = textwrap.fill(f"null in every row: {', '.join(unknown)}", width or 1_000) if unknown else ""
-    return "\n".join(filter(None, (heading, table, nulls, "; ".join([*notes, whole]) if notes else "")))
+    return "\n".join(filter(None, (heading, table, nulls, "; ".join([*notes, rest]) if notes else "")))
 
 
 def _fitting(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, list[str]]:
-    """A table of a frame that is no wider than told, and what was left out for that.
+    """Return a table that is at most ``width`` wide, and notes of what it leaves out for that.
 
-    Long texts are cut first, then columns left out from the right: the first ones tell what a row is of.
+    It cuts long texts first. Then it leaves out columns from the right, because the first columns identify a row.
     """
     room = math.inf if width is None else width
     longest, columns = _TEXT_LENGTHS[0], frame.width
@@ -144,15 +144,15 @@ def _fitting(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, li
     texts = [column for column in frame[:, :columns] if column.dtype in _NAMES]
     cut = [column.name for column in texts if _longest(column, rows) > longest]
     left_out = frame.columns[columns:]
-    told = [f"cut: {', '.join(cut)}"] if cut else []
-    return table, told + ([f"columns not shown: {', '.join(left_out)}"] if left_out else [])
+    notes = [f"cut: {', '.join(cut)}"] if cut else []
+    return table, notes + ([f"columns not shown: {', '.join(left_out)}"] if left_out else [])
 
 
 def _table(frame: pl.DataFrame, longest: int, rows: int) -> str:
     with pl.Config(
         tbl_rows=rows,
         tbl_cols=-1,
-        tbl_width_chars=1000,  # its own way to fit would break a row into several lines
+        tbl_width_chars=1000,  # in a narrower table polars breaks a row into several lines
         fmt_str_lengths=longest,
         tbl_hide_column_data_types=True,
         tbl_hide_dataframe_shape=True,
@@ -162,9 +162,9 @@ def _table(frame: pl.DataFrame, longest: int, rows: int) -> str:
 
 
 def _longest(texts: pl.Series, rows: int) -> int:
-    """Characters of the longest of the texts that a table shows: the first and the last of many."""
-    seen = texts if len(texts) <= rows else texts.head(rows // 2).append(texts.tail(rows // 2))
-    return max((len(text) for text in seen if text is not None), default=0)
+    """Return the length of the longest text that a table shows; of many rows it shows the first and the last."""
+    visible = texts if len(texts) <= rows else texts.head(rows // 2).append(texts.tail(rows // 2))
+    return max((len(text) for text in visible if text is not None), default=0)
 
 
 def _width_of(table: str) -> int:
@@ -172,12 +172,12 @@ def _width_of(table: str) -> int:
 
 
 def _terminal_width() -> int | None:
-    """Characters in a line of the terminal; None where the output goes elsewhere, and no line is too long."""
+    """Return the characters in a line of the terminal; None if the output goes elsewhere, where any line fits."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write times as ISO 8601 in UTC, to the nanosecond where there are any, and durations as ISO 8601 has them."""
+    """Write times as ISO 8601 in UTC, with nanoseconds where they are not 0, and durations as ISO 8601."""
     time, list_of_times = "%Y-%m-%dT%H:%M:%S%.fZ", pl.List(pl.Datetime("ns", "UTC"))
     written = []
     for column in frame:
@@ -192,7 +192,7 @@ def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write lists as JSON, for files that hold none."""
+    """Write lists as JSON texts, for file formats without lists."""
     nested = [column.name for column in frame if column.dtype.is_nested()]
     inside = '{"":'
     return frame.with_columns(

@@ -72,15 +72,17 @@ def report(
     from tidytape.report._record import DAYS
 
     if tape is not None:
-        asked = {"record": record, "lake": lake, "base_url": base_url, "exchange": exchange, "coin": coin}
-        asked |= {"start": start, "end": end, "interval": interval}
-        for name, value in asked.items():
+        unused = {"record": record, "lake": lake, "base_url": base_url, "exchange": exchange, "coin": coin}
+        unused |= {"start": start, "end": end, "interval": interval}
+        for name, value in unused.items():
             if value:
                 raise QueryError(
                     name, got=value, expected="nothing beside a tape, which holds the answers already"
                 )
         typer.echo(write(tape, out, title=title, timezone=timezone, interactive=interactive))
         return
+    if record is not None and record.exists():
+        raise QueryError("record", got=str(record), expected="a name that is free")
     window = {"start": start, "end": end, "interval": interval}
     with tempfile.TemporaryDirectory() as folder, _client(lake, base_url, api_key) as client:
         path = record or Path(folder) / "report.tape"
@@ -88,17 +90,17 @@ def report(
             recorded(client, path, step, exchange=exchange or None, coin=coin or None, **window)
             step("write the report")
             written = write(path, out, title=title, timezone=timezone, interactive=interactive)
-        held = None if quiet or start is not None else held_days(path)
+        days = None if quiet or start is not None else held_days(path)
     typer.echo(written)
-    if held is not None and held > DAYS:
-        typer.echo(f"wrote {written}: {DAYS} of {held} days held; --start for more", err=True)
+    if days is not None and days > DAYS:
+        typer.echo(f"wrote {written}: {DAYS} of {days} days held; --start for more", err=True)
 
 
-def recorded(client: Any, path: Path, step: Callable[[str], None], **asked: Any) -> Path:
-    """Record what a report asks for."""
+def recorded(client: Any, path: Path, step: Callable[[str], None], **arguments: Any) -> Path:
+    """Record the answers that a report needs."""
     from tidytape.report import record
 
-    return record(client, path, step=step, **asked)
+    return record(client, path, step=step, **arguments)
 
 
 def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Any:
@@ -121,7 +123,7 @@ def steps(*, quiet: bool) -> Iterator[Callable[[str], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda name: None if quiet else typer.echo(name, err=True)
         return
-    columns = shutil.get_terminal_size().columns  # some terminals say 0, and a bar of no width is never seen
+    columns = shutil.get_terminal_size().columns  # a terminal that reports 0 columns shows no bar
     with tqdm(bar_format="{desc} ({elapsed})", leave=False, ncols=columns) as bar:
 
         def show(name: str) -> None:

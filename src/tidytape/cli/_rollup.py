@@ -1,4 +1,4 @@
-"""``tidytape rollup``: keep minutes of everything in a lake."""
+"""``tidytape rollup``: precompute one-minute rows of all events in a lake."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidytape.cli._output import Json, put_json
 def rollup(lake: Annotated[str, typer.Option("--lake", help="The lake.")], as_json: Json = False) -> None:
     """Compute one-minute rows of all events, which make queries faster. Only new minutes are computed."""
     from tidytape.lake import Lake
-    from tidytape.lake.rollup import rollup as keep
+    from tidytape.lake.rollup import rollup as roll_up
 
-    done = keep(Lake(lake))
+    tables = roll_up(Lake(lake))
     if as_json:
-        put_json(done)
+        put_json(tables)
         return
-    for of_table in done:
-        typer.echo(str(of_table))
+    for table in tables:
+        typer.echo(str(table))

@@ -101,7 +101,7 @@ def serve(
     access.addHandler(lines)
     access.setLevel(logging.INFO)
     shared = RedisBuckets(buckets, prefix=buckets_prefix) if buckets else None
-    with suppress(LakeError):  # of a lake that cannot be read now /readyz tells
+    with suppress(LakeError):  # /readyz reports a lake that cannot be read
         for warning in out_of_history(opened, in_force, allowed, now=time.time()):
             typer.echo(f"warning: {warning}", err=True)
     queue = {"waiting": waiting, "waiting_of_key": waiting_of_key}
@@ -127,13 +127,13 @@ def serve(
                 typer.echo(f"gRPC is answered on {_address(host, app.state.grpc_port)}", err=True)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            """Refuse the queries that wait: the service ends once those that are computed are answered."""
-            # In a thread: a signal may come while this one holds the lock that is needed.
+            """Refuse the queries that wait, so that the service ends once it has answered those that it computes."""
+            # In a thread of its own: the interrupted thread may hold the lock that draining needs.
             threading.Thread(target=computing.drain).start()
             app.state.streams.close()
             super().handle_exit(sig, frame)
 
-    # uvicorn raises the signal again when it has finished; what stands below the try must still happen.
+    # uvicorn raises the signal again when it has finished; the process must still run the `finally` below.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
         Server(uvicorn.Config(app, host=host, port=port, **LISTENING)).run()
@@ -142,5 +142,5 @@ def serve(
 
 
 def _address(host: str, port: int) -> str:
-    """Return a host and a port as one word; a number of IPv6 has colons itself."""
+    """Return a host and a port as one word; an IPv6 address, which has colons itself, stands in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""``tidytape tape``: look into the tape of a study, and check that it is as it was recorded."""
+"""``tidytape tape``: list the answers of a tape, and check that nobody changed them."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ Tape = Annotated[Path, typer.Argument(help="The tape.")]
 def verify(tape: Tape, as_json: Json = False) -> None:
     """Check every byte of a tape; print what has changed since the recording, with exit code 1."""
     from tidytape.client._tape import entries
-    from tidytape.client._tape import verify as wrong_with
+    from tidytape.client._tape import verify as faults_of
 
-    wrong = wrong_with(tape)
+    faults = faults_of(tape)
     if as_json:
-        put_json({"is_sound": not wrong, "entries": len(entries(tape)), "wrong": wrong})
+        put_json({"is_sound": not faults, "entries": len(entries(tape)), "wrong": faults})
     else:
-        for one in wrong:
-            typer.echo(escaped(one))
-    if wrong:
+        for fault in faults:
+            typer.echo(escaped(fault))
+    if faults:
         raise typer.Exit(1)
     if not as_json:
         typer.echo(f"{counted(len(entries(tape)), 'entry', 'entries')}, as recorded", err=True)
 
 
 @app.command("ls")
-def listed(tape: Tape, as_json: Json = False) -> None:
+def show(tape: Tape, as_json: Json = False) -> None:
     """List the answers of a tape, one line each, in the order of recording."""
     from tidytape.client._tape import described_ask, opened
 
     contents = opened(tape)
     if as_json:
-        put_json([_as_json(one) for one in contents.answers])
-    for one in () if as_json else contents.answers:
-        rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
-        asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
-        typer.echo(escaped(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}"))
+        put_json([_as_json(entry) for entry in contents.answers])
+    for entry in () if as_json else contents.answers:
+        rows = "" if entry.rows is None else f"  {counted(entry.rows, 'row')}"
+        query = described_ask(entry.ask, entry.told.get("returned", {}).get("method"))
+        typer.echo(escaped(f"{entry.number}  {entry.at}{rows}  {entry.hash[:16]}  {query}"))
     if contents.broken:
         typer.echo(escaped(f"error: {tape}: {contents.broken}"), err=True)
 

@@ -21,7 +21,6 @@ from tidytape.client._settings import (
     CACHE_LIMIT,
     MAX_BODY,
     MAX_WAIT,
-    Absent,
     Backend,
     OnLimit,
     Options,
@@ -45,6 +44,7 @@ from tidytape.client._steps import (
 )
 from tidytape.client._tape import NO_NETWORK, Replayer
 from tidytape.errors import TidytapeError
+from tidytape.wire._decode import Absent
 
 if TYPE_CHECKING:
     from pathlib import Path

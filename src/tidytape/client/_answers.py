@@ -26,7 +26,7 @@ from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
 from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality
 
 if TYPE_CHECKING:
-    from tidytape.client._settings import Absent
+    from tidytape.wire._decode import Absent
 
 
 _LATEST = 2**63 - 1

@@ -28,7 +28,7 @@ from tidytape.wire._stream import Batch, decode_batch
 from tidytape.wire._tidy import DATA_UNTIL, concatenated
 
 if TYPE_CHECKING:
-    from tidytape.client._settings import Absent
+    from tidytape.wire._decode import Absent
 
 
 FrameT = TypeVar("FrameT")

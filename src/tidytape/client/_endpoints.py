@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -334,20 +333,6 @@ class Endpoints(
         ('1 request, weight 2, 0 s of waiting for the budget', 2)
         """
         return Queries()
-
-    def points(self, query: Asked) -> FrameT:
-        """Return the frame of ``fetch`` without its metadata. Use ``fetch``.
-
-        .. deprecated:: 0.1
-            It goes with the next version: ``client.fetch(query).frame``.
-        """
-        query = query_of(query)
-        warnings.warn(
-            "client.points(query) goes with the next version; client.fetch(query).frame is the same",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return self._points(query)
 
     def plan(self, query: Several, *, tier: str | Tier | None = None) -> PlanT:
         """Return the requests that a fetch would send now, and their weight. Nothing that has weight is sent.

@@ -109,7 +109,7 @@ def fetched(settings: Settings, window: Window) -> Flow[tuple[pl.DataFrame, Meta
 
 def _how_kept(settings: Settings) -> str:
     """Say how a user fills the cache."""
-    fetched = "fetch it online with cache=True" if is_loopback(settings.base_url) else "fetch it online"
+    fetched = "fetch it online with ``cache=True``" if is_loopback(settings.base_url) else "fetch it online"
     return f"the cache has no answer to it from {settings.base_url}; {fetched} first"
 
 

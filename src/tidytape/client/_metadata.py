@@ -24,7 +24,7 @@ from tidytape.client._answers import most_weight
 from tidytape.client._display import facts_table, lasting, of_query, spans
 from tidytape.client._steps import printable
 from tidytape.client._window import Window
-from tidytape.errors import EmptyAnswerWarning, TidytapeError, counted
+from tidytape.errors import Argument, EmptyAnswerWarning, TidytapeError, counted
 from tidytape.query import PointsQuery
 from tidytape.query._values import written_time
 from tidytape.times import SECOND, Span
@@ -148,11 +148,12 @@ class Bar:
         else:
             # Not `warnings`: each wait is news, and a filter that makes errors of them must not end a fetch halfway.
             _LOG.warning(
-                "%s: the budget of the key makes this fetch wait %s, until %s; max_wait bounds that, and a plan "
+                "%s: the budget of the key makes this fetch wait %s, until %s; %s bounds that, and a plan "
                 "tells it beforehand",
                 self._what,
                 lasting(seconds),
                 when,
+                Argument("max_wait"),
             )
 
 

@@ -1,11 +1,10 @@
-"""One request until it is answered: admitted by the budget, sent, sent again, or raised as an error; and the lists."""
+"""One request until its answer or its error: budget, sending, retries; and the requests for lists."""
 
 from __future__ import annotations
 
 import math
-import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -35,8 +34,10 @@ from tidytape.errors import (
     TidytapeError,
     TierError,
     TransportError,
+    worded,
 )
 from tidytape.query import MarketsQuery, MetaQuery
+from tidytape.query._base import ROUTES
 from tidytape.schema import HOLDINGS, MARKETS, PREDICTION_MARKETS
 from tidytape.wire._decode import JSON_MIME
 from tidytape.wire._holdings import decode_holdings
@@ -90,7 +91,7 @@ def ask(
     if settings.offline:
         raise TransportError(f"{path}: the client is offline", url=settings.base_url + path, weight=cost)
     yield from _admitted(settings, cost, waits)
-    taken, tally = cost, tally or Tally()
+    charge, tally = cost, tally or Tally()
     try:
         if until is None:
             until = time.monotonic() + settings.deadline
@@ -102,7 +103,7 @@ def ask(
                 state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
             ),
             wait=lambda state: patience(state),  # noqa: PLW0108 - the one of the last failure
-            sleep=pause.append,  # it only notes the pause; the driver carries it out
+            sleep=pause.append,  # notes the pause, which the driver carries out
             reraise=True,
         )
         for attempt in retrying:
@@ -120,22 +121,22 @@ def ask(
                     answer = settings.secret.hidden_answer(answer)
                     settings.quota.is_heard = True
                     accepted = answer.status == httpx.codes.OK
-                    listen(settings, answer, taken=taken if accepted else 0, sent=line)
+                    listen(settings, answer, taken=charge if accepted else 0, sent=line)
                     if accepted:
                         tally.weight += cost
-                        taken = 0
+                        charge = 0
                         _check_readable(answer, step.request)
                         return answer
                     raise refused(answer, step.request, cost)
-                if step.accepted:  # the service has charged for it, though not all of it arrived
+                if step.accepted:  # the service has charged the weight, although the answer is incomplete
                     tally.weight += cost
-                    listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
-                    settings.quota.take(taken)
+                    listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=charge, sent=line)
+                    settings.quota.take(charge)
                 raise _transport_error(answer, step, settings, cost)
         raise AssertionError("tenacity returns or raises")  # pragma: no cover
     finally:
-        if taken:
-            settings.quota.give_back(taken)
+        if charge:
+            settings.quota.give_back(charge)
 
 
 @dataclass(slots=True)
@@ -155,7 +156,7 @@ class Tally:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Return whether what failed may succeed when the same is sent again."""
+    """Return whether the same request may succeed if the client sends it again."""
     return isinstance(error, _PASSING) and not isinstance(error, CertificateError)
 
 
@@ -163,10 +164,10 @@ _PASSING = (RateLimitError, ServerError, TransportError)
 _MAY_PASS = tenacity.retry_if_exception(may_pass)
 
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-"""Failures before anything was sent."""
+"""Failures before the client sent anything."""
 
 _SLICE = 5.0
-"""How long to wait for the budget at a stretch; the rest is reckoned anew, by what the service says meanwhile. [s]"""
+"""The longest single pause of a wait for the budget; after it the client computes the rest of the wait anew. [s]"""
 
 
 def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | None) -> Flow[None]:
@@ -174,31 +175,32 @@ def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | No
     if not cost:
         return
     available = settings.quota.available
-    taken = settings.quota.take(cost)
+    reserved = settings.quota.take(cost)
     try:
-        while wait := taken.wait:
+        while wait := reserved.wait:
             refuse_to_wait(settings, wait, cost, available)
             if waits is not None:
                 waits(wait)
             yield Wait(min(wait, _SLICE))
     except BaseException:
-        taken.give_up()
+        reserved.give_up()
         raise
 
 
 def is_too_long(settings: Settings, wait: float) -> bool:
-    """Whether a budget wait is longer than ``max_wait``. [s]"""
+    """Return whether a budget wait is longer than ``max_wait``. [s]"""
     return settings.max_wait is not None and wait > settings.max_wait
 
 
 def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -> None:
-    """Raise BudgetError where the budget would make the client wait longer than it may."""
+    """Raise BudgetError if the client would wait longer for the budget than it may."""
     quota, most = settings.quota, settings.max_wait
     if not is_too_long(settings, wait):
         return
     bound = ""
     if most:
-        bound = f", and max_wait is {lasting(most)}; max_wait={math.ceil(wait)} allows it, and max_wait=None any wait"
+        enough = f"``max_wait={math.ceil(wait)}`` allows it, and ``max_wait=None`` any wait"
+        bound = f", and ``max_wait`` is {lasting(most)}; {enough}"
     raise BudgetError(
         f"weight {cost:,} is more than the {available:,} left; it will be there in {lasting(wait)}, at "
         f"{quota.per_minute:,} a minute and {quota.burst:,} at once{bound}",
@@ -243,13 +245,13 @@ def get(
 
 
 _NOT_THERE = tenacity.wait_random_exponential(multiplier=0.5, max=0.4)
-"""Pauses where nothing listens and never did: whoever mistyped a port should hear of it soon. [s]"""
+"""Pauses if nothing has ever listened at the address: a user who mistyped a port gets the error soon. [s]"""
 
 _RESTARTING = tenacity.wait_exponential(multiplier=0.5, max=30) + tenacity.wait_random(0, 0.5)
-"""Pauses where a service has answered before and nothing listens now: long enough for it to start again. [s]"""
+"""Pauses if a service that answered before does not listen now: long enough for a restart. [s]"""
 
 _FAILING = tenacity.wait_random_exponential(multiplier=0.5, max=30)
-"""Pauses after a service that is there has failed: longer each time, at random so that clients do not move in step."""
+"""Pauses after failures of a running service: longer each time, and random, so that clients do not retry in step."""
 
 
 def _backing_off(state: tenacity.RetryCallState) -> float:
@@ -261,7 +263,7 @@ def _backing_off(state: tenacity.RetryCallState) -> float:
 
 
 def pause_after(error: ServiceError, attempt: int, *, settings: Settings, is_unreachable: bool) -> float:
-    """Return how long to wait after an attempt failed, of those that follow one another without success. [s]
+    """Return how long to wait after the last of ``attempt`` failures in a row. [s]
 
     ``is_unreachable`` is whether nothing listens at the address.
     """
@@ -272,14 +274,14 @@ def pause_after(error: ServiceError, attempt: int, *, settings: Settings, is_unr
 
 
 def _patience(settings: Settings, *, is_unreachable: bool) -> Callable[[tenacity.RetryCallState], float]:
-    """Return what says how long to wait before the next attempt."""
+    """Return the function that computes the pause before the next attempt."""
     if not is_unreachable:
         return _backing_off
     return _RESTARTING if settings.quota.is_heard else _NOT_THERE
 
 
 _CLOSE = 0.01
-"""What may be left of the deadline when a timeout that was cut down to it strikes. [s]"""
+"""The time before the deadline within which a timeout counts as the end of the deadline. [s]"""
 
 
 def _transport_error(failure: Failure, step: Send, settings: Settings, cost: int) -> TransportError:
@@ -293,7 +295,7 @@ def _transport_error(failure: Failure, step: Send, settings: Settings, cost: int
 
 
 def _check_readable(answer: Answer, request: httpx.Request) -> None:
-    """Raise DecodeError if the body has an encoding that the client did not ask for, or is a web page.
+    """Raise DecodeError if the body has an encoding that the client did not request, or is a web page.
 
     A web page comes from a portal, a proxy, or another server than the service.
     """
@@ -310,13 +312,13 @@ def _check_readable(answer: Answer, request: httpx.Request) -> None:
 
 
 _BLANK = 1_024
-"""In how much of a body to look for its first character. [byte]"""
+"""The length of the part of a body that may be blank before its first character. [byte]"""
 
 
 def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
-    """Turn any status but 200 into the error it means."""
+    """Return the error of an answer whose status is not 200."""
     status = answer.status
-    code, message = _said(answer)
+    code, message, query_facts = _body_of_refusal(answer)
     facts: dict[str, Any] = {
         "status": status,
         "code": code,
@@ -327,7 +329,7 @@ def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     }
     text = f"HTTP {status} {code or ''}".strip() + f": {message}"
     if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
-        return _refused_query(message, code or "INVALID_PARAMS", status)
+        return _refused_query(message, query_facts, code or "INVALID_PARAMS", status)
     if status == httpx.codes.UNAUTHORIZED:
         return AuthenticationError(text, **facts)
     if status == httpx.codes.FORBIDDEN:
@@ -348,34 +350,53 @@ _WRONG = {
 }
 
 
-_FACTS = re.compile(r"got (?P<got>.+?), expected (?P<expected>.+?)(?:; (?P<hint>.+))?", re.DOTALL)
-"""How a refusal of our service is worded."""
+_IN_PYTHON = {**FIELDS, **{route: call for call, route in ROUTES.items()}}
+"""The name in Python of a parameter and of a route."""
 
 
-def _refused_query(message: str, code: str, status: int) -> RefusedQueryError:
-    """Read a refusal of the service, and give its parameter the name it has in Python."""
-    parameter, colon, rest = message.partition(": ")
-    field = FIELDS.get(parameter, parameter) if colon else "request"
-    facts = _FACTS.fullmatch(rest)
+def _refused_query(message: str, facts: Mapping[str, str], code: str, status: int) -> RefusedQueryError:
+    """Return the error of a refused query; a service without ``facts`` of its own says all in its message."""
+    first_word, colon, rest = message.partition(": ")
+    name = facts.get("parameter", first_word if colon else "request")
+    name, text = _IN_PYTHON.get(name, name), rest or message
+    got: str | None = text
+    hint: str | None = None
+    expected = "a request the service accepts"
+    if "expected" in facts:
+        got, expected = facts.get("got"), _in_python(facts["expected"])
+        hint = _in_python(facts["hint"]) if "hint" in facts else None
+        text = f"{f'got {got}' if got else 'left out'}, expected {expected}{f'; {hint}' if hint else ''}"
     return RefusedQueryError(
-        field,
-        got=facts["got"] if facts else rest or message,
-        expected=facts["expected"] if facts else "a request the service accepts",
-        hint=facts["hint"] if facts else None,
+        name,
+        got=got,
+        expected=expected,
+        hint=hint,
         code=code,
         status=status,
-        message=f"{field}: {rest or message} ({code})",
+        message=f"``{name}``: {text} ({code})",
     )
 
 
-def _said(answer: Answer) -> tuple[str | None, str]:
-    """Return code and message of an error body; quote a body of another shape. Control characters are written out."""
+def _in_python(text: str) -> str:
+    """Return a text of our service with its marked parameters named as in Python, and still marked."""
+    return worded(text, lambda name: f"``{_IN_PYTHON.get(name, name)}``")
+
+
+def _body_of_refusal(answer: Answer) -> tuple[str | None, str, dict[str, str]]:
+    """Return the code, the message and the facts of a refusal, control characters written out.
+
+    A body that is no refusal of the contract is quoted as the message.
+    """
     try:
         body = orjson.loads(answer.content)
-        return printable(str(body["error"])), printable(str(body["message"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        facts = {name: printable(body[name]) for name in _FACTS if isinstance(body.get(name), str)}
+        return printable(str(body["error"])), printable(str(body["message"])), facts
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         quoted = printable(answer.content.decode("utf-8", "replace").strip())[:200]
-        return None, quoted or httpx.codes.get_reason_phrase(answer.status)
+        return None, quoted or httpx.codes.get_reason_phrase(answer.status), {}
+
+
+_FACTS = ("parameter", "got", "expected", "hint")
 
 
 def _retry_after(answer: Answer) -> float | None:
@@ -395,7 +416,7 @@ def _retry_after(answer: Answer) -> float | None:
 
 
 _AT_ONCE = 0.01
-"""To come back so soon is no answer to when. [s]"""
+"""A ``Retry-After`` that is not longer says nothing about when to retry. [s]"""
 
 
 # --- ---
@@ -410,8 +431,8 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
     Returns
     -------
     polars.DataFrame
-        One row per market, in the service's order. A list that is sorted by what changes moves between two pages, and
-        then a market comes twice: the last answer for it counts.
+        One row per market, in the service's order. A list that is sorted by a changing value may move between two
+        pages, so that a market comes twice: its last row counts.
 
     Raises
     ------
@@ -420,7 +441,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
     """
     until = time.monotonic() + settings.deadline
     pages: list[pl.DataFrame] = []
-    seen: set[tuple[str | None, ...]] = set()
+    known_keys: set[tuple[str | None, ...]] = set()
     repeated = 0
     offset = query.page_offset
     while len(pages) < _MOST_PAGES:
@@ -428,27 +449,27 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
         answer = yield from ask(settings, "/v1/markets", params, accept=JSON_MIME, cost=0, until=until)
         frame, following = wire.decode_markets(answer.content)
         keys = set(frame.select(MARKETS.key).iter_rows())
-        repeated = repeated + 1 if keys and keys <= seen else 0
+        repeated = repeated + 1 if keys and keys <= known_keys else 0
         if repeated == _MOST_REPEATED:
             raise IncompleteDataError(
                 f"/v1/markets: the page at {offset} and {_MOST_REPEATED - 1} before it bring nothing new; the service "
                 "does not heed pageOffset"
             )
-        seen |= keys
+        known_keys |= keys
         pages.append(frame)
-        # The end cannot be told from a full page: ask until one is empty or the offset stands still.
+        # A page that is not full may still not be the last: ask until a page is empty or the offset stays the same.
         if frame.is_empty() or following is None or following <= offset:
-            listed = MARKETS.conform(concatenated(pages))
-            return listed.unique(MARKETS.key, keep="last", maintain_order=True)
+            rows = MARKETS.conform(concatenated(pages))
+            return rows.unique(MARKETS.key, keep="last", maintain_order=True)
         offset = following
     raise IncompleteDataError(
-        f"/v1/markets: {_MOST_PAGES} pages and no end; a larger page_size takes fewer, if the service heeds it"
+        f"/v1/markets: {_MOST_PAGES} pages and no end; a larger ``page_size`` takes fewer, if the service heeds it"
     )
 
 
 _MOST_PAGES = 10_000
 _MOST_REPEATED = 3
-"""So many small pages in a row bring nothing new only where the list does not move, but stands still."""
+"""After so many pages in a row without a new market, the service ignores the offset; a list that moves has fewer."""
 
 
 def usage(settings: Settings) -> Flow[Usage]:
@@ -458,23 +479,23 @@ def usage(settings: Settings) -> Flow[Usage]:
 
 
 def _usage(settings: Settings) -> Flow[tuple[Usage, float]]:
-    """Fetch the quota of the key, and when the service says that it is of. [s since the epoch]"""
+    """Fetch the quota of the key, and the time of the answer by the service's clock. [s since the epoch]"""
     answer = yield from ask(settings, "/v1/usage", [], accept=JSON_MIME, cost=0)
     try:
         body = orjson.loads(answer.content)
-        return Usage(**{name: _whole(body[name]) for name in Usage.__slots__}), answer.sent_at
+        return Usage(**{name: _integer(body[name]) for name in Usage.__slots__}), answer.sent_at
     except (ValueError, TypeError, KeyError) as error:
         raise DecodeError(f"/v1/usage: expected the quota as an object of integers, got {error!r}") from None
 
 
-_MOST = 10**15
+_LARGEST = 10**15
 
 
-def _whole(value: object) -> int:
-    """Read a whole number as proto3 JSON has it, which may be a text."""
+def _integer(value: object) -> int:
+    """Read an integer of proto3 JSON, which may write it as a text."""
     if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
         value = int(value[:20])
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _LARGEST:
         raise ValueError(value)
     return int(value)
 
@@ -492,7 +513,7 @@ def block_sizes(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
 
 
 def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
-    """Fetch what a service holds, per market and data type; of one that only lists its markets, the markets.
+    """Fetch what a service holds, per market and data type; from a service without such a list, only the markets.
 
     Returns
     -------
@@ -503,7 +524,7 @@ def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
         answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=JSON_MIME, cost=0)
         return decode_holdings(answer.content)
     except (ServiceError, DecodeError) as error:
-        # The contract has no such route, so another service says about it whatever it says about any wrong address.
+        # The contract has no such route, so another service answers it like any wrong address.
         is_elsewhere = isinstance(error, DecodeError) or error.status in _NOT_OFFERED
         if not is_elsewhere:
             raise
@@ -520,15 +541,15 @@ _NOT_OFFERED = frozenset({401, 403, 404, 405, 406, 410, 501})
 
 
 def _listed_of_type(settings: Settings, name: str, query: MetaQuery) -> Flow[pl.DataFrame]:
-    """Fetch the markets of a type; of a type without markets, its coins. Neither says from when to when it has data."""
+    """Fetch the markets of a type, or its coins if it has no markets. The spans of their data stay unknown."""
     search = MarketsQuery(type=name, exchange=query.exchange, coin=query.coin, category=query.category)
-    listed = yield from markets(settings, search)
+    market_rows = yield from markets(settings, search)
     columns = ("exchange", "raw_symbol", "category", "coin", "normalized_symbol", "available_since")
-    frame = listed.select(columns).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
+    frame = market_rows.select(columns).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
     for part in ("raw_symbol", "normalized_symbol"):
-        if wanted := getattr(query, part):
-            frame = frame.filter(pl.col(part).is_in(wanted))
-    if listed.is_empty():
+        if symbols := getattr(query, part):
+            frame = frame.filter(pl.col(part).is_in(symbols))
+    if market_rows.is_empty():
         coins = yield from names(settings, "coins", query)
         frame = HOLDINGS.empty().select(columns).clear()
         frame = pl.concat([frame, pl.DataFrame({"coin": coins}, schema={"coin": pl.String})], how="diagonal")
@@ -548,12 +569,12 @@ def prediction_markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataF
     IncompleteDataError
         As for `markets`, or if a market has two prediction markets of one name.
     """
-    listed = yield from markets(settings, query)
+    market_rows = yield from markets(settings, query)
     owner = ["exchange", "raw_symbol"]
-    if _NESTED not in listed.columns:
+    if _NESTED not in market_rows.columns:
         return PREDICTION_MARKETS.empty()
-    entries = listed.select(*owner, _NESTED).explode(_NESTED).drop_nulls(_NESTED)
-    # An entry may have fields of these names that the contract does not know; its market's are meant.
+    entries = market_rows.select(*owner, _NESTED).explode(_NESTED).drop_nulls(_NESTED)
+    # If an entry has fields of these names, which the contract does not know, those of its market count.
     fields = entries[_NESTED].struct.unnest().drop(owner, strict=False)
     rows = PREDICTION_MARKETS.conform(entries.select(owner).hstack(fields)).unique(maintain_order=True)
     if rows.select(PREDICTION_MARKETS.key).is_duplicated().any():
@@ -562,7 +583,7 @@ def prediction_markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataF
 
 
 def informed(settings: Settings) -> Flow[None]:
-    """Ask the service for the budget, if nothing is known of it yet."""
+    """Ask the service for the budget, if the client does not know it yet."""
     quota = settings.quota
     if quota.is_known or quota.is_silent or settings.offline:
         return
@@ -572,7 +593,7 @@ def informed(settings: Settings) -> Flow[None]:
     except TidytapeError as error:
         if isinstance(error, AuthenticationError):
             raise
-        quota.is_silent = True  # it may still tell with every answer
+        quota.is_silent = True  # the headers of answers may still say the budget
         return
     quota.heard(
         limit=usage_now.limit,

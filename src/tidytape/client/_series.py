@@ -14,7 +14,7 @@ from tidytape.catalogue import Interval
 from tidytape.client._display import facts_table, of_query
 from tidytape.client._window import Times
 from tidytape.errors import IncompleteDataError, QueryError, counted
-from tidytape.query import PointsQuery, respelled
+from tidytape.query import PointsQuery
 from tidytape.query._values import Names, TimeLike
 from tidytape.schema import TPO_SESSIONS, Schema, schema_of
 
@@ -1657,7 +1657,7 @@ def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
     try:
         return FetchQuery.of("TPO_AGG", asked)
     except QueryError as error:
-        raise respelled(error, {query: method for method, query in prefixed.items()}) from None
+        raise error.renamed({query: method for method, query in prefixed.items()}) from None
 
 
 def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:

@@ -30,6 +30,7 @@ from tidytape.errors import (
     TransportError,
     UnencryptedKeyWarning,
 )
+from tidytape.wire._decode import Absent
 
 _SHORTEST = 8
 """A shorter key is no secret, and may be part of any word."""
@@ -308,7 +309,6 @@ def _has_proxy(url: httpx.URL) -> bool:
 Backend = Literal["polars", "pandas"]
 OnLimit = Literal["wait", "raise"]
 Partial = Literal["raise", "flag"]
-Absent = Literal["null", "zero"]
 
 LOCAL = "tidytape.local"
 """What ends the address of a service in this process; before it stands the name of its lake."""
@@ -459,7 +459,7 @@ class Settings:
             raise QueryError(
                 "offline",
                 got=offline,
-                expected="a cache to answer from; with cache=False nothing is kept",
+                expected="a cache to answer from; with ``cache=False`` nothing is kept",
             )
         limit = _count("cache_limit", cache_limit)
         settings = cls(
@@ -496,7 +496,9 @@ def _patience(on_limit: str, max_wait: object) -> float | None:
     if on_limit == "raise":
         if max_wait not in (None, MAX_WAIT):
             raise QueryError(
-                "max_wait", got=max_wait, expected="nothing where on_limit is 'raise': it waits not at all"
+                "max_wait",
+                got=max_wait,
+                expected="nothing where ``on_limit`` is 'raise': it waits not at all",
             )
         return 0.0
     if max_wait is None or max_wait == math.inf:
@@ -506,7 +508,7 @@ def _patience(on_limit: str, max_wait: object) -> float | None:
             "max_wait",
             got=max_wait,
             expected="a number of seconds above 0",
-            hint="on_limit='raise' waits not at all",
+            hint="``on_limit='raise'`` waits not at all",
         )
     return _seconds("max_wait", max_wait)
 
@@ -551,12 +553,14 @@ def _address(address: str | None) -> str:
 
 def _key(key: object) -> str:
     if not key:
-        raise AuthenticationError(f"api_key: got nothing, expected the key of the service; or set {_API_KEY}")
+        raise AuthenticationError(
+            f"``api_key``: got nothing, expected the key of the service; or set {_API_KEY}"
+        )
     if not isinstance(key, str):
-        raise AuthenticationError(f"api_key: got a value of type {type(key).__name__}, expected a str")
+        raise AuthenticationError(f"``api_key``: got a value of type {type(key).__name__}, expected a str")
     if not (key.isascii() and key.isprintable() and key.strip() == key):
         raise AuthenticationError(
-            f"api_key: got {len(key)} characters that no header can carry, expected printable ASCII without "
+            f"``api_key``: got {len(key)} characters that no header can carry, expected printable ASCII without "
             "spaces around it"
         )
     return key

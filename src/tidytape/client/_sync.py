@@ -23,7 +23,6 @@ from tidytape.client._settings import (
     CACHE_LIMIT,
     MAX_BODY,
     MAX_WAIT,
-    Absent,
     Backend,
     OnLimit,
     Options,
@@ -48,6 +47,7 @@ from tidytape.client._steps import (
 from tidytape.client._sync_stream import Stream
 from tidytape.client._tape import NO_NETWORK, Replayer
 from tidytape.errors import TidytapeError
+from tidytape.wire._decode import Absent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -159,7 +159,7 @@ class Recorder(Tape):
             self._manifest = (self.path / MANIFEST).open("xb", buffering=0)
         except FileExistsError:
             raise TapeError(
-                f"{self.path} is there already; overwrite=True records it anew", path=str(self.path)
+                f"{self.path} is there already; ``overwrite=True`` records it anew", path=str(self.path)
             ) from None
         except (OSError, ValueError) as error:  # ValueError: a path that holds a null
             raise _unwritable(self.path, error) from None

@@ -210,7 +210,7 @@ class Times:
         end = now if self.end is None else _moment(self.end, "end", now)
         if self.limit is None:
             if self.start is None:
-                expected = "a time, '-30d' to count back from now, or limit instead"
+                expected = "a time, '-30d' to count back from now, or ``limit`` instead"
                 raise QueryError("start", got=None, expected=expected)
             start = _moment(self.start, "start", now)
             if (
@@ -218,15 +218,15 @@ class Times:
                 and not _ago(self.end)
                 and epoch_seconds(end, "end") <= epoch_seconds(start, "start")
             ):
-                hint = "such a start counts back from now; limit counts intervals back from end"
-                expected = f"a time before end ({written_time(epoch_seconds(end, 'end'))})"
+                hint = "such a start counts back from now; ``limit`` counts intervals back from ``end``"
+                expected = f"a time before ``end`` ({written_time(epoch_seconds(end, 'end'))})"
                 raise QueryError("start", got=self.start, expected=expected, hint=hint)
             return start, end
         if self.start is not None:
-            raise QueryError("limit", got=self.limit, expected="nothing where start is given")
+            raise QueryError("limit", got=self.limit, expected="nothing where ``start`` is given")
         query = probe()
         if query.grid is None or query.tpo_session is not None:
-            hint = "give start instead"
+            hint = "give ``start`` instead"
             raise QueryError("limit", got=self.limit, expected="intervals of a fixed length", hint=hint)
         count = whole_number(self.limit, "limit", low=1, high=_MOST_INTERVALS)
         end = epoch_seconds(end, "end")

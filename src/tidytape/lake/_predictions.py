@@ -242,9 +242,7 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
                 "event",
                 got=slug,
                 expected="the slug of a prediction market or event that the lake holds for the exchanges asked for",
-                hint=f"did you mean {close!r}?"
-                if close
-                else "client.markets(), or /v1/markets, lists what there is",
+                hint=f"did you mean {close!r}?" if close else "``client.markets()`` lists what there is",
                 code="INVALID_SYMBOL",
             )
     has_slug = pl.col("slug").is_in(list(slugs))

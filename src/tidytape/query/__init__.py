@@ -18,7 +18,6 @@ True
 
 from __future__ import annotations
 
-from tidytape.query._base import respelled
 from tidytape.query._lists import MarketsQuery, MetaQuery
 from tidytape.query._points import PointsQuery
 from tidytape.query._stream import StreamQuery
@@ -30,6 +29,5 @@ __all__ = [
     "PointsQuery",
     "StreamQuery",
     "hinted_window",
-    "respelled",
     "window_hint",
 ]

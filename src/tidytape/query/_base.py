@@ -1,12 +1,12 @@
-"""What every query shares: how its fields are read, one error for every mistake, URL parameters both ways.
+"""The base of every query: it reads the fields, makes the errors, and converts to and from URL parameters.
 
-A name means the same in every query, so each field has one reader. Queries are frozen and strict about names.
+A name means the same in every query, so each field has one form. Queries are frozen and strict about names.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -41,40 +41,43 @@ CODES = {
 }
 """The service's error code for a wrong value of a parameter, where it is not INVALID_PARAMS."""
 
+ROUTES = {"client.markets()": "/v1/markets"}
+"""The route that a call of the client, which a hint names, is over HTTP."""
+
 _INT64 = 2**63 - 1
 _INT32 = 2**31 - 1
 
-Schema = Mapping[str, Any]
+JsonSchema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """How a value is read.
+class ValueForm:
+    """The form of a value: how to read it, and its JSON schema.
 
     Attributes
     ----------
     read : callable
-        Takes the value and the parameter's name, and returns the one form that a query holds.
+        Takes the value and the parameter's name, and returns the value that a query holds.
     schema : mapping
-        JSON schema of one value as a URL has it. What is read besides (short forms, any case) is not in it.
+        JSON schema of one value as a URL has it, without the short forms and other cases that ``read`` takes too.
     """
 
     read: Callable[[object, str], object]
-    schema: Schema
+    schema: JsonSchema
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a field is on the wire: how its value is read, and what it means."""
+    """A field on the wire: the form of its value, and its meaning."""
 
-    reader: Reader
+    form: ValueForm
     doc: str
 
 
-def whole(*, low: int, high: int = _INT64) -> Reader:
-    """Return the reader of whole numbers, both bounds included."""
+def whole_numbers(*, low: int, high: int = _INT64) -> ValueForm:
+    """Return the form of whole numbers, both bounds included."""
     size = "int32" if high <= _INT32 else "int64"
-    return Reader(
+    return ValueForm(
         lambda value, name: values.whole_number(value, parameter=name, low=low, high=high),
         {"type": "integer", "format": size, "minimum": low, "maximum": high},
     )
@@ -86,24 +89,23 @@ def code_of(name: str) -> str:
 
 
 def _texts(value: object, name: str) -> tuple[str, ...]:
-    texts = (values.text(one, name, code=code_of(name)) for one in values.many(value, name))
+    texts = (values.text(text, name, code=code_of(name)) for text in values.many(value, name))
     return tuple(dict.fromkeys(texts))
 
 
 def _types(value: object, name: str) -> tuple[str, ...]:
-    # Known types may be written in any case; unknown ones are let through as they are: services add types.
-    return tuple(
-        dict.fromkeys(one.upper() if one.upper() in DATA_TYPES else one for one in _texts(value, name))
-    )
+    # A known type may have any case. An unknown type passes unchanged, because services add types.
+    texts = _texts(value, name)
+    return tuple(dict.fromkeys(text.upper() if text.upper() in DATA_TYPES else text for text in texts))
 
 
 def _categories(value: object, name: str) -> tuple[Category, ...]:
-    given = values.many(value, name)
-    return tuple(dict.fromkeys(values.choice(one, Category, parameter=name) for one in given))
+    words = values.many(value, name)
+    return tuple(dict.fromkeys(values.choice(word, Category, parameter=name) for word in words))
 
 
-def _one_of(kind: type[StrEnum]) -> Reader:
-    return Reader(
+def _one_of(kind: type[StrEnum]) -> ValueForm:
+    return ValueForm(
         lambda value, name: values.choice(value, kind, parameter=name, code=code_of(name)),
         {"type": "string", "enum": [member.value for member in kind]},
     )
@@ -119,16 +121,21 @@ def _block_minutes(value: object, name: str) -> int:
     return minutes
 
 
-_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": values.MAX_TEXT, "pattern": values.PRINTABLE}
-_NAMES = Reader(_texts, _TEXT)
-_NAME = Reader(values.text, _TEXT)
-_TOKEN = Reader(values.token, {"type": "string", "pattern": values.TOKEN})
-_FLAG = Reader(values.flag, {"type": "boolean"})
-_MOMENT = Reader(
+_TEXT: JsonSchema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": values.MAX_TEXT,
+    "pattern": values.PRINTABLE,
+}
+_NAMES = ValueForm(_texts, _TEXT)
+_NAME = ValueForm(values.text, _TEXT)
+_TOKEN = ValueForm(values.token, {"type": "string", "pattern": values.TOKEN})
+_FLAG = ValueForm(values.flag, {"type": "boolean"})
+_MOMENT = ValueForm(
     values.epoch_seconds,
     {"type": "integer", "format": "int64", "minimum": 0, "maximum": values.LAST_SECOND},
 )
-_DURATION = Reader(
+_DURATION = ValueForm(
     values.milliseconds,
     {
         "anyOf": [
@@ -137,7 +144,7 @@ _DURATION = Reader(
         ]
     },
 )
-_DECIMAL = Reader(
+_DECIMAL = ValueForm(
     values.decimal_number,
     {
         "type": "number",
@@ -147,15 +154,15 @@ _DECIMAL = Reader(
     },
 )
 
-READERS: Mapping[str, Reader] = MappingProxyType(
+FORMS: Mapping[str, ValueForm] = MappingProxyType(
     {
-        "type": Reader(_types, {"type": "string", "enum": list(DATA_TYPES)}),
+        "type": ValueForm(_types, {"type": "string", "enum": list(DATA_TYPES)}),
         "exchange": _NAMES,
         "raw_symbol": _NAMES,
         "coin": _NAMES,
         "normalized_symbol": _NAMES,
         "event": _NAMES,
-        "category": Reader(_categories, _one_of(Category).schema),
+        "category": ValueForm(_categories, _one_of(Category).schema),
         "token_name": _NAME,
         "symbol_filter": _NAME,
         "interval": _one_of(Interval),
@@ -169,17 +176,17 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "start": _MOMENT,
         "end": _MOMENT,
         "funding_interval": _DURATION,
-        "tpo_block_minutes": Reader(_block_minutes, {"type": "integer", "enum": list(TPO_BLOCK_MINUTES)}),
+        "tpo_block_minutes": ValueForm(_block_minutes, {"type": "integer", "enum": list(TPO_BLOCK_MINUTES)}),
         "block_size": _DECIMAL,
-        "max_depth": whole(low=1),
-        "page_size": whole(low=1, high=_INT32),
-        "page_offset": whole(low=0, high=_INT32),
+        "max_depth": whole_numbers(low=1),
+        "page_size": whole_numbers(low=1, high=_INT32),
+        "page_offset": whole_numbers(low=0, high=_INT32),
         "gapfill": _FLAG,
         "distinct": _FLAG,
         "token": _TOKEN,
     }
 )
-"""The reader of every field."""
+"""The form of every field."""
 
 
 class Query(BaseModel):
@@ -188,13 +195,13 @@ class Query(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     WIRE: ClassVar[dict[str, str]] = {}
-    """Name on the wire of each field; the one place that says so."""
+    """The name on the wire of each field. No other place says it."""
 
     REPEATABLE: ClassVar[frozenset[str]] = frozenset()
-    """Fields that may be given more than once on the wire."""
+    """Fields that a URL may have more than once."""
 
     ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {}
-    """What a field is on the wire, where it is something else than in Python."""
+    """The meaning of a field on the wire, where it differs from the meaning in Python."""
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -207,8 +214,8 @@ class Query(BaseModel):
     def _read(cls, value: object, info: ValidationInfo) -> object:
         name = info.field_name or ""
         if value is not None:
-            return READERS[name].read(value, name)
-        # None is "not given", in every field.
+            return FORMS[name].read(value, name)
+        # In every field None means that the caller left it out.
         field = cls.model_fields[name]
         if field.is_required():
             raise QueryError(name, got=None, expected="a value; it is required", code=code_of(name))
@@ -217,7 +224,7 @@ class Query(BaseModel):
     def _require_window(self, start: int, end: int) -> None:
         """Raise QueryError unless the window ends after it starts."""
         if end <= start:
-            expected = f"a time after start ({values.written_time(start)})"
+            expected = f"a time after ``start`` ({values.written_time(start)})"
             raise QueryError("end", got=values.written_time(end), expected=expected)
 
     @classmethod
@@ -239,13 +246,20 @@ class Query(BaseModel):
             Naming the parameter as it is spelled on the wire.
         """
         fields = cls._collected(params)
-        try:
+        with cls.named_as_on_wire():
             for name, parameter in cls.ONLY_ON_WIRE.items():
                 if name in fields:
-                    fields[name] = parameter.reader.read(fields[name], name)
+                    fields[name] = parameter.form.read(fields[name], name)
             return cls(**cls._from_wire(fields))
+
+    @classmethod
+    @contextmanager
+    def named_as_on_wire(cls) -> Iterator[None]:
+        """Name the parameters of an error that is raised inside as a URL does."""
+        try:
+            yield
         except QueryError as error:
-            raise respelled(error, cls.WIRE) from None
+            raise error.renamed({**cls.WIRE, **ROUTES}) from None
 
     def to_params(self) -> list[tuple[str, str]]:
         """Return the URL parameters of this query, defaults left out, in a fixed order.
@@ -260,12 +274,12 @@ class Query(BaseModel):
             if value is None or value == type(self).model_fields[field].default:
                 continue
             several = value if isinstance(value, tuple) else (value,)
-            params += [(wire, _written(one)) for one in several]
+            params += [(wire, _written(member)) for member in several]
         return params
 
     @classmethod
     def _from_wire(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Turn the fields as sent into the fields of the model; a query whose wire form differs says how."""
+        """Turn the fields of a URL into the fields of the model; queries whose form on the wire differs override it."""
         return fields
 
     @classmethod
@@ -283,37 +297,6 @@ class Query(BaseModel):
             else:
                 fields[field] = value
         return fields
-
-
-def respelled(error: QueryError, names: Mapping[str, str]) -> QueryError:
-    """Return the same error with every parameter named as its reader writes it.
-
-    Parameters
-    ----------
-    error : QueryError
-        The error.
-    names : mapping of str to str
-        A name as the error has it, to the name as its reader has it.
-
-    Returns
-    -------
-    QueryError
-    """
-    renamed = {ours: theirs for ours, theirs in names.items() if ours != theirs}
-    # Whole names only; one inside a dotted name is part of another parameter.
-    pattern = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, renamed))})(?![\w.])")
-
-    def spelled(text: str) -> str:
-        return pattern.sub(lambda match: renamed[match[1]], text)
-
-    return QueryError(
-        renamed.get(error.parameter, error.parameter),
-        got=error.got,
-        expected=spelled(error.expected),
-        hint=None if error.hint is None else spelled(error.hint),
-        code=error.code,
-        status=error.status,
-    )
 
 
 def _written(value: object) -> str:

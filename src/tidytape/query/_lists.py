@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from tidytape.catalogue import Category, MarketSortField, SortDirection
 from tidytape.query import _values as values
-from tidytape.query._base import Parameter, Query, whole
+from tidytape.query._base import Parameter, Query, whole_numbers
 from tidytape.query._values import Names, TimeLike
 
 
@@ -138,11 +138,11 @@ class MetaQuery(Query):
     # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
     ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
         "start": Parameter(
-            whole(low=0, high=values.LAST_SECOND),
+            whole_numbers(low=0, high=values.LAST_SECOND),
             "Keep what has data at or after this time, in seconds since 1970 in UTC. [s]",
         ),
         "end": Parameter(
-            whole(low=0, high=values.LAST_SECOND),
+            whole_numbers(low=0, high=values.LAST_SECOND),
             "Keep what has data before this time, later than `from`, in seconds since 1970 in UTC. [s]",
         ),
     }

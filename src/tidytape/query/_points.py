@@ -25,12 +25,12 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import QueryError
 from tidytape.query import _values as values
-from tidytape.query._base import Parameter, Query, code_of, whole
+from tidytape.query._base import Parameter, Query, code_of, whole_numbers
 from tidytape.query._values import Names, TimeLike
 
 
 class PointFields(Query):
-    """What a request for points and a stream of points have in common: all but the window and the form."""
+    """The fields that a request for points shares with a stream: all but the window and the form."""
 
     type: tuple[str, ...]
     exchange: tuple[str, ...] = ()
@@ -57,11 +57,11 @@ class PointFields(Query):
     # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
     ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
         "start": Parameter(
-            whole(low=0, high=values.LAST_SECOND - 1),
+            whole_numbers(low=0, high=values.LAST_SECOND - 1),
             "Start of the window, inclusive, in seconds since 1970 in UTC. [s]",
         ),
         "end": Parameter(
-            whole(low=1, high=values.LAST_SECOND),
+            whole_numbers(low=1, high=values.LAST_SECOND),
             "Length of the window; a point belongs to it if its timestamp is before `from` + `period`. [s]",
         ),
     }
@@ -87,7 +87,7 @@ class PointFields(Query):
 
     @property
     def is_aggregation(self) -> bool:
-        """Whether it joins several exchanges into one series, which weighs more and needs a higher tier."""
+        """Whether the query joins several exchanges into one series, which weighs more and needs a higher tier."""
         return self.group_by is not None and len(self.exchange) > 1
 
 
@@ -251,7 +251,7 @@ class PointsQuery(PointFields):
 
     @property
     def span(self) -> tuple[int, int]:
-        """The time its points are made of: the whole intervals that start inside the window, half-open. [s]
+        """The time that its points cover: all intervals that start inside the window, half-open. [s]
 
         Examples
         --------
@@ -361,7 +361,7 @@ class PointsQuery(PointFields):
         return [cls(start=cut, end=min(cut + length, last), **read) for cut in range(first, last, length)]
 
 
-# --- the rules between values, all of which are known before sending ---
+# --- rules between values; the client checks them all before it sends a query ---
 
 _SELECTORS = ("raw_symbol", "normalized_symbol", "coin")
 
@@ -388,16 +388,18 @@ def _check_interval(query: PointsQuery, kind: DataType) -> None:
 
 
 def _check_selection(query: PointsQuery, kind: DataType) -> None:
-    """Refuse a way of picking markets that is not the type's."""
-    given = [name for name in _SELECTORS if getattr(query, name)]
+    """Refuse parameters that do not select markets as the type requires."""
+    selectors = [name for name in _SELECTORS if getattr(query, name)]
+    marked = [f"``{name}``" for name in selectors]
     needs = f"{kind.selection}, for {kind.name}"
     if kind.selection in {Selection.MARKET, Selection.OPTION_SUMMARY} and not query.exchange:
         _refuse("exchange", None, f"an exchange; {kind.name} needs {kind.selection}")
-    if kind.selection is Selection.MARKET and len(given) != 1:
-        if not given:
+    if kind.selection is Selection.MARKET and len(selectors) != 1:
+        if not selectors:
             _refuse("raw_symbol", None, needs)
-        _refuse(given[1], getattr(query, given[1]), f"{needs}; {' and '.join(given)} are given")
-    if kind.selection is Selection.OPTION_SUMMARY and not given:
+        second = selectors[1]
+        _refuse(second, getattr(query, second), f"{needs}; {' and '.join(marked)} are given")
+    if kind.selection is Selection.OPTION_SUMMARY and not selectors:
         _refuse("coin", None, needs)
     if kind.selection is Selection.OPTION_SKEW:
         for name in ("exchange", "coin", "raw_symbol", "tenor"):
@@ -408,17 +410,20 @@ def _check_selection(query: PointsQuery, kind: DataType) -> None:
             _refuse("exchange", query.exchange, expected, "UNSUPPORTED")
     if kind.selection is Selection.TOKEN and not (query.token_name or query.coin):
         _refuse("token_name", None, needs)
-    if kind.selection is Selection.COIN and given != ["coin"]:
-        given_are = ", ".join(given) or "none"
-        _refuse("coin", query.coin or None, f"coin alone, for {kind.name}; given are {given_are}")
+    if kind.selection is Selection.COIN and selectors != ["coin"]:
+        expected = f"``coin`` alone, for {kind.name}; given are {', '.join(marked) or 'none'}"
+        _refuse("coin", query.coin or None, expected)
 
 
 def _check_options(query: PointsQuery, kind: DataType) -> None:
-    """Refuse options that the type does not have."""
+    """Refuse options that the data type does not have."""
     if kind.categories and query.category and not set(kind.categories) & set(query.category):
         expected = " or ".join(kind.categories)
         _refuse(
-            "category", [str(one) for one in query.category], f"{expected}, for {kind.name}", "UNSUPPORTED"
+            "category",
+            [str(category) for category in query.category],
+            f"{expected}, for {kind.name}",
+            "UNSUPPORTED",
         )
     if query.gapfill and not kind.gapfill:
         able = ", ".join(name for name, other in DATA_TYPES.items() if other.gapfill)
@@ -439,7 +444,7 @@ def _check_options(query: PointsQuery, kind: DataType) -> None:
 
 
 def _check_group(query: PointsQuery, kind: DataType) -> None:
-    """Refuse an aggregation that the type does not have."""
+    """Refuse an aggregation that the data type does not have."""
     if query.group_by is None:
         return
     if kind.group_by is None:
@@ -447,7 +452,9 @@ def _check_group(query: PointsQuery, kind: DataType) -> None:
     if query.group_by is not kind.group_by:
         _refuse("group_by", str(query.group_by), f"{kind.group_by} for {kind.name}", "UNSUPPORTED")
     if query.raw_symbol and not kind.group_by_raw_symbol:
-        _refuse("raw_symbol", query.raw_symbol, f"coin instead, to aggregate {kind.name} across exchanges")
+        _refuse(
+            "raw_symbol", query.raw_symbol, f"``coin`` instead, to aggregate {kind.name} across exchanges"
+        )
 
 
 def _check_profile_options(query: PointsQuery) -> None:

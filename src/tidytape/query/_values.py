@@ -1,6 +1,6 @@
-"""Single values of a query: what a user may write, read into the one form the service knows.
+"""Single values of a query: what a user may write becomes the form that the service knows.
 
-Every reader takes the value and the parameter's name, and raises QueryError with both, so that each parameter of
+Each function takes the value and the parameter's name, and raises QueryError with both, so that each parameter of
 each query says the same thing about the same mistake.
 """
 
@@ -34,7 +34,7 @@ MOST_DIGITS = 15
 """Most significant digits of a decimal: as many as a double holds exactly."""
 
 PRINTABLE = r"^[^\S\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
-"""Names of exchanges and symbols are open, but never hold control characters, and are not blank."""
+"""A name of an exchange or a symbol is any text that is not blank and has no control characters."""
 
 MAX_TEXT = 256
 """Most characters of a name."""
@@ -77,7 +77,7 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
         for spelling in (alias, member.name, member.value)
     }
     word = value.strip() if isinstance(value, str) else ""
-    # "1M" is a month wherever intervals are written so; read as a minute it would be silently wrong.
+    # Others write a month as "1M"; reading it as a minute would be silently wrong.
     if kind is Interval and re.fullmatch(r"\d+M", word):
         word = ""
     if word.casefold() in spellings:
@@ -86,8 +86,9 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
     if same := _of_that_length(word) if kind is Interval else None:
         hint = f"did you mean {same.alias!r}?"
     elif close:
-        meant = spellings[close]
-        hint = f"did you mean {meant.value if close == meant.value.casefold() else aliases[meant]!r}?"
+        nearest_member = spellings[close]
+        is_value = close == nearest_member.value.casefold()
+        hint = f"did you mean {nearest_member.value if is_value else aliases[nearest_member]!r}?"
     allowed = [m.value if m.value == alias else f"{m.value} ({alias})" for m, alias in aliases.items()]
     raise QueryError(parameter, got=value, expected="one of " + ", ".join(allowed), hint=hint, code=code)
 
@@ -95,7 +96,7 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
 def _of_that_length(word: str) -> Interval | None:
     """Return the interval that is as long as a duration, e.g. an hour for ``60m``."""
     length = milliseconds(word, "interval") if _DURATION.fullmatch(word) else None
-    return next((one for one in Interval if one.seconds * 1000 == length), None)
+    return next((interval for interval in Interval if interval.seconds * 1000 == length), None)
 
 
 def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:
@@ -112,7 +113,7 @@ def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:
 
 
 def token(value: object, parameter: str) -> str:
-    """Read a resume token as it stands."""
+    """Read a resume token, and return it unchanged."""
     if not isinstance(value, str) or not _TOKEN.fullmatch(value):
         raise QueryError(parameter, got=value, expected="the token of a batch of a stream, as it came")
     return value
@@ -123,7 +124,7 @@ def many(value: object, parameter: str) -> tuple[object, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return (value,)
     if isinstance(value, set | frozenset):
-        # A set has no order of its own that would be the same in the next process.
+        # The order of a set differs between processes.
         return tuple(sorted(value, key=repr))
     try:
         if not isinstance(value, dict):
@@ -239,7 +240,7 @@ def written_time(second: int) -> str:
 
 
 EXPECTED_TIME = "epoch seconds, a datetime, a date or an ISO 8601 string"
-"""What an error says that a time is."""
+"""The words of an error for a time."""
 
 _SECONDS = "the service counts in seconds"
 
@@ -258,10 +259,10 @@ def _moment(value: TimeLike, parameter: str) -> int | datetime:
         if not value.is_integer():
             raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
         return int(value)
-    whole = _index(value)
-    if whole is None:
+    second = _index(value)
+    if second is None:
         raise QueryError(parameter, got=value, expected=EXPECTED_TIME)
-    return whole
+    return second
 
 
 def _is_nat(value: object) -> bool:
@@ -272,7 +273,7 @@ def _is_nat(value: object) -> bool:
 def _written_moment(value: str, parameter: str) -> int | datetime:
     trimmed = value.strip()
     if _DATE_DIGITS.match(trimmed):
-        # It could be a date or a number of seconds, and a guess could be wrong.
+        # The text can be a date or a number of seconds.
         raise QueryError(
             parameter,
             got=value,
@@ -319,5 +320,5 @@ def hinted_window(message: str) -> int | None:
     >>> hinted_window("period: got 799,918 trades, expected ...; " + window_hint(900))
     900
     """
-    found = re.search(r"a window of (\d{1,15}) seconds at most", message)
-    return int(found[1]) if found else None
+    length = re.search(r"a window of (\d{1,15}) seconds at most", message)
+    return int(length[1]) if length else None

@@ -129,7 +129,7 @@ class KeyFile(Keys):
         self.path = Path(path)
         self._fault: str | None = None
         self._is_read = False
-        self._seen: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, int, int] | None = None
         self._lock = threading.Lock()
 
     def all(self) -> list[Key]:
@@ -144,10 +144,10 @@ class KeyFile(Keys):
         with self._lock:
             try:
                 status = self._trusted()
-                seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-                if seen != self._seen or not self._is_read:
-                    self._seen = (
-                        seen  # set before reading, so that a broken file is not read again at every request
+                stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+                if stamp != self._stamp or not self._is_read:
+                    self._stamp = (
+                        stamp  # set before reading, so that a broken file is read once and not per request
                     )
                     self._keys = self._read()
                     self._is_read = True
@@ -245,7 +245,7 @@ class KeyFile(Keys):
             raise TidytapeError(f"{self.path} is not a file of keys: {error}") from None
         except ValidationError as error:
             first = error.errors()[0]
-            place = "".join(f"{one}: " for one in first["loc"])
+            place = "".join(f"{part}: " for part in first["loc"])
             raise TidytapeError(f"{self.path} is not a file of keys: {place}{first['msg']}") from None
         strange = [key for key in keys if key.tier.casefold() not in map(str.casefold, self._tiers)]
         if strange:

@@ -16,9 +16,9 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from tidytape.budget import weight
-from tidytape.errors import BudgetError, QueryError
+from tidytape.errors import BudgetError, QueryError, shown
 from tidytape.lake import LakeReader
-from tidytape.query import PointsQuery, respelled
+from tidytape.query import PointsQuery
 from tidytape.service._accounts import Account
 from tidytape.service._buckets import UnreachableError
 from tidytape.service._responses import etag
@@ -47,6 +47,9 @@ class RefusedError(Exception):
         How long to wait before the next try. [s]
     over : mapping of str to int
         Of a stream that cannot go on: by data type the start of the last interval that was over. [ns since the epoch]
+    facts : mapping of str to str or None
+        Of a wrong query: the parameter, its value as the message quotes it, what was expected, and the hint. Double
+        backticks stand around parameters in the texts.
     """
 
     def __init__(
@@ -56,9 +59,11 @@ class RefusedError(Exception):
         *,
         retry_after: int | None = None,
         over: Mapping[str, int] = MappingProxyType({}),
+        facts: Mapping[str, str | None] = MappingProxyType({}),
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.retry_after, self.over = code, message, retry_after, over
+        self.facts = facts
 
 
 def refused(error: Exception) -> RefusedError | None:
@@ -74,7 +79,10 @@ def refused(error: Exception) -> RefusedError | None:
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, QueryError):
-        return RefusedError(error.code, error.message)
+        expected, hint = error.marked_facts
+        value = None if error.got is None else shown(error.got)
+        facts = {"parameter": error.parameter, "got": value, "expected": expected, "hint": hint}
+        return RefusedError(error.code, error.message, facts=facts)
     if isinstance(error, BudgetError):
         return RefusedError("INVALID_PARAMS", error.message)
     if isinstance(error, UnreachableError):
@@ -177,10 +185,8 @@ class Points:
             require_trades(query, markets, statistics)
             return Prepared(query, account, form, tag, lake, markets, estimate)
 
-        try:
+        with PointsQuery.named_as_on_wire():
             return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
-        except QueryError as error:
-            raise respelled(error, PointsQuery.WIRE) from None
 
     async def answer(
         self, prepared: Prepared, facts: dict[str, object], *, coding: str, wait: Waiting
@@ -226,14 +232,13 @@ class Points:
         )
         is_charged = False
         try:
-            answer = await wait(self._computing.answer(task))
+            with PointsQuery.named_as_on_wire():
+                answer = await wait(self._computing.answer(task))
             # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
             is_charged = answer is not None or task.begun
         except asyncio.CancelledError:
             is_charged = task.begun
             raise
-        except QueryError as error:
-            raise respelled(error, PointsQuery.WIRE) from None
         except OverloadedError:
             raise RefusedError(
                 "UNAVAILABLE", "too many queries are waiting; try again", retry_after=PAUSE
@@ -267,7 +272,5 @@ async def _give_back(account: Account, weight: int, facts: dict[str, object]) ->
 
 def require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
     """Raise QueryError if the tier of an account does not include the query."""
-    try:
+    with PointsQuery.named_as_on_wire():
         account.tier.require(query, now=now)
-    except QueryError as error:
-        raise respelled(error, PointsQuery.WIRE) from None

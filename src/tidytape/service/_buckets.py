@@ -207,8 +207,8 @@ def _opened(url: str) -> Redis:
         from redis.backoff import NoBackoff
     except ImportError:
         raise TidytapeError("buckets in Redis need an extra: pip install 'tidytape[redis]'") from None
-    # A request whose answer got lost was counted; sent again it would count twice.
-    once = Retry(NoBackoff(), 0)
+    # Redis may have counted a request whose answer got lost; a second try would count it twice.
+    no_retry = Retry(NoBackoff(), 0)
     try:
         parts = urlsplit(url)
         if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path):
@@ -216,8 +216,8 @@ def _opened(url: str) -> Redis:
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
-            timeout=None,  # there is one limit, on the whole of a request
-            retry=once,
+            timeout=None,  # one limit holds for the complete request
+            retry=no_retry,
             protocol=2,  # nothing but answers comes over a connection
         )
         # Says whether all settings in the address exist, and connects to nothing.

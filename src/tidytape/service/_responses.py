@@ -33,10 +33,9 @@ def error_response(
     *,
     retry_after: int | None = None,
     over: Mapping[str, int] = MappingProxyType({}),
+    facts: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Response:
-    """Return the response for an error code.
-
-    ``over`` is by data type the start of the last interval of a stream that was over. [ns since the epoch]
+    """Return the response for an error code; ``over`` and ``facts`` are those of `RefusedError`.
 
     Examples
     --------
@@ -44,16 +43,20 @@ def error_response(
     >>> response.status_code, response.body
     (429, b'{"error":"RATE_LIMITED","message":"wait","retry_after":3}')
     """
-    body: dict[str, object] = {"error": code, "message": message}
+    body: dict[str, object] = {"error": code, "message": _encodable(message)}
+    body |= {name: _encodable(fact) for name, fact in facts.items() if fact is not None}
     headers: dict[str, str] = {}
     if retry_after is not None:
         body["retry_after"] = retry_after
         headers["Retry-After"] = str(retry_after)
     if over:
         body["over"] = {name: written_time(start) for name, start in over.items()}
-    # A message may quote what was sent; lone surrogates cannot be written as UTF-8.
-    body["message"] = message.encode("utf-8", "replace").decode()
     return Response(orjson.dumps(body), ERROR_STATUS[code], headers, media_type="application/json")
+
+
+def _encodable(text: str) -> str:
+    """Return a text without lone surrogates, which UTF-8 cannot hold and which a text may quote from a request."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def etag(lake: LakeReader, query: PointsQuery, *, form: str, now: int) -> str | None:
@@ -84,5 +87,5 @@ def is_known(tag: str | None, if_none_match: str | None) -> bool:
     if tag is None or if_none_match is None:
         return False
     bare = tag.removeprefix("W/")
-    tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    tags = [known_tag.strip().removeprefix("W/") for known_tag in if_none_match.split(",")]
     return "*" in tags or bare in tags

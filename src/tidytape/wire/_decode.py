@@ -18,6 +18,9 @@ from tidytape.wire._faults import check_containers, check_utf8, parsed, placed
 from tidytape.wire._spelling import spelled
 from tidytape.wire._tidy import with_finality
 
+Absent = Literal["null", "zero"]
+"""What a number is that a point leaves out although every point has it."""
+
 JSON_MIME = "application/json"
 """The media type of a JSON body."""
 
@@ -27,7 +30,7 @@ def decode(
     data_type: str,
     *,
     among: Collection[str] | None = None,
-    absent: Literal["null", "zero"] = "null",
+    absent: Absent = "null",
 ) -> pl.DataFrame:
     """Decode the body of ``/v1/points``.
 

@@ -168,7 +168,7 @@ BAD = {
 def test_a_broken_line_is_named_and_nothing_is_stored(write, log, lake, what):
     path = write(log.trade(1), "", log.trade(2), BAD[what](log), log.trade(3))
     version = lake.version()
-    with pytest.raises(IngestError, match=r"log:4: .*; skip_bad \(--skip-bad\) leaves them out") as caught:
+    with pytest.raises(IngestError, match=r"log:4: .*; skip_bad=True leaves them out") as caught:
         take(path, lake)
     assert (caught.value.path, caught.value.line, caught.value.bad_lines) == (str(path), 4, 1)
     assert lake.version() == version

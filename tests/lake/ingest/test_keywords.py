@@ -1,10 +1,9 @@
-"""Layouts and markets as objects, and the keywords that stood for them before 0.1.0."""
+"""Layouts and markets as objects."""
 
 from __future__ import annotations
 
 import pytest
 
-from lakes import empty_lake
 from tidytape.errors import QueryError
 from tidytape.lake.ingest import Csv, Jsonl, Market, Tardis, ingest
 
@@ -16,36 +15,10 @@ def trades(write):
     return write("time,px,qty,side", "1693929601,100.5,2,buy", name="trades.csv")
 
 
-def test_keywords_still_work_and_warn(trades, lake, tmp_path):
-    market = Market(exchange="COINBASE", raw_symbol="BTC-USD", tick_size="0.5")
-    ingest(trades, lake, Csv(columns=COLUMNS), market=market)
-    other = empty_lake(tmp_path / "other")
-    options = {"exchange": "COINBASE", "raw_symbol": "BTC-USD", "tick_size": "0.5", "columns": COLUMNS}
-    with pytest.warns(FutureWarning, match=r"layout=Csv\(columns=…\), market=Market\(exchange=…\)"):
-        ingest(trades, other, layout="csv", **options)
-    for table in ("trades", "markets"):
-        ours, theirs = (
-            one.markets() if table == "markets" else one.scan(table).collect() for one in (lake, other)
-        )
-        assert ours.equals(theirs)
-    with pytest.warns(FutureWarning, match="keywords"):
-        report = ingest(trades, lake, layout="csv", **options)
-    assert report.bad_lines == 0
-    assert lake.scan("trades").collect().height == 1
-
-
-def test_a_file_that_keywords_put_in_is_known_to_the_layout(trades, lake):
-    with pytest.warns(FutureWarning, match="keywords"):
-        ingest(trades, lake, layout="csv", exchange="X", raw_symbol="BTC-USD", columns=COLUMNS)
-    market = Market(exchange="X", raw_symbol="BTC-USD")
-    assert ingest(trades, lake, Csv(columns=COLUMNS), market=market).files[0].already_ingested
-
-
-def test_keywords_and_objects_do_not_mix(trades, lake):
-    with pytest.raises(QueryError, match=r"market: .*expected exchange inside layout or market"):
-        ingest(trades, lake, Csv(columns=COLUMNS), exchange="X")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'exchnage'"):
-        ingest(trades, lake, exchnage="X")
+def test_a_layout_is_an_object(trades, lake):
+    for layout in ("csv", Csv):
+        with pytest.raises(QueryError, match=r"layout: got .*, expected an object"):
+            ingest(trades, lake, layout)
 
 
 @pytest.mark.parametrize(

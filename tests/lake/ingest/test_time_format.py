@@ -117,7 +117,7 @@ def test_days_are_never_guessed(tmp_path, table, head, row):
     assert str(caught.value) == (
         f"{path}:2: the time '03-04-2023 10:00:00' is not a written date and time between 2000 and 2100; "
         "time_unit (--time-unit) or time_format (--time-format) says how times are written; 2 bad lines in all; "
-        "skip_bad (--skip-bad) leaves them out"
+        "skip_bad=True leaves them out"
     )
     with pytest.raises(
         IngestError, match=r":3: the time '31-12-2023 10:00:00' is not a time written as %m-%d"

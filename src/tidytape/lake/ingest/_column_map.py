@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -97,14 +96,14 @@ class ColumnMap:
                 "raw_symbol",
                 got=None,
                 expected="the market of the file, or a column that names it",
-                hint='market=Market(raw_symbol="BTC-USD"), or --raw-symbol BTC-USD, says it',
+                hint='``market=Market(raw_symbol="BTC-USD")`` says it',
             )
         if unmapped == ["interval"]:
             raise QueryError(
                 "interval",
                 got=None,
                 expected="how long the candles are, or a column that tells it",
-                hint='interval="1d", or --interval 1d, says it for all of them',
+                hint='``interval="1d"`` says it for all of them',
             )
         if unmapped:
             expected = f"{', '.join(unmapped)} mapped to {self._names()}"
@@ -114,7 +113,7 @@ class ColumnMap:
         """Return what a user may try if a column is missing."""
         header = {name.casefold() for name in self.header}
         if self._table is TRADES and {"open", "high", "low", "close"} <= header:
-            return 'candles go into a table of their own: table="candles", or --table candles'
+            return 'candles go into a table of their own: ``table="candles"``'
         return self._suggestion(available)
 
     def _suggestion(self, available: Collection[str]) -> str | None:
@@ -128,8 +127,7 @@ class ColumnMap:
         if not pairs:
             return None
         columns = named | pairs
-        text = ",".join(f"{column}={name}" for column, name in columns.items())
-        return f"try columns={columns}, or --map {shlex.quote(text)}"
+        return f"try ``columns={columns}``"
 
     def _names(self, limit: int = 200) -> str:
         """Name the file's columns, shortened: the first line of another kind of file may be very long."""

@@ -138,8 +138,8 @@ def _with_quotes(rows: pl.DataFrame, *, table: Table) -> pl.DataFrame:
     if wrong.height:
         exchange, symbol, ratio = wrong.row(0)
         raise IngestError(
-            f"{table.name}: of {exchange} {symbol} {description(table.name, ratio)}: amount_unit (--amount-unit), or "
-            "contract and contract_size (--contract, --contract-size), say what amounts count"
+            f"{table.name}: of {exchange} {symbol} {description(table.name, ratio)}: ``amount_unit``, or "
+            "``contract`` and ``contract_size``, say what amounts count"
         )
     return rows
 

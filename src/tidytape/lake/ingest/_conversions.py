@@ -318,27 +318,27 @@ def _unclear_error(unclear: list[_Amounts], parsed: Parsed) -> QueryError:
         return QueryError(
             "contract",
             got=None,
-            expected=f"INVERSE, and the contract_size, for {amounts} are numbers of contracts{where}; e.g. --contract "
-            "inverse --contract-size 100, in USD, as the exchange's specification says",
+            expected=f"INVERSE, and the ``contract_size``, for {amounts} are numbers of contracts{where}; e.g. "
+            "``Market(contract='inverse', contract_size=100)``, in USD, as the exchange's specification says",
         )
     if amount.unit is CountedUnit.CONTRACTS:
         return QueryError(
             "contract",
             got=None,
-            expected=f"what one contract is, and its contract_size, for {amounts} are numbers of contracts{where}; "
-            "e.g. --contract linear --contract-size 0.01, or amount_unit (--amount-unit coin) if they were converted",
+            expected=f"what one contract is, and its ``contract_size``, for {amounts} are numbers of contracts{where}; "
+            'e.g. ``Market(contract="linear", contract_size=0.01)``, or ``amount_unit="coin"`` if they were converted',
         )
     if amount.unit is CountedUnit.QUOTE:
         return QueryError(
             "amount_unit",
             got=None,
-            expected=f"quote (--amount-unit quote), for {amounts} count the quote{where}; or coin if they were "
+            expected=f"quote (``amount_unit='quote'``), for {amounts} count the quote{where}; or coin if they were "
             "converted",
         )
     return QueryError(
         "amount_unit",
         got=None,
-        expected=f"coin, quote or contracts (--amount-unit): nothing says which of them {amounts} count{where}",
+        expected=f"coin, quote or contracts: nothing says which of them {amounts} count{where}",
     )
 
 

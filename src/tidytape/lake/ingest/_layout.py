@@ -156,7 +156,7 @@ class Job:
                 "exchange",
                 got=None,
                 expected=f"the exchange of {self.path.name}, which does not name it, e.g. BINANCE",
-                hint='market=Market(exchange="BINANCE"), or --exchange BINANCE, says it',
+                hint='``market=Market(exchange="BINANCE")`` says it',
                 code="INVALID_EXCHANGE",
             )
         return self.exchange

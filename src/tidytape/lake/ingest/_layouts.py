@@ -84,7 +84,7 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
         "layout",
         got=None,
         expected=expected,
-        hint="tidytape ingest LAYOUT FILE, or ingest(file, lake, Csv()), names the layout",
+        hint="``ingest(file, lake, Csv())`` names the layout",
     )
 
 

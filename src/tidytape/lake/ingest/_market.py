@@ -136,7 +136,9 @@ class Market:
         if self.contract is None:
             if self.contract_size is not None:
                 raise QueryError(
-                    "contract_size", got=self.contract_size, expected="contract beside it: what kind it is"
+                    "contract_size",
+                    got=self.contract_size,
+                    expected="``contract`` beside it: what kind it is",
                 )
             return
         kind = values.choice(self.contract, ContractKind, "contract")
@@ -157,10 +159,10 @@ class Market:
             return
         unit = values.choice(self.amount_unit, CountedUnit, "amount_unit")
         if unit is CountedUnit.CONTRACTS and self.contract is None:
-            raise QueryError("contract", got=None, expected="what one contract is, and its contract_size")
+            raise QueryError("contract", got=None, expected="what one contract is, and its ``contract_size``")
         if unit is not CountedUnit.CONTRACTS and self.contract is not None:
             raise QueryError(
-                "amount_unit", got=self.amount_unit, expected="contracts, or nothing, beside contract"
+                "amount_unit", got=self.amount_unit, expected="contracts, or nothing, beside ``contract``"
             )
         self._set("amount_unit", unit)
 
@@ -210,5 +212,5 @@ def require_market(market: object) -> None:
     """Raise QueryError if the argument is not a `Market`, e.g. a symbol."""
     if not isinstance(market, Market):
         raise QueryError(
-            "market", got=market, expected='a Market, e.g. Market(exchange="X", raw_symbol="BTC-USD")'
+            "market", got=market, expected='a Market, e.g. ``Market(exchange="X", raw_symbol="BTC-USD")``'
         )

@@ -348,7 +348,7 @@ def _read(path: Path, exchange: str, *, skip_bad: bool) -> tuple[pl.DataFrame, P
     if bad.count and not (skip_bad and reports.height):
         number, reason = bad.first[0]
         more = f"; {bad.count} bad ones in all" if bad.count > 1 else ""
-        hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
+        hint = " and no good one" if skip_bad else "; ``skip_bad=True`` leaves them out"
         raise IngestError(
             f"{path}:{number}: {reason}{more}{hint}", path=str(path), line=number, bad_lines=bad.count
         )

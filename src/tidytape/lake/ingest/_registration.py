@@ -229,8 +229,8 @@ def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | 
         raise QueryError(
             "normalized_symbol",
             got=raw_symbol,
-            expected="a symbol that coin and quote can be read from; for this one give normalized_symbol "
-            "(--normalized-symbol), e.g. BTC-USDT, and coin (--coin)",
+            expected="a symbol that coin and quote can be read from; for this one give "
+            "``normalized_symbol``, e.g. BTC-USDT, and ``coin``",
         )
     if market.coin is not None:
         symbol = Symbol(market.coin, symbol.quote_coin)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import threading
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from tqdm.auto import tqdm
@@ -21,10 +19,9 @@ from tidytape.lake._batch import IN_MEMORY, Spool
 from tidytape.lake._lake import Lake
 from tidytape.lake._tables import MARKETS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
-from tidytape.lake.ingest._layouts import LAYOUTS, by_name, options_of, recognised
+from tidytape.lake.ingest._layouts import LAYOUTS, recognised
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._market import Market, require_market
-from tidytape.lake.ingest._own_files import Csv
 from tidytape.lake.ingest._report import IngestReport
 from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
@@ -34,13 +31,12 @@ _MOST_WORKERS = 4
 def ingest(
     files: str | Path | Iterable[str | Path],
     lake: Lake,
-    layout: Layout | str | None = None,
+    layout: Layout | None = None,
     *,
     market: Market | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     progress: bool | None = None,
-    **keywords: Any,
 ) -> IngestReport:
     r"""Put recorded files into a lake.
 
@@ -68,8 +64,6 @@ def ingest(
         of processors if that is smaller. Each thread takes some 200 MB.
     progress : bool, optional
         Whether to show a progress bar on the standard error; by default only on a terminal.
-    **keywords
-        The attributes of the layout and of `Market`, and ``layout`` as a name: as before 0.1.0, with a FutureWarning.
 
     Returns
     -------
@@ -100,19 +94,6 @@ def ingest(
     >>> report.trades_new, report.files[0].time_unit, report.markets[0].normalized_symbol
     (1, 's', 'BTC-USD')
     """
-    if isinstance(layout, str) or keywords:
-        unknown = keywords.keys() - options_of(Market).keys() - options_of(Csv).keys()
-        if unknown:
-            raise TypeError(f"ingest() got an unexpected keyword argument {min(unknown)!r}")
-        if market is not None or isinstance(layout, Layout):
-            raise QueryError("market", got=market, expected=f"{', '.join(keywords)} inside layout or market")
-        warnings.warn(
-            "ingest takes layout=Csv(columns=…), market=Market(exchange=…); a layout by name, and what belongs to a "
-            "layout or a market as keywords, go with the next version",
-            FutureWarning,
-            stacklevel=2,
-        )
-        layout, market = by_name(layout, keywords)
     market = market or Market()
     require_market(market)
     if layout is not None:
@@ -173,7 +154,7 @@ def _failed(failures: list[tuple[str, TidytapeError]], report: IngestReport) -> 
     count = len(failures) + len(report.files)
     others = ", the others did" if report.files else ""
     reasons = (
-        error.message if error.message.startswith(path) else f"{path}: {error.message}"
+        error.marked if error.message.startswith(path) else f"{path}: {error.marked}"
         for path, error in failures
     )
     lines = "".join(f"\n  {reason}" for reason in reasons)
@@ -366,7 +347,7 @@ def require_good(parsed: Parsed, job: Job, *, skip_bad: bool) -> None:
         return
     line, reason = bad.first[0]
     more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
-    hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
+    hint = " and no good one" if skip_bad else "; ``skip_bad=True`` leaves them out"
     raise IngestError(
         f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
     )

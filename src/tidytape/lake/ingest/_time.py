@@ -68,7 +68,7 @@ def written_as(
     if time_format is not None:
         if time_unit is not None:
             raise QueryError(
-                "time_format", got=time_format, expected="nothing, for time_unit says it already"
+                "time_format", got=time_format, expected="nothing, for ``time_unit`` says it already"
             )
         _check_format(time_format)
         return time_format
@@ -83,7 +83,7 @@ def _unit_named(unit: str) -> str:
             "time_unit",
             got=unit,
             expected="one of iso, date, " + ", ".join(UNITS),
-            hint="time_format says any other way of writing times",
+            hint="``time_format`` says any other way of writing times",
         )
     return unit
 

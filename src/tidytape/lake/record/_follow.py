@@ -469,7 +469,7 @@ class Follower:
             self._note(followed)
         path = followed.job.path
         raise IngestError(
-            f"{path}:{line}: {reason}; skip_bad (--skip-bad) leaves it out",
+            f"{path}:{line}: {reason}; ``skip_bad=True`` leaves it out",
             path=str(path),
             line=line,
             bad_lines=parsed.bad.count,

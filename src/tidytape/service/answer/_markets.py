@@ -316,7 +316,7 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
     """
     size = query.page_size or DEFAULT_PAGE
     if size > LARGEST_PAGE:
-        raise QueryError("pageSize", got=size, expected=f"at most {LARGEST_PAGE}")
+        raise QueryError("page_size", got=size, expected=f"at most {LARGEST_PAGE}")
     selected = _filtered(holdings, query).sort(_ORDER)
     computed = query.sort_field not in _REGISTERED or query.distinct
     if computed:

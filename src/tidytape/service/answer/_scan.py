@@ -151,7 +151,7 @@ def rates(
         raise QueryError(
             "quote",
             got=None,
-            expected="markets with names; ingest their files again with normalized_symbol",
+            expected="markets with names; ingest their files again with ``normalized_symbol``",
             code="UNSUPPORTED",
         )
     reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)

@@ -208,9 +208,7 @@ def _require(
                     if of
                     else "one that the lake holds" + (f" of {' or '.join(on)}" if on else "")
                 ),
-                hint=f"did you mean {close!r}?"
-                if close
-                else "client.markets(), or /v1/markets, lists what there is",
+                hint=f"did you mean {close!r}?" if close else "``client.markets()`` lists what there is",
                 code=code,
             )
 
@@ -235,7 +233,7 @@ def grouped(markets: list[Market]) -> list[Market]:
                 "group_by",
                 got=", ".join(sorted(market.raw_symbol for market in group)),
                 expected="markets whose coin is known",
-                hint="ingest their files again with normalized_symbol",
+                hint="ingest their files again with ``normalized_symbol``",
                 code="UNSUPPORTED",
             )
         quotes = {"USD" if market.quote_coin in USD_QUOTES else str(market.quote_coin) for market in group}
@@ -245,7 +243,7 @@ def grouped(markets: list[Market]) -> list[Market]:
                 got=f"markets of {coin} in "
                 + ", ".join(sorted({str(market.quote_coin) for market in group})),
                 expected="markets priced in one currency, or in some that all count as USD",
-                hint="select them with normalizedSymbol",
+                hint="select them with ``normalized_symbol``",
                 code="UNSUPPORTED",
             )
     return [

@@ -91,7 +91,7 @@ def create_app(
     buckets = buckets or MemoryBuckets(clock=clock)
 
     def is_valid(key: str) -> bool:
-        return any(one.id == key and not one.is_over(clock() / SECOND) for one in keys.all())
+        return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
 
     streams = Streams(engine, Tokens(token_secret), clock=clock, allowed=is_valid)
     metrics = Metrics(keys, buckets, computing, streams)
@@ -147,7 +147,13 @@ def _rpc() -> ModuleType:
 async def _refusal(request: Request, error: Exception) -> Response:
     refusal = refused(error)
     assert refusal is not None
-    return error_response(refusal.code, refusal.message, retry_after=refusal.retry_after, over=refusal.over)
+    return error_response(
+        refusal.code,
+        refusal.message,
+        retry_after=refusal.retry_after,
+        over=refusal.over,
+        facts=refusal.facts,
+    )
 
 
 async def _no_such_route(request: Request, error: Any) -> Response:

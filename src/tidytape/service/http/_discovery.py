@@ -16,7 +16,7 @@ from starlette.routing import Route
 from tidytape.catalogue import LISTS
 from tidytape.errors import QueryError
 from tidytape.lake import LakeReader
-from tidytape.query import MarketsQuery, MetaQuery, respelled
+from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.service._accounts import Account, usage
 from tidytape.service._responses import get
 from tidytape.service.answer._holdings import DescribedLake
@@ -78,10 +78,8 @@ class Lists:
             return orjson.dumps(usage(await account.look()))
         model, body_of = self._kinds[name]
         query = model.from_params(params)
-        try:
+        with model.named_as_on_wire():
             return await asyncio.get_running_loop().run_in_executor(self._threads, body_of, query)
-        except QueryError as error:
-            raise respelled(error, model.WIRE) from None
 
 
 def _list_body(inventory: Inventory, name: str, query: MetaQuery) -> bytes:

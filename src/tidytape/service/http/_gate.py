@@ -84,8 +84,8 @@ class Gate:
             secret = Headers(scope=scope).get(self._key_header)
             account = self._accounts.of(secret) if secret else None
             if account is None:
-                got = "an unknown or expired key" if secret else "no key"
-                message = f"{self._key_header}: got {got}, expected a valid API key"
+                fault = "an unknown or expired key" if secret else "no key"
+                message = f"{self._key_header}: got {fault}, expected a valid API key"
                 refusal = error_response("INVALID_API_KEY", message)
             else:
                 scope["state"]["account"] = account
@@ -93,7 +93,7 @@ class Gate:
         if _is_ambiguous(scope):
             message = "headers: got Content-Length and Transfer-Encoding, expected one"
             refusal = refusal or error_response("INVALID_REQUEST", message)
-            # After a body of ambiguous length nobody knows where the next request begins.
+            # If the length of the body is ambiguous, so is the start of the next request.
             refusal.headers["Connection"] = "close"
         elif length > LONGEST_TARGET:
             message = f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}"

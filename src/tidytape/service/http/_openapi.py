@@ -42,8 +42,9 @@ from tidytape.catalogue import (
     Tenor,
     TPOSession,
 )
+from tidytape.errors import worded
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
-from tidytape.query._base import CODES, READERS
+from tidytape.query._base import CODES, FORMS
 from tidytape.query._values import LAST_SECOND
 from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of
 from tidytape.service.answer._markets import DEFAULT_PAGE, LARGEST_PAGE
@@ -54,34 +55,24 @@ from tidytape.wire._stream import LINES_MIME
 
 Model = type[PointsQuery] | type[StreamQuery] | type[MarketsQuery] | type[MetaQuery]
 _OF_A_STREAM = ("start", "end", "token")
-_NAME = re.compile(r"`(\w+)`|\b([a-z]+_\w+)\b")
-_WORD = re.compile(r"`(\w+)`|\b(\w+)\b")
 
 
-def in_words(text: str, model: Model, *, bare: bool = False) -> str:
-    """Return a text for users of the API: Markdown, with parameters named as in a URL.
+def in_markdown(text: str, model: Model) -> str:
+    """Return a text of a docstring or an error as Markdown for users of the API.
 
     Parameters
     ----------
     text : str
-        Words in double backticks or with an underscore that name a field of the model become its name in a URL.
+        Double backticks stand around fields of the model, which become names in a URL, and around values.
     model : type
         The query model.
-    bare : bool
-        Whether every word that names a field counts.
 
     Examples
     --------
-    >>> in_words("Only ``start``, or a raw_symbol.", PointsQuery)
+    >>> in_markdown("Only ``start``, or a ``raw_symbol``.", PointsQuery)
     'Only `from`, or a `rawSymbol`.'
     """
-
-    def spelled(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        known = model.WIRE.get(name)
-        return f"`{known}`" if known else match[0]
-
-    return (_WORD if bare else _NAME).sub(spelled, " ".join(text.split()).replace("``", "`"))
+    return worded(" ".join(text.split()), lambda name: f"`{model.WIRE.get(name, name)}`")
 
 
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
@@ -105,11 +96,11 @@ def parameters(
     Examples
     --------
     >>> from tidytape.query import MarketsQuery
-    >>> [one["name"] for one in parameters(MarketsQuery)][:2]
+    >>> [parameter["name"] for parameter in parameters(MarketsQuery)][:2]
     ['exchange', 'coin']
     """
     docs = _documented(model)
-    if model is StreamQuery:  # which says of most fields that they are those of points
+    if model is StreamQuery:  # its docstring refers to PointsQuery for most fields
         docs = docs | {
             name: text for name, text in _documented(PointsQuery).items() if name not in _OF_A_STREAM
         }
@@ -117,22 +108,22 @@ def parameters(
     for field, name in model.WIRE.items():
         facts = model.model_fields[field]
         on_wire = model.ONLY_ON_WIRE.get(field)
-        schema = named((on_wire.reader if on_wire else READERS[field]).schema)
+        schema = named((on_wire.form if on_wire else FORMS[field]).schema)
         needed = facts.is_required() or field in required
         if field in model.REPEATABLE:
             schema = {"type": "array", "items": schema, **({"minItems": 1} if needed else {})}
         elif not facts.is_required() and facts.default is not None:
             schema = {**schema, "default": facts.default}
-        one = {
+        parameter = {
             "name": name,
             "in": "query",
-            "description": on_wire.doc if on_wire else in_words(docs.get(field, ""), model),
+            "description": on_wire.doc if on_wire else in_markdown(docs.get(field, ""), model),
             "required": needed,
             "schema": {**schema, **(narrowed or {}).get(field, {})},
         }
         if field in model.REPEATABLE:
-            one |= {"style": "form", "explode": True}
-        described.append(one)
+            parameter |= {"style": "form", "explode": True}
+        described.append(parameter)
     return described
 
 
@@ -145,7 +136,7 @@ def remarks(model: Model) -> str:
     >>> remarks(PointsQuery)[:80]
     'Markets are picked by exactly one of `rawSymbol`, `normalizedSymbol` and `coin`.'
     """
-    return in_words(_sections(model).get("Notes", ""), model)
+    return in_markdown(_sections(model).get("Notes", ""), model)
 
 
 def _documented(model: Model) -> dict[str, str]:
@@ -206,7 +197,7 @@ def schemas() -> dict[str, Any]:
     }
     for name, values in _ENUMERATIONS.items():
         short = ", ".join(f"`{getattr(member, 'alias', '')}`" for member in values)
-        meaning = in_words((values.__doc__ or "").partition("\n")[0], PointsQuery)
+        meaning = in_markdown((values.__doc__ or "").partition("\n")[0], PointsQuery)
         by_name[name] = _enumeration(f"{meaning} In a request also in short, in this order: {short}.", values)
     for kind in DATA_TYPES.values():
         by_name |= _of_type(kind)
@@ -289,7 +280,7 @@ def _of_type(kind: DataType) -> dict[str, Any]:
     name, schema = camel(kind.name), schema_of(kind.name)
     columns = [
         column for column in schema.identity if column != "side" or kind.per_side
-    ]  # a row's is no series'
+    ]  # the side of a row does not identify a series
     identity = {"type": {"const": kind.name, "type": "string", "description": "Data type."}}
     identity |= {field.name: _field(field) for field in IDENTITY_FIELDS if field.column in columns}
     described = {*schema.descriptors, "data_until"}
@@ -308,7 +299,7 @@ def _of_type(kind: DataType) -> dict[str, Any]:
     point = ref(f"{name}Payload")
     if kind.envelope:
         point = _object(None, {kind.envelope: point})
-    selected = in_words(kind.selection, PointsQuery, bare=True)
+    selected = in_markdown(kind.selection, PointsQuery)
     limits = f"at most {kind.max_points:,} points in one request, from tier {kind.tier.capitalize()} on"
     return by_name | {
         f"{name}Id": _object("What names the series.", identity, required=["type"]),
@@ -353,7 +344,7 @@ def _entry(description: str, fields: Iterable[Field], schema: Schema) -> dict[st
 
 
 def _field(field: Field) -> dict[str, Any]:
-    if field.plain:  # it is there on every point, and null where it is not known
+    if field.plain:  # every point has it; null means unknown
         return {"anyOf": [_NUMBER, {"type": "null"}], "description": _meaning(field)}
     # A reference may stand beside a description.
     return {**_KINDS_OF_COLUMNS.get(field.column, _KINDS[field.kind]), "description": _meaning(field)}
@@ -433,6 +424,16 @@ _ERROR = _object(
             "type": "string",
             "description": "Which parameter, what it got and what it expects; of a failure no more than a request id.",
         },
+        "parameter": {"type": "string", "description": "Of a wrong query: the wrong parameter."},
+        "got": {
+            "type": "string",
+            "description": "Its value, as the message quotes it; absent if it was left out.",
+        },
+        "expected": {
+            "type": "string",
+            "description": "What it may be. Parameters stand in double backticks.",
+        },
+        "hint": {"type": "string", "description": "What to do. Parameters stand in double backticks."},
         "retry_after": {
             "type": "integer",
             "minimum": 1,
@@ -659,8 +660,8 @@ def document(*, key_header: str) -> dict[str, Any]:
 
 def _operations() -> dict[str, dict[str, Any]]:
     described = [
-        {**one, "example": _EXAMPLE[one["name"]]} if one["name"] in _EXAMPLE else one
-        for one in parameters(PointsQuery, narrowed=_USED_WHERE_LEFT_OUT)
+        {**parameter, "example": _EXAMPLE[parameter["name"]]} if parameter["name"] in _EXAMPLE else parameter
+        for parameter in parameters(PointsQuery, narrowed=_USED_WHERE_LEFT_OUT)
     ]
     points = {
         "operationId": "getPoints",

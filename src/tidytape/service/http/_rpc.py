@@ -108,7 +108,7 @@ def params_of(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]:
         if field.message_type is not None:
             yield from params_of(value, f"{name}.")
         elif field.is_repeated:
-            yield from ((name, _written(field, one)) for one in value)
+            yield from ((name, _written(field, member)) for member in value)
         else:
             yield name, _written(field, value)
 
@@ -196,8 +196,8 @@ class Calls:
         secret = dict(context.invocation_metadata() or ()).get(self.key_header.lower())
         account = self.accounts.of(secret) if isinstance(secret, str) and secret else None
         if account is None:
-            got = "an unknown or expired key" if secret else "no key"
-            raise RefusedError("INVALID_API_KEY", f"{self.key_header}: got {got}, expected a valid API key")
+            fault = "an unknown or expired key" if secret else "no key"
+            raise RefusedError("INVALID_API_KEY", f"{self.key_header}: got {fault}, expected a valid API key")
         facts.update(key=account.key.id, tier=account.tier.name)
         return account
 

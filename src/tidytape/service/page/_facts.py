@@ -1,12 +1,13 @@
-"""What the page must know of types, parameters and tiers: the catalogue's facts, and the query model's own verdicts.
+"""The facts of types, parameters and tiers that the page needs, from the catalogue and from the query model.
 
-No rule is told twice. What a type takes, and which ways of picking markets it has, is found by asking the model that
-the service itself refuses with.
+No rule stands twice. To find which options a type takes, and how one selects its markets, this module tries them on the
+query model with which the service itself refuses queries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -68,22 +69,35 @@ def facts(*, key_header: str, tiers: Mapping[str, Tier]) -> dict[str, Any]:
         "streamParameters": StreamQuery.WIRE,
         "choices": {
             "interval": [
-                {"value": one.value, "label": one.alias, "seconds": one.seconds, "offset": one.offset}
-                for one in Interval
+                {
+                    "value": interval.value,
+                    "label": interval.alias,
+                    "seconds": interval.seconds,
+                    "offset": interval.offset,
+                }
+                for interval in Interval
             ],
-            "tenor": [{"value": one.value, "label": f"{one.days} d"} for one in Tenor],
-            "category": [{"value": one.value, "label": one.value} for one in Category],
-            "side": [{"value": one.value, "label": one.value} for one in Side],
-            "sortDirection": [{"value": one.value, "label": one.alias} for one in SortDirection],
-            "transform.normalize.quote": [{"value": one.value, "label": one.value} for one in Quote],
-            "tpoBlockSizeMinutes": [{"value": str(one), "label": f"{one} min"} for one in TPO_BLOCK_MINUTES],
-            "tpoSession": [{"value": one.value, "label": one.alias} for one in TPOSession],
+            "tenor": [{"value": tenor.value, "label": f"{tenor.days} d"} for tenor in Tenor],
+            "category": _choices(Category),
+            "side": _choices(Side),
+            "sortDirection": [
+                {"value": direction.value, "label": direction.alias} for direction in SortDirection
+            ],
+            "transform.normalize.quote": _choices(Quote),
+            "tpoBlockSizeMinutes": [
+                {"value": str(minutes), "label": f"{minutes} min"} for minutes in TPO_BLOCK_MINUTES
+            ],
+            "tpoSession": [{"value": session.value, "label": session.alias} for session in TPOSession],
         },
-        "identity": [_field(one) for one in IDENTITY_FIELDS],
-        "ranks": [one.value for one in TierName],
-        "tiers": [_tier(one) for one in tiers.values()],
+        "identity": [_field(field) for field in IDENTITY_FIELDS],
+        "ranks": [rank.value for rank in TierName],
+        "tiers": [_tier(tier) for tier in tiers.values()],
         "types": list(_types()),
     }
+
+
+def _choices(kind: type[StrEnum]) -> list[dict[str, str]]:
+    return [{"value": member.value, "label": member.value} for member in kind]
 
 
 def _tier(tier: Tier) -> dict[str, Any]:
@@ -110,25 +124,25 @@ def _type(kind: DataType) -> dict[str, Any]:
         "maxPoints": kind.max_points,
         "includedDepth": kind.included_depth,
         "tier": kind.tier.value,
-        "categories": [one.value for one in kind.categories],
+        "categories": [category.value for category in kind.categories],
         "groupBy": None if kind.group_by is None else {"value": kind.group_by.value, "label": kind.group_by.alias},
         "groupByRawSymbol": kind.group_by_raw_symbol,
         "intervalOptional": kind.interval_optional,
         "ways": [[PointsQuery.WIRE[name] for name in way] for way in _ways(kind)],
-        "takes": [PointsQuery.WIRE[name] for name in _taken(kind)],
+        "takes": [PointsQuery.WIRE[name] for name in _used_fields(kind)],
         "needsExchange": not _may_ask(kind, exchange=()),
         "takesExchanges": _may_ask(kind, exchange=("X", "Y")),
         "needsTenor": not _may_ask(kind, tenor=None),
         "envelope": kind.envelope,
-        "fields": [_field(one) for one in kind.fields],
+        "fields": [_field(field) for field in kind.fields],
         "levels": [
             {
-                "name": one.name,
-                "flat": one.flat,
-                "bookSide": None if one.book_side is None else one.book_side.value,
-                "fields": [_field(field) for field in one.fields],
+                "name": levels.name,
+                "flat": levels.flat,
+                "bookSide": None if levels.book_side is None else levels.book_side.value,
+                "fields": [_field(field) for field in levels.fields],
             }
-            for one in kind.levels
+            for levels in kind.levels
         ],
     }  # fmt: skip
 
@@ -171,18 +185,18 @@ def _tenor(kind: DataType) -> Tenor | None:
 
 @cache
 def _ways(kind: DataType) -> list[tuple[str, ...]]:
-    """The fewest selectors that together pick markets of the type, each way once."""
-    found: list[tuple[str, ...]] = []
+    """Return the smallest sets of selectors that select markets of the type."""
+    ways: list[tuple[str, ...]] = []
     for size in (1, 2):
         for way in combinations(_SELECTORS, size):
-            is_new = not any(set(one) <= set(way) for one in found)
+            is_new = not any(set(smaller) <= set(way) for smaller in ways)
             picked = {"type": kind.name, "exchange": "X", "tenor": _tenor(kind), **dict.fromkeys(way, "A")}
             if is_new and _is_valid(**picked):
-                found.append(way)
-    return found
+                ways.append(way)
+    return ways
 
 
-def _taken(kind: DataType) -> Iterator[str]:
+def _used_fields(kind: DataType) -> Iterator[str]:
     """Yield the fields that mean something for the type, in the order of the model."""
     probes = {
         "tenor": _tenor(kind) or Tenor.ONE_W,
@@ -192,8 +206,8 @@ def _taken(kind: DataType) -> Iterator[str]:
         "tpo_session": TPOSession.DAILY,
         "block_size": 1,
     }
-    # The model lets these pass where they change nothing.
-    meant = {
+    # The model accepts these fields also where they change nothing.
+    has = {
         "side": kind.per_side,
         "group_by": kind.group_by is not None,
         "funding_interval": kind.funding_interval,
@@ -201,5 +215,5 @@ def _taken(kind: DataType) -> Iterator[str]:
         "event": kind.selection is Selection.MARKET,
     }
     for name in PointsQuery.WIRE:
-        if name in _ALWAYS or meant.get(name) or (name in probes and _may_ask(kind, **{name: probes[name]})):
+        if name in _ALWAYS or has.get(name) or (name in probes and _may_ask(kind, **{name: probes[name]})):
             yield name

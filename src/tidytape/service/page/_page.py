@@ -88,8 +88,8 @@ def _hash(text: str) -> str:
 
 
 def _script() -> str:
-    ours = [_read(f"script/{name}.js") for name in SCRIPTS]
-    return "\n".join(["", _STRICT, _read("uplot/uPlot.iife.min.js"), *ours])
+    scripts = [_read(f"script/{name}.js") for name in SCRIPTS]
+    return "\n".join(["", _STRICT, _read("uplot/uPlot.iife.min.js"), *scripts])
 
 
 def _style() -> str:
@@ -111,19 +111,19 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> Route:
         What each tier may ask for.
     """
 
-    @cache  # made when it is first asked for: most apps live inside a client and never show it
-    def made() -> tuple[bytes, dict[str, str]]:
+    @cache  # rendered at the first request, because most apps are inside a client and never show it
+    def rendered() -> tuple[bytes, dict[str, str]]:
         body = document(facts(key_header=key_header, tiers=tiers)).encode()
         return body, {**headers(), "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'}
 
-    @cache  # the page never changes, so it is worth the slowest level, once
+    @cache  # the page never changes, so that it is compressed once, at the slowest level
     def smallest(coding: str) -> bytes:
         codec = pa.Codec(coding, compression_level=_SLOWEST[coding])
-        return bytes(codec.compress(made()[0], asbytes=True))
+        return bytes(codec.compress(rendered()[0], asbytes=True))
 
     def root(request: Request) -> Response:
         request.state.facts["route"] = "page"
-        body, sent = made()
+        body, sent = rendered()
         if is_known(sent["ETag"], request.headers.get("if-none-match")):
             return Response(status_code=304, headers=sent)
         _, coding = compressed(body, request.headers.get("accept-encoding", ""))

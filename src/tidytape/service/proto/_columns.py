@@ -65,7 +65,7 @@ def of_bytes(pieces: Sequence[bytes]) -> Bytes:
     return pa.array(pieces, pa.large_binary())
 
 
-def whole(column: Bytes) -> bytes:
+def bytes_of(column: Bytes) -> bytes:
     """Return the pieces of all rows, one after the other. [byte]"""
     if isinstance(column, np.ndarray):
         return column.tobytes()

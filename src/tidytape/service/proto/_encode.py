@@ -125,8 +125,8 @@ def encode_series(frame: pl.DataFrame, data_type: str, *, number: int) -> bytes:
     starts = is_first.arg_true().to_numpy().astype(np.int64)
     points = columns.message(_POINTS, _points(frame, kind, rows.new_point))
     of_series = columns.regrouped(points, np.diff(starts, append=len(is_first)))
-    whole = columns.message(number, columns.joined([columns.message(_ID, ids), of_series]))
-    return columns.whole(whole)
+    series = columns.message(number, columns.joined([columns.message(_ID, ids), of_series]))
+    return columns.bytes_of(series)
 
 
 def _points(frame: pl.DataFrame, kind: DataType, new_point: pl.Series) -> Bytes:

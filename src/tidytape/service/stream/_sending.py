@@ -6,8 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from tidytape.catalogue import StreamEnd
-from tidytape.errors import QueryError
-from tidytape.query import StreamQuery, respelled
+from tidytape.query import StreamQuery
 from tidytape.service._accounts import Account
 from tidytape.service.stream._reader import Delivery, Reader
 from tidytape.service.stream._streams import Streams
@@ -41,10 +40,8 @@ async def opened_reader(
     """
     query = StreamQuery.from_params(params)
     facts.update(route="stream", type=",".join(query.type))
-    try:
+    with StreamQuery.named_as_on_wire():
         reader = await streams.open(query, account)
-    except QueryError as error:
-        raise respelled(error, StreamQuery.WIRE) from None
     if reader.weight:
         facts.update(weight=reader.weight)
     return reader, query
