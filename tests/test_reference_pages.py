@@ -172,6 +172,7 @@ def test_the_page_of_definitions_has_every_quantity_once_with_its_source() -> No
 
 # --- the glossary -----------------------------------------------------------------------------------------------------
 
+
 def glossary() -> dict[str, list[str]]:
     """Return each noun of the page with the words that are not used for it."""
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([^|]*)\|$", GLOSSARY.read_text("utf-8"), flags=re.MULTILINE)

@@ -30,7 +30,8 @@ from tidytape.query._values import Names, written_time
 if TYPE_CHECKING:
     import polars as pl
 
-    from tidytape.client._metadata import Metadata, Plan
+    from tidytape.client._metadata import Metadata
+    from tidytape.client._plans import Plan
 
 
 app = typer.Typer(

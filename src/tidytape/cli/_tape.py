@@ -47,7 +47,7 @@ def listed(tape: Tape, as_json: Json = False) -> None:
         put_json([_as_json(one) for one in contents.answers])
     for one in () if as_json else contents.answers:
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
-        asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
+        asked = described_ask(one.ask, one.facts.get("returned", {}).get("method"))
         typer.echo(escaped(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}"))
     if contents.broken:
         typer.echo(escaped(f"error: {tape}: {contents.broken}"), err=True)
@@ -60,5 +60,5 @@ def _as_json(entry: TapeEntry) -> dict[str, Any]:
         "ask": entry.ask,
         "rows": entry.rows,
         "hash": entry.hash,
-        "returned": entry.told.get("returned"),
+        "returned": entry.facts.get("returned"),
     }

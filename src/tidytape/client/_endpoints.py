@@ -31,11 +31,13 @@ from tidytape.catalogue import SortDirection
 from tidytape.client import _request as request
 from tidytape.client._batches import Present, Reading
 from tidytape.client._events import EventsQuery
-from tidytape.client._fetching import fetched, planned
+from tidytape.client._fetching import fetched
 from tidytape.client._following import Following, OnGap
 from tidytape.client._lists import ListMethods
 from tidytape.client._live import Keep, Live
-from tidytape.client._metadata import Metadata, Plan, PlanPart, Reason, in_every_part, warn_of_empty
+from tidytape.client._metadata import Metadata
+from tidytape.client._plans import Plan, PlanPart, planned
+from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.client._settings import Backend, Settings, one_of
 from tidytape.client._steps import Call, Flow
@@ -582,10 +584,10 @@ class Endpoints(
         window, tape = Window.of(query.queries), self._tape
         ask = _ask_of(window)
         seconds = 0.0
-        recorded = yield Call(partial(tape.found, ask))
+        recorded = yield Call(partial(tape.answer_to, ask))
         if recorded is not None:
             answer, entry = recorded
-            metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.told)
+            metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.facts)
         else:
             began = time.monotonic()
             answer, metadata = yield from fetched(self._settings, window)
@@ -610,7 +612,7 @@ class Endpoints(
             return query
         window, tape = Window.of(query.queries), self._tape
         ask = {"ask": "window", "params": [*window.params, *query.relative]}
-        recorded = yield Call(partial(tape.found, ask, moves_on=records))
+        recorded = yield Call(partial(tape.answer_to, ask, moves_on=records))
         if recorded is not None:
             try:
                 start, end = map(int, recorded[0])
@@ -637,7 +639,7 @@ class Endpoints(
     ) -> Flow[R]:
         """Take an answer from the tape, or ask for it and record it."""
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
-        recorded = yield Call(partial(tape.found, ask))
+        recorded = yield Call(partial(tape.answer_to, ask))
         if recorded is not None:
             answer: R = recorded[0]
             return answer
@@ -699,7 +701,7 @@ class Endpoints(
     def _parts(self, query: FetchQuery) -> list[FetchQuery]:
         """Return a window in parts of one request each, in the order of time that was asked for."""
         window = Window.of(query.queries)
-        parts = covering(window, [window.asked], burst=self._settings.quota.burst)
+        parts = covering(window, [window.unaligned], burst=self._settings.quota.burst)
         order = window.query.sort_direction
         ordered = parts if order == SortDirection.ASC else parts[::-1]
         return [

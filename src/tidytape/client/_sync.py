@@ -18,7 +18,7 @@ from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
-from tidytape.client._metadata import Plan
+from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,
     MAX_BODY,

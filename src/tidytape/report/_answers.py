@@ -218,7 +218,7 @@ class Answers:
 
     def described(self, entry: TapeEntry) -> str:
         """Return what an entry asked for, on one line."""
-        return described_ask(entry.ask, entry.told.get("returned", {}).get("method"))
+        return described_ask(entry.ask, entry.facts.get("returned", {}).get("method"))
 
     @cached_property
     def _points(self) -> dict[str, Points]:
