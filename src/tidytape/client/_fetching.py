@@ -32,7 +32,7 @@ from tidytape.client._answers import (
 from tidytape.client._cache import Series
 from tidytape.client._display import Bar, progress, spans
 from tidytape.client._metadata import Metadata
-from tidytape.client._reasons import reasons_of
+from tidytape.client._reasons import Reason, reasons_of
 from tidytape.client._request import Tally, ask, informed, is_too_long, refuse_to_wait
 from tidytape.client._settings import Settings, is_loopback
 from tidytape.client._steps import Call, Flow, Together, Wait, printable
@@ -302,6 +302,9 @@ class _Fetch:
     def metadata(self, frame: pl.DataFrame) -> Metadata:
         """Return the metadata of the finished fetch."""
         window = self._window
+        reasons: tuple[Reason, ...] = ()
+        if self._notes or frame.is_empty():  # else there is nothing to explain
+            reasons = reasons_of(window, dict.fromkeys(self._notes), frame, now=time.time())
         return Metadata(
             window.query,
             window.start,
@@ -313,7 +316,7 @@ class _Fetch:
             tuple(self._failures),
             datetime.now(UTC),
             frame,
-            reasons_of(window, dict.fromkeys(self._notes), frame, now=time.time()),
+            reasons,
             not self.missing if is_dense(window.query) else None,
         )
 

@@ -26,10 +26,18 @@ from tidytape import wire
 from tidytape.catalogue import DATA_TYPES, StreamEnd, TPOSession
 from tidytape.client._batches import Reading, StreamBatch, moment
 from tidytape.client._request import get, is_too_long, listen, may_pass, pause_after, refused
-from tidytape.client._settings import Settings, one_of, transport_error
+from tidytape.client._settings import Settings, transport_error
 from tidytape.client._steps import Answer, Failure, is_readable, printable
 from tidytape.client._window import longest
-from tidytape.errors import DecodeError, RateLimitError, ServerError, ServiceError, StreamGapError, TierError
+from tidytape.errors import (
+    DecodeError,
+    QueryError,
+    RateLimitError,
+    ServerError,
+    ServiceError,
+    StreamGapError,
+    TierError,
+)
 from tidytape.query import StreamQuery
 from tidytape.times import SECOND
 
@@ -39,9 +47,9 @@ OnGap = Literal["raise", "restart"]
 
 _PATH = "/v1/stream"
 SILENCE = 45.0
-"""A service says something every 15 seconds; after three times that a connection is dead. [s]"""
+"""A service sends a line every 15 seconds; after three times that without a line the connection is dead. [s]"""
 _STEADY = 15.0
-"""A connection that lived so long was no failure. [s]"""
+"""A connection that lasted so long does not count as a failure. [s]"""
 _MOST_REFUSAL = 2**20
 """What is read of a body that only says why there is no stream. [byte]"""
 
@@ -94,36 +102,39 @@ class Following:
     Attributes
     ----------
     query : StreamQuery
-        What is streamed.
+        The query of the stream.
     token : str or None
-        Everything up to it was delivered.
+        The token of the last batch that was delivered.
     is_over : bool
-        Whether nothing more comes.
+        Whether the stream has ended.
     """
 
     def __init__(self, settings: Settings, query: StreamQuery, reading: Reading, *, on_gap: OnGap) -> None:
         self.query, self.token = query, query.token
         self.is_over = False
         self._settings, self._reading = settings, reading
-        self._on_gap = one_of("on_gap", on_gap, get_args(OnGap))
+        if on_gap not in get_args(OnGap):
+            expected = " or ".join(map(repr, get_args(OnGap)))
+            raise QueryError("on_gap", got=on_gap, expected=expected)
+        self._on_gap = on_gap
         self._over: dict[str, int] = {}
         self._newest_trades: dict[str, int] = {}
         """By data type the time of the newest trade that was delivered. [ns since the epoch]"""
         self._gap: tuple[datetime | None, datetime] | None = None
         self._buffer = bytearray()
         self._searched = 0
-        """How much of the buffer has no end of a line."""
+        """How many bytes of the buffer are known to have no end of a line."""
         self._opened_at: float | None = None
-        """When the connection was made; None where there is none. [s]"""
+        """When the connection was made; None if there is none. [s]"""
         self._trouble: ServiceError | None = None
-        """Why the service ended the stream, to be dealt with before the next batch."""
+        """The error with which the service ended the stream; raised before the next batch."""
         self._failures = 0
         self._failing_since = 0.0
         self._is_unreachable = False
         """Whether nothing listened at the address when it was last tried."""
 
     def lost(self) -> None:
-        """Forget the connection, and what came of a line that is not whole."""
+        """Forget the connection and the beginning of an incomplete line."""
         self._buffer.clear()
         self._searched = 0
         self._opened_at = None
@@ -181,7 +192,7 @@ class Following:
     # --- lines ---
 
     def _line(self) -> StreamFlow[bytes]:
-        """Return the next whole line, over a new connection where there is none."""
+        """Return the next complete line; connect first if there is no connection."""
         if self._trouble is not None:
             trouble, self._trouble = self._trouble, None
             raise trouble
@@ -192,8 +203,8 @@ class Following:
             self._searched = len(self._buffer)
             if self._searched > most:
                 raise self._too_long()
-            left = began + self._settings.deadline - time.monotonic() if self._buffer else self._silence
-            part = (yield Read(min(self._silence, left))) if left > 0 else TimeoutError()
+            remaining = began + self._settings.deadline - time.monotonic() if self._buffer else self._silence
+            part = (yield Read(min(self._silence, remaining))) if remaining > 0 else TimeoutError()
             if isinstance(part, Failure):
                 raise self._failed(part)
             if not part:
@@ -223,12 +234,12 @@ class Following:
     # --- connections ---
 
     def _open(self) -> StreamFlow[None]:
-        """Ask for the stream, from the token on."""
+        """Request the stream, from the token on."""
         settings, line = self._settings, self._settings.quota.line
         query = self.query.model_copy(update={"token": self.token})
         if self.token is not None and query.end is None:  # the token knows where the stream began
             query = query.model_copy(update={"start": None})
-        # Compressed lines would have to be flushed one by one, and what comes out of them be bounded.
+        # Compression would need a flush after each line, and a limit for what a line becomes.
         self._request = get(
             settings, _PATH, query.to_params(), wire.LINES_MIME, self._silence, encoding="identity"
         )
@@ -245,12 +256,12 @@ class Following:
         self._opened_at = time.monotonic()
 
     def _refusal(self, head: Head) -> StreamFlow[None]:
-        """Raise the error that an answer without a stream means."""
+        """Raise the error for an answer that is no stream."""
         body = bytearray()
         until = time.monotonic() + self._settings.timeout
         while is_readable(head.headers) and len(body) < _MOST_REFUSAL:
-            left = until - time.monotonic()
-            part = (yield Read(left)) if left > 0 else b""
+            remaining = until - time.monotonic()
+            part = (yield Read(remaining)) if remaining > 0 else b""
             if isinstance(part, Failure) or not part:  # a refusal is understood without its body
                 break
             body += part

@@ -108,8 +108,8 @@ class _Rolling:
             )
             frame = wire.concatenated(parts).with_columns(number.alias(_NUMBER))
             newest = frame.filter(pl.col(_NUMBER) == pl.col(_NUMBER).max().over(self._point))
-            kept = self._keep.of(newest.drop(_NUMBER))
-            self._frame = kept.sort(self._sorting, maintain_order=True)
+            recent = self._keep.of(newest.drop(_NUMBER))
+            self._frame = recent.sort(self._sorting, maintain_order=True)
             self._pending, self._rows = [], 0
         return self._frame
 
@@ -294,14 +294,14 @@ class Live(Generic[FrameT]):
         while True:
             is_running = state.is_running  # before it looks, since the last batch may come meanwhile
             is_so = bool(until()) if until is not None else state.batches > before
-            left = _HEEDFUL if last is None else min(_HEEDFUL, last - time.monotonic())
+            remaining = _HEEDFUL if last is None else min(_HEEDFUL, last - time.monotonic())
             if state.error is not None:
                 raise state.error
-            if is_so or not is_running or left <= 0:
+            if is_so or not is_running or remaining <= 0:
                 return is_so
             with state.changed:
                 if state.batches == before or until is not None:
-                    state.changed.wait(left)
+                    state.changed.wait(remaining)
 
     def stop(self) -> None:
         """End the stream, from any thread or signal handler. It does not block; what was received stays."""

@@ -7,7 +7,7 @@ import re
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import httpx
 
@@ -72,8 +72,8 @@ class Secret:
 
     def _may_be_in(self, text: str) -> bool:
         """Return whether a text may have the key, or an escape of it. This test is fast, and most texts fail it."""
-        is_escaped = "%" in text or ("\\" in text and any(escape in text for escape in self._escapes))
-        return bool(self._plain) and (is_escaped or any(plain in text for plain in self._plain))
+        is_escaped = "%" in text or ("\\" in text and any(map(text.__contains__, self._escapes)))
+        return bool(self._plain) and (is_escaped or any(map(text.__contains__, self._plain)))
 
     def hidden(self, text: str) -> str:
         """Return a text without the key, whether it is plain, or escaped as in URLs or JSON."""
@@ -141,6 +141,7 @@ class Secret:
         return [int.from_bytes(pair.encode(), "big") for pair in pairs]
 
 
+@cache
 def _spellings(character: str) -> str:
     """Return a pattern that matches a character itself and its escapes in URLs, JSON and Python literals.
 
@@ -148,10 +149,9 @@ def _spellings(character: str) -> str:
     proportional to the length of the text.
     """
     code = f"{ord(character):02x}"
-    any_case = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in code)
     plain = re.escape(character)
     several = r"\\\\{0,3}"
-    spellings = [plain, f"%{any_case}", f"{several}u00{any_case}", f"{several}x{any_case}"]
+    spellings = [plain, f"%(?i:{code})", f"{several}u00(?i:{code})", f"{several}x(?i:{code})"]
     if character in _ESCAPED:
         spellings.append(several + plain)
     if character == " ":

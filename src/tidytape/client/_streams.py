@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from tidytape.client._following import OnGap
 from tidytape.client._live import Keep
-from tidytape.client._series import given
+from tidytape.client._series import arguments_of
 from tidytape.client._window import Times
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query._values import Names, TimeLike
@@ -46,7 +46,7 @@ def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
     QueryError
         If the request cannot be right.
     """
-    fields = given(arguments)
+    fields = arguments_of(arguments)
     start, end = fields.pop("start", None), fields.pop("end", None)
     if start is not None:
         times = Times(start, end).resolved(lambda: PointsQuery(start=0, end=1, **fields))

@@ -21,7 +21,7 @@ import httpx
 from tidytape.client._batches import StreamBatch
 from tidytape.client._following import Following, Head, Open, Pause, StreamStep
 from tidytape.client._steps import FAILURES, Failure, closed_error, outward
-from tidytape.client._stream_base import StreamBase, abort, shut
+from tidytape.client._stream_base import StoppedError, StreamBase, abort, shut
 from tidytape.errors import TidytapeError
 
 FrameT = TypeVar("FrameT")
@@ -66,7 +66,7 @@ class _Connection:
                 self.parts.put(b"")
             finally:
                 self._response.close()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the parts are taken
+        except BaseException as error:  # noqa: BLE001 - the reader of the parts raises it
             self.parts.put(error)
 
     def _connected(self, event: str, facts: dict[str, Any]) -> None:
@@ -77,12 +77,12 @@ class _Connection:
     def _goes_on(self) -> bool:
         return not self._is_closed
 
-    def taken(self) -> None:
-        """Let the thread read one part more."""
+    def permit(self) -> None:
+        """Let the thread read one more part."""
         self._permits.put(None)
 
     def wake(self) -> None:
-        """Make whoever waits for a part look whether to go on."""
+        """Wake the reader that waits for a part, so that it looks whether to go on."""
         self.parts.put(b"")
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class _Link:
             connection.close()
 
     def stop(self) -> None:
-        """End the stream: whoever waits for it is woken. It neither blocks nor takes a lock."""
+        """End the stream, and wake the thread that waits for it. It neither blocks nor takes a lock."""
         self.is_stopped = True
         self.alarm.put(None)
         connection = self.connection
@@ -125,15 +125,11 @@ class _Link:
         self.cut()
 
 
-class _StoppedError(Exception):
-    """The stream was stopped."""
-
-
 class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT]):
-    """Batches of points as they come: what ``client.stream`` returns, to be iterated once.
+    """Batches of points as they come: what ``client.stream`` returns. It can be iterated once.
 
-    A connection that is cut is made anew, and goes on from the last whole batch: nothing is lost, and nothing comes
-    twice. A loop that Ctrl-C ended can be begun again.
+    If the connection is cut, the stream makes another one and goes on after the last complete batch. So nothing is lost
+    and nothing comes twice. After Ctrl-C has ended a loop over it, another loop goes on.
 
     Attributes
     ----------
@@ -179,7 +175,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
         with self._turn:  # two threads may share a stream
             try:
                 batch = self._run()
-            except _StoppedError:
+            except StoppedError:
                 pass
             except TidytapeError as error:
                 failure = error
@@ -205,7 +201,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
 
     def _run(self) -> StreamBatch[FrameT] | None:
         if self._link.is_stopped:
-            raise _StoppedError
+            raise StoppedError
         if not self._link.is_own:  # the thread that reads stayed in the other process
             self._link = _Link()
             self._finalizer = weakref.finalize(self, self._link.stop)
@@ -243,10 +239,10 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
         connection = self._link.connection
         if self._link.is_stopped or connection is None:
             self._link.cut()
-            raise _StoppedError
+            raise StoppedError
         part: Head | bytes | BaseException = self._wait(connection.parts, step.seconds)
         if isinstance(part, bytes):
-            connection.taken()
+            connection.permit()
         if isinstance(part, BaseException) and not isinstance(part, FAILURES):
             if isinstance(part, RuntimeError) and self._is_client_closed():
                 raise closed_error()
@@ -262,6 +258,6 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
             except Empty:
                 part = TimeoutError()
             if self._link.is_stopped:
-                raise _StoppedError
+                raise StoppedError
             if not isinstance(part, TimeoutError) or time.monotonic() >= until:
                 return part
