@@ -1,4 +1,4 @@
-"""The client for asyncio: it carries out a flow by awaiting."""
+"""The client for asyncio. Its driver awaits each step of a flow."""
 
 from __future__ import annotations
 

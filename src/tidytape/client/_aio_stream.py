@@ -1,4 +1,4 @@
-"""A stream for asyncio: a task reads the connection, and whoever stops the stream cancels that task."""
+"""A stream for asyncio: a task reads the connection, and `stop` cancels that task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class _Link:
-    """What a stream holds: the connection that goes on, and whether to stop. It outlives the stream."""
+    """The connection of a stream, and whether to stop. It outlives the stream."""
 
     def __init__(self) -> None:
         self.response: httpx.Response | None = None
@@ -44,13 +44,13 @@ class _Link:
         return b""
 
     async def cut(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         response, self.response, self.parts = self.response, None, None
         if response is not None:
             await response.aclose()
 
     def stop(self) -> None:
-        """End the stream: whoever waits for it is woken. It neither blocks nor takes a lock."""
+        """End the stream, and wake the task that waits for it. It neither blocks nor takes a lock."""
         self.is_stopped = True
         loop = self.loop
         if loop is None or loop.is_closed():
@@ -200,7 +200,7 @@ class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generi
             raise
 
     async def _heedful(self, work: Coroutine[Any, Any, R]) -> R:
-        """Await something in a task, which `stop` cancels."""
+        """Run a coroutine in a task, which `stop` cancels."""
         link = self._link
         assert link.loop is not None
         link.task = task = link.loop.create_task(work)

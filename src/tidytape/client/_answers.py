@@ -304,7 +304,7 @@ class Part:
     closed : int
         Points that start before this time were over when the request was sent. [s since the epoch]
     now : float
-        When the request was sent. [s since the epoch]
+        The time before which the service changes nothing any more. [s since the epoch]
     """
 
     query: PointsQuery
@@ -370,6 +370,7 @@ def _ends_without_points(part: Part) -> list[Span]:
             until = max(until, known_until)
         if start < first:
             at_start.append((-first, -after, points == longest_series))
+    # At the start of the window time runs backwards.
     after_end = [*_bounds(at_end), until]
     before_start = [-bound for bound in _bounds(at_start)] + [start]
     return [*pairwise(after_end), *((begin, stop) for stop, begin in pairwise(before_start))]

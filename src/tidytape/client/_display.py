@@ -58,7 +58,7 @@ def described(params: Iterable[Sequence[str]]) -> str:
 
 
 def of_query(query: PointsQuery, start: int, end: int) -> str:
-    """Return a query in words, with other times than its own."""
+    """Return a query in words, with the window from start to end."""
     return described(query.model_copy(update={"start": start, "end": end}).to_params())
 
 

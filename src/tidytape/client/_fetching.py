@@ -212,9 +212,7 @@ class _Fetch:
     def _ask(self, query: PointsQuery, bar: Bar) -> Flow[Part]:
         """Send one request, and decode its answer."""
         settings = self._settings
-        now = (
-            time.time()
-        )  # an interval that was over when the request was sent is over, however long the answer takes
+        now = time.time()  # before the request: what is over now is over in the answer
         answer = yield from ask(
             settings,
             "/v1/points",
@@ -273,26 +271,16 @@ class _Fetch:
         """Request the doubtful ends of an answer once more; raise IncompleteDataError if that brings other points."""
         if any(part.size.is_below(complete.size) for complete in self._complete):
             return
-        spent, ends = weight(part.query), spans_to_check(part)
-        cut_at = f"{self._window.data_type}: the service %s an answer at {counted(part.size.rows, 'row')}"
-        for span in ends:
+        total_weight = weight(part.query)
+        for span in spans_to_check(part):
             query = self._window.request(*span)
-            spent += weight(query)
-            if spent > most_weight(part.query):
-                message = f"{cut_at % 'may have cut'}, and to check {spans([span])} would weigh more than a plan says"
-                raise IncompleteDataError(message, missing=tuple(union(ends)))
+            total_weight += weight(query)
+            if total_weight > most_weight(part.query):
+                raise _unchecked_error(part, span)
             (probe,) = yield Together([self._ask(query, bar)])
             new = new_points(probe.frame, part.frame, span)
             if not new.is_empty():
-                names = new.select("exchange", "raw_symbol", "coin").cast(pl.String).row(0)
-                market = printable(" ".join(filter(None, names)))
-                message = (
-                    f"{cut_at % 'cut'}: it also has {counted(new.height, 'row')} in {spans([span])}, the first of "
-                    f"{market}; ask for a shorter window or fewer markets at a time"
-                )
-                # A series that the answer lacks altogether may have points at any time.
-                is_known = series_of(new) <= series_of(part.frame)
-                raise IncompleteDataError(message, missing=tuple(union(ends)) if is_known else (part.span,))
+                raise _cut_error(part, new, span)
 
     def tidy_cache(self) -> Flow[None]:
         """Join small files of the cache, and remove old files above its limit."""
@@ -319,6 +307,28 @@ class _Fetch:
             reasons,
             not self.missing if is_dense(window.query) else None,
         )
+
+
+def _cut_error(part: Part, new: pl.DataFrame, span: Span) -> IncompleteDataError:
+    """Return the error for an answer that lacks points which the service has in a span."""
+    market = " ".join(filter(None, new.select("exchange", "raw_symbol", "coin").cast(pl.String).row(0)))
+    # If the answer lacks a series altogether, that series may have points at any time.
+    is_known = series_of(new) <= series_of(part.frame)
+    return IncompleteDataError(
+        f"{part.query.type[0]}: the service cut an answer at {counted(part.size.rows, 'row')}: it also has "
+        f"{counted(new.height, 'row')} in {spans([span])}, the first of {printable(market)}; ask for a shorter window "
+        "or fewer markets at a time",
+        missing=tuple(union(spans_to_check(part) if is_known else [part.span])),
+    )
+
+
+def _unchecked_error(part: Part, span: Span) -> IncompleteDataError:
+    """Return the error for an answer whose check would weigh more than a plan says."""
+    return IncompleteDataError(
+        f"{part.query.type[0]}: the service may have cut an answer at {counted(part.size.rows, 'row')}, and to check "
+        f"{spans([span])} would weigh more than a plan says; ask for a shorter window or fewer markets at a time",
+        missing=tuple(union(spans_to_check(part))),
+    )
 
 
 def _how_to_fill_cache(settings: Settings) -> str:

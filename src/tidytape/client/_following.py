@@ -51,12 +51,12 @@ SILENCE = 45.0
 _STEADY = 15.0
 """A connection that lasted so long does not count as a failure. [s]"""
 _MOST_REFUSAL = 2**20
-"""What is read of a body that only says why there is no stream. [byte]"""
+"""How much to read of the body of a refusal. [byte]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Send this request; the head of its answer has to come within so many seconds."""
+    """Send a request, and wait so many seconds for the head of its answer."""
 
     request: httpx.Request
     seconds: float
@@ -71,14 +71,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Let go of the connection, and let so many seconds pass."""
+    """Close the connection, and wait so many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an answer begins with."""
+    """Status and headers of an answer."""
 
     status: int
     headers: httpx.Headers
@@ -131,7 +131,7 @@ class Following:
         self._failures = 0
         self._failing_since = 0.0
         self._is_unreachable = False
-        """Whether nothing listened at the address when it was last tried."""
+        """Whether nothing listened at the address at the last attempt."""
 
     def lost(self) -> None:
         """Forget the connection and the beginning of an incomplete line."""
@@ -174,11 +174,13 @@ class Following:
         return self._reading.presented(batch, gap)
 
     def _settle(self, batch: wire.Batch) -> None:
-        """Take what a line says of the stream itself."""
+        """Update the state of the stream from a line."""
         self.token = batch.token
         self._over.update(batch.over)
         for (name, _), frame in batch.frames.items():
-            if DATA_TYPES[name].interval_optional and frame.height:  # no intervals that could be over
+            if (
+                DATA_TYPES[name].interval_optional and frame.height
+            ):  # trades have no intervals that could be over
                 newest = int(frame["timestamp"].to_physical().to_numpy().max())
                 self._newest_trades[name] = max(newest, self._newest_trades.get(name, 0))
         if batch.end is None:
@@ -237,7 +239,7 @@ class Following:
         """Request the stream, from the token on."""
         settings, line = self._settings, self._settings.quota.line
         query = self.query.model_copy(update={"token": self.token})
-        if self.token is not None and query.end is None:  # the token knows where the stream began
+        if self.token is not None and query.end is None:  # the token has the start of the stream
             query = query.model_copy(update={"start": None})
         # Compression would need a flush after each line, and a limit for what a line becomes.
         self._request = get(
@@ -284,7 +286,7 @@ class Following:
     # --- failures ---
 
     def _pause_after(self, error: ServiceError) -> float:
-        """Return how long to wait before the next attempt; raise the error where there is none. [s]"""
+        """Return how long to wait before the next attempt; raise the error if there is no further attempt. [s]"""
         settings, now = self._settings, time.monotonic()
         if not self._failures:
             self._failing_since = now
@@ -335,14 +337,14 @@ class Following:
         self.query = query.model_copy(update={"start": begin, "token": None})
 
     def _begin(self, name: str) -> int | None:
-        """Return from when on points of a data type are needed anew; None where nothing says so. [s]"""
+        """Return from when on points of a data type are needed again; None if that is not known. [s]"""
         if name in self._over:
             return self._after(self._over[name])
         newest = self._newest_trades.get(name)
         return self.query.start if newest is None else newest // SECOND
 
     def _after(self, start: int) -> int:
-        """Return where the interval or session ends that starts at a time. [s]"""
+        """Return the end of the interval or session that starts at a time. [s]"""
         second = start // SECOND
         query = self.query.window(0, 1)[0]
         if query.tpo_session is TPOSession.MONTHLY:

@@ -1,4 +1,4 @@
-"""The methods that ask what there is: markets, names, sizes and the quota. None of them weighs anything."""
+"""The methods that list what a service has: markets, names, block sizes and the quota. They have no weight."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class PlanPart:
         return _summed([self])
 
     def __repr__(self) -> str:
-        """Return it on one line."""
+        """Return the query and the totals on one line."""
         return f"<PlanPart {of_query(self.query, self.start, self.end)}: {self}>"
 
 
@@ -226,7 +226,7 @@ def planned(settings: Settings, windows: Sequence[Window], tier: Tier | None = N
         remaining = missing
         if (
             settings.cache is not None and not settings.offline
-        ):  # the next part finds in the cache what this one fetches
+        ):  # a later part finds these points in the cache
             series = to_be_cached.setdefault(tuple(window.params), [])
             remaining = [rest for span in missing for rest in without(span, series)]
             series += intersected((0, window.closed(now - SETTLING)), missing)

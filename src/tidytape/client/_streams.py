@@ -1,4 +1,4 @@
-"""The methods that stream, and what their arguments ask for."""
+"""The methods that stream, and the query that their arguments make."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DataTypeName = Literal[
     "CME_OPEN_INTEREST_AGG",
     "OPTION_OPEN_INTEREST_AGG",
 ]
-"""The names of the data types, for an editor to complete; a test compares them with the catalogue."""
+"""The names of the data types, so that an editor completes them; a test compares them with the catalogue."""
 
 
 def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:

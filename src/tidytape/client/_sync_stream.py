@@ -27,13 +27,13 @@ from tidytape.errors import TidytapeError
 FrameT = TypeVar("FrameT")
 
 _AHEAD = 4
-"""How many parts of a body are read before the caller takes them."""
+"""How many parts of a body the thread reads ahead of the caller."""
 _HEEDFUL = 0.1
-"""How long to wait at a stretch: a longer wait may not hear of an interrupt. [s]"""
+"""Longest wait without a look at interrupts. [s]"""
 
 
 class _Connection:
-    """One response, which a thread reads part by part into a queue; it waits where the caller does not take them."""
+    """A response that a thread reads into a queue, part by part; the thread waits while the queue is full."""
 
     def __init__(self, http: httpx.Client, request: httpx.Request) -> None:
         self.parts: SimpleQueue[Head | bytes | BaseException] = SimpleQueue()
@@ -70,7 +70,7 @@ class _Connection:
             self.parts.put(error)
 
     def _connected(self, event: str, facts: dict[str, Any]) -> None:
-        """Note the socket as soon as there is one: the head of the answer may never come."""
+        """Keep the socket as soon as it is connected, so that it can be closed before the head of the answer comes."""
         if event in {"connection.connect_tcp.complete", "connection.connect_unix_socket.complete"}:
             self._socket = facts["return_value"].get_extra_info("socket")
 
@@ -86,7 +86,7 @@ class _Connection:
         self.parts.put(b"")
 
     def close(self) -> None:
-        """Make the thread end, and the socket close. It does not block."""
+        """End the thread and close the socket. It does not block."""
         self._is_closed = True
         self._permits.put(None)
         if self._response is not None:
@@ -96,7 +96,7 @@ class _Connection:
 
 
 class _Link:
-    """What a stream holds: the connection that goes on, and whether to stop. It outlives the stream."""
+    """The connection of a stream, and whether to stop. It outlives the stream."""
 
     def __init__(self) -> None:
         self.connection: _Connection | None = None
@@ -106,11 +106,11 @@ class _Link:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process made it, and not one from which it was forked."""
+        """Whether this process made the connection, and not the process from which it was forked."""
         return os.getpid() == self._process
 
     def cut(self) -> None:
-        """Let go of the connection; not of that of another process."""
+        """Close the connection if this process made it."""
         connection, self.connection = self.connection, None
         if connection is not None and self.is_own:
             connection.close()
@@ -202,7 +202,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
     def _run(self) -> StreamBatch[FrameT] | None:
         if self._link.is_stopped:
             raise StoppedError
-        if not self._link.is_own:  # the thread that reads stayed in the other process
+        if not self._link.is_own:  # the thread that reads is in the other process
             self._link = _Link()
             self._finalizer = weakref.finalize(self, self._link.stop)
             self._following.lost()
@@ -250,7 +250,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
         return part
 
     def _wait(self, queue: SimpleQueue[Any], seconds: float) -> Any:
-        """Return the next of a queue; a TimeoutError after so many seconds."""
+        """Return the next part from a queue; a TimeoutError after so many seconds."""
         until = time.monotonic() + seconds
         while True:
             try:
