@@ -167,7 +167,7 @@ def test_markets_that_follow_one_another_are_cut_or_not() -> None:
     whole = Cutting(markets, first_rows(10**9))
     frame, _ = Driven(whole, Clock(NOW)).fetch(window(100, coin="BTC"))
     assert rows_of(frame) == all_of(whole)
-    assert whole.asked == [(0, 100), (18, 60), (60, 100), (0, 30)]
+    assert whole.asked == [(0, 100), (18, 100), (0, 30), (60, 100)]
 
 
 def test_markets_of_one_length_after_one_another_are_refused_when_a_check_would_weigh_too_much() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -358,65 +357,60 @@ def _ends_without_points(part: Part) -> list[Span]:
     explained = {(note.exchange, note.raw_symbol) for note in part.notes or ()}
     if explained and part.query.group_by is not None:
         return []
-    series = _reach_of_each_series(part)
-    longest_series = max(points for _, _, _, _, points in series)
-    at_end, at_start, until = [], [], start
-    for market, first, last, known, points in series:
-        if market in explained or first is None or last is None:
-            continue
-        after, known_until = last + part.query.step, end if known is None else min(end, known)
-        if after < known_until:
-            at_end.append((after, first, points == longest_series))
-            until = max(until, known_until)
-        if start < first:
-            at_start.append((-first, -after, points == longest_series))
-    # At the start of the window time runs backwards.
-    after_end = [*_bounds(at_end), until]
-    before_start = [-bound for bound in _bounds(at_start)] + [start]
-    return [*pairwise(after_end), *((begin, stop) for stop, begin in pairwise(before_start))]
+    series = [row for row in _reach(part) if (row["exchange"], row["raw_symbol"]) not in explained]
+    first = max((row["first"] for row in series), default=start)
+    known = [end if row["known"] is None else min(end, row["known"]) for row in series]
+    early = [row["after"] for row, until in zip(series, known, strict=True) if row["after"] < until]
+    at_end = [(min(early), max(known))] if early else []
+    return at_end + ([(start, min(end, first))] if start < first else [])
 
 
-def _reach_of_each_series(
-    part: Part,
-) -> list[tuple[tuple[str | None, str | None], int | None, int | None, int | None, int]]:
-    """Return market, first and last second, second up to which it is known, and number of points of each series.
+def _reach(part: Part) -> list[dict[str, Any]]:
+    """Return a row per series that has points in the window: from when to when, and how many.
 
-    First and last are those of the points of the window, and null if all points lie at the edges of the window.
+    ``first`` is the start of the first point, ``after`` the end of the last one, ``known`` up to when the service knows
+    the market, or null. [s since the epoch]
     """
-    frame = part.frame
+    frame = within(part.frame, part.query.start, part.query.end)
+    if frame.is_empty():
+        return []
     second = pl.col("timestamp").dt.epoch("s")
-    inside = second.filter(second.is_between(part.query.start, part.query.end, closed="left"))
     # A market has no points after the time up to which the service knows it. If it has, that time is wrong.
     known: pl.Expr = pl.lit(None)
     if wire.DATA_UNTIL in frame.columns:
         known = pl.col(wire.DATA_UNTIL).max().dt.epoch("s")
-        known = pl.when(known >= inside.max()).then(known)
-    facts = {"first": inside.min(), "last": inside.max(), "known": known, "points": pl.len()}
+        known = pl.when(known >= second.max()).then(known)
+    facts = {
+        "first": second.min(),
+        "after": second.max() + part.query.step,
+        "known": known,
+        "points": pl.len(),
+    }
     names = [name for name in _SERIES if name in frame.columns]
     if names_one_series(part.query):  # to group takes three times as long
         rows = frame.select(pl.col(names).first(), **facts)
     else:
         rows = frame.group_by(names).agg(**facts)
-    return [((row[0], row[1]), *row[-4:]) for row in rows.iter_rows()]
+    return rows.to_dicts()
 
 
-def _bounds(ends: list[tuple[int, int, bool]]) -> list[int]:
-    """Return the times from which on to request points again, so that every cut series has points it lacks there.
+def narrower_span(part: Part, probe: Part, span: Span) -> list[Span]:
+    """Return the span to request next, if the answer to a request for a span cannot show whether part was cut.
 
-    A request from the first end on is enough if the service limits all rows of an answer. If it limits the points of
-    each series, it cuts the longest ones, and a request that covers all known points of such a series brings nothing
-    but these. So each of the longest series needs a request that starts after its first point.
-
-    Parameters
-    ----------
-    ends : list of (int, int, bool)
-        Of each series that ends early the end and the start, and whether it is one of the longest. [s]
+    A service that limits the points of each series cuts the longest series. If all known points of such a series lie in
+    the span, the limit lets these same points through and no others. Then a request that starts after its first point
+    shows whether it was cut. At the start of the window it is a request that ends before its last point.
     """
-    bounds: list[int] = []
-    for end, start, is_longest in sorted(ends):
-        if not bounds or (is_longest and start >= bounds[-1]):
-            bounds.append(end)
-    return bounds
+    if probe.size.points < part.size.points:
+        return []
+    rows, (start, end) = _reach(probe), span
+    most = max((row["points"] for row in rows), default=0)
+    full = [row for row in rows if row["points"] == most]
+    if start == part.span[0]:
+        end = max((row["first"] for row in full), default=start)
+    else:
+        start = min((row["after"] for row in full), default=end)
+    return [(start, end)] if start < end else []
 
 
 def names_one_series(query: PointsQuery) -> bool:
@@ -442,7 +436,7 @@ def new_points(frame: pl.DataFrame, known: pl.DataFrame, span: Span) -> pl.DataF
 def most_weight(query: PointsQuery) -> int:
     """Return the weight of a request and of the requests that check whether its answer is complete, at most. [weight]
 
-    The checks of one end of the window weigh as much as the request, and those of two spans a thousand points more.
+    The check of one end of the window weighs as much as the request at most, and a narrower one may follow.
     """
     if not is_dense(query):
         return weight(query)

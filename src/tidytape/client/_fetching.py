@@ -23,6 +23,7 @@ from tidytape.client._answers import (
     is_dense,
     joined,
     most_weight,
+    narrower_span,
     new_points,
     notes_of,
     series_of,
@@ -271,8 +272,9 @@ class _Fetch:
         """Request the doubtful ends of an answer once more; raise IncompleteDataError if that brings other points."""
         if any(part.size.is_below(complete.size) for complete in self._complete):
             return
-        total_weight = weight(part.query)
-        for span in spans_to_check(part):
+        total_weight, unchecked = weight(part.query), spans_to_check(part)
+        while unchecked:
+            span = unchecked.pop(0)
             query = self._window.request(*span)
             total_weight += weight(query)
             if total_weight > most_weight(part.query):
@@ -281,6 +283,7 @@ class _Fetch:
             new = new_points(probe.frame, part.frame, span)
             if not new.is_empty():
                 raise _cut_error(part, new, span)
+            unchecked += narrower_span(part, probe, span)
 
     def tidy_cache(self) -> Flow[None]:
         """Join small files of the cache, and remove old files above its limit."""

@@ -224,9 +224,8 @@ def planned(settings: Settings, windows: Sequence[Window], tier: Tier | None = N
     to_be_cached: dict[tuple[tuple[str, str], ...], list[Span]] = {}
     for window, missing in zip(windows, missing_of_each, strict=True):
         remaining = missing
-        if (
-            settings.cache is not None and not settings.offline
-        ):  # a later part finds these points in the cache
+        # A later part finds in the cache what this part fetches.
+        if settings.cache is not None and not settings.offline:
             series = to_be_cached.setdefault(tuple(window.params), [])
             remaining = [rest for span in missing for rest in without(span, series)]
             series += intersected((0, window.closed(now - SETTLING)), missing)
