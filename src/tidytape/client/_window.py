@@ -66,7 +66,7 @@ class Window:
             raise QueryError(
                 "type", got=list(first.type), expected="one data type; each has a frame of its own"
             )
-        if not cls.differ_in_time_alone(queries_):
+        if len(queries_) > 1 and not cls.differ_in_time_alone(queries_):
             raise QueryError(
                 "query", got=f"{len(queries_)} queries", expected="queries that differ in time alone"
             )
