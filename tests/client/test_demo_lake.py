@@ -122,7 +122,7 @@ def test_a_client_writes_to_a_copy(tmp_path: Path) -> None:
     with tidytape.Client.demo() as client:
         expected = client.candles(**DAY)
         before = {path: path.stat().st_mtime_ns for path in kept_at.rglob("*") if path.is_file()}
-        folder = Path(client._of_process[0]._transport._held.folder)  # type: ignore[attr-defined]
+        folder = Path(client._of_process[0]._transport._resources.folder)  # type: ignore[attr-defined]
         for path in folder.rglob("*"):
             if path.is_file():
                 path.write_bytes(b"")
