@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -72,6 +73,8 @@ Dtype = Literal[
     "list[string]",
     "list[timestamp]",
 ]
+
+_NAME = attrgetter("name")
 
 _DTYPE: dict[str, Dtype] = {
     "double": "float64",
@@ -137,7 +140,7 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
-        return tuple(column.name for column in self.columns)
+        return tuple(map(_NAME, self.columns))
 
     def polars(self) -> dict[str, pl.DataType]:
         """Return the polars dtype of every column, in order.

@@ -19,8 +19,8 @@ from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
 from tidytape.cli import _fetch as fetch
 from tidytape.cli import app, main
+from tidytape.client._display import Bar
 from tidytape.client._endpoints import Endpoints
-from tidytape.client._metadata import Bar
 from tidytape.client._series import SeriesMethods
 from tidytape.errors import QueryError, counted
 

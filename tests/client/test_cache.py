@@ -25,8 +25,8 @@ from simulated.everything import ASKED, START, everything
 from tidytape import Client
 from tidytape.catalogue import NoteCode
 from tidytape.client._cache import Cache
-from tidytape.client._fetching import planned
 from tidytape.client._local import AppTransport
+from tidytape.client._plans import planned
 from tidytape.client._window import Window
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake

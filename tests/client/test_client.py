@@ -245,7 +245,7 @@ def test_an_unknown_backend_is_refused() -> None:
 
 def test_the_demo_lake_is_removed_with_its_client() -> None:
     client = tidytape.Client.demo()
-    folder = Path(client._of_process[0]._transport._held.folder)  # type: ignore[attr-defined]
+    folder = Path(client._of_process[0]._transport._resources.folder)  # type: ignore[attr-defined]
     assert client.exchanges(type="BLOCK_BOOK_SNAPSHOT_AGG", coin="BTC") == ["DEMO_PERP", "DEMO_SPOT"]
     assert folder.is_dir()
     client.close()

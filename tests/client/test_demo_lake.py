@@ -17,7 +17,7 @@ import pytest
 import tidytape
 from tidytape.client import _demo_lake as demo_lake
 from tidytape.client._cache import default_folder
-from tidytape.client._demo_lake import DAYS, kept
+from tidytape.client._demo_lake import DAYS, made_once
 from tidytape.demo import fill
 
 DAY = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
@@ -42,19 +42,19 @@ def fails(path: Path) -> None:
 def test_it_is_made_once(tmp_path: Path) -> None:
     made: list[Path] = []
     for _ in range(3):
-        path = kept(tmp_path / "demo", "name", writes("whole", made))
+        path = made_once(tmp_path / "demo", "name", writes("whole", made))
         assert (path / "file").read_text() == "whole"
     assert len(made) == 1
     assert made[0].parent == path.parent  # so that it can be moved at once
     assert not made[0].exists()
-    assert kept(tmp_path / "demo", "other", writes("other", made)) != path
+    assert made_once(tmp_path / "demo", "other", writes("other", made)) != path
 
 
 def test_a_half_never_gets_the_name(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
-        kept(tmp_path, "name", fails)
+        made_once(tmp_path, "name", fails)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
-    assert (kept(tmp_path, "name", writes("whole")) / "file").read_text() == "whole"
+    assert (made_once(tmp_path, "name", writes("whole")) / "file").read_text() == "whole"
 
 
 def test_of_several_that_come_at_once_the_first_makes_it(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_of_several_that_come_at_once_the_first_makes_it(tmp_path: Path) -> None
 
     def come(_: int) -> str:
         begin.wait()
-        return (kept(tmp_path, "name", slowly) / "file").read_text()
+        return (made_once(tmp_path, "name", slowly) / "file").read_text()
 
     with ThreadPoolExecutor(6) as threads:
         assert set(threads.map(come, range(6))) == {"whole"}
@@ -79,8 +79,8 @@ def test_what_nobody_uses_is_removed_and_what_is_used_stays(tmp_path: Path) -> N
     for name, days in {"used": 30, "old": 30, "young": 1, ".new-dead": 1, ".new-alive": 0}.items():
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (now - days * 86_400,) * 2)
-    kept(tmp_path, "used", fails)  # it is there
-    kept(tmp_path, "name", writes("whole"))
+    made_once(tmp_path, "used", fails)  # it is there
+    made_once(tmp_path, "name", writes("whole"))
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
         "used",
         "young",
@@ -90,7 +90,7 @@ def test_what_nobody_uses_is_removed_and_what_is_used_stays(tmp_path: Path) -> N
     for number in range(20):
         (tmp_path / f"many {number}").mkdir()
         os.utime(tmp_path / f"many {number}", (now - 3_600 - number,) * 2)
-    kept(tmp_path, "another", writes("whole"))
+    made_once(tmp_path, "another", writes("whole"))
     assert len([path for path in tmp_path.iterdir() if path.is_dir() and path.name[0] != "."]) == 8
     assert (tmp_path / "name").is_dir()
 
@@ -122,7 +122,7 @@ def test_a_client_writes_to_a_copy(tmp_path: Path) -> None:
     with tidytape.Client.demo() as client:
         expected = client.candles(**DAY)
         before = {path: path.stat().st_mtime_ns for path in kept_at.rglob("*") if path.is_file()}
-        folder = Path(client._of_process[0]._transport._held.folder)  # type: ignore[attr-defined]
+        folder = Path(client._of_process[0]._transport._resources.folder)  # type: ignore[attr-defined]
         for path in folder.rglob("*"):
             if path.is_file():
                 path.write_bytes(b"")

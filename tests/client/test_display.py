@@ -9,7 +9,8 @@ import pytest
 
 import tidytape
 from tidytape.client._display import described, lasting, spans
-from tidytape.client._metadata import Metadata, Plan, PlanPart
+from tidytape.client._metadata import Metadata
+from tidytape.client._plans import Plan, PlanPart
 from tidytape.errors import ServerError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 

@@ -111,7 +111,7 @@ def test_requests_go_out_several_at_once_and_come_together_in_order(parallel: in
     assert frame.filter(pl.col("side") == "BID")["size"].to_list() == [4_000.0 * STEP * n for n in range(10)]
 
 
-def test_a_series_that_was_cut_is_asked_on_though_another_reaches_the_end() -> None:
+def test_a_series_that_was_cut_is_an_error_though_another_reaches_the_end() -> None:
     class Two(Service):
         def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
             left, series = 1_000, []
@@ -126,8 +126,8 @@ def test_a_series_that_was_cut_is_asked_on_though_another_reaches_the_end() -> N
     asked = PointsQuery(
         type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=600 * STEP
     )
-    frame = client(Two()).fetch(asked).frame
-    assert frame.group_by("raw_symbol").len()["len"].to_list() == [600, 600]
+    with pytest.raises(IncompleteDataError, match=r"also has 200 rows in .* the first of X B;"):
+        client(Two()).fetch(asked)
 
 
 class Trades(Service):
@@ -342,12 +342,13 @@ def test_points_of_another_window_are_refused(by: int, tmp_path: Path) -> None:
 
 
 def test_the_interval_before_the_window_is_dropped_and_counts_for_the_limit() -> None:
-    frame = client(shifted(-1, most=1_000)).fetch(queries(5_000)).frame
-    assert frame.height == 5_000
-    assert frame["timestamp"].is_unique().all()
+    asking = client(shifted(-1, most=1_000))
+    assert asking.fetch(queries(999)).frame.height == 999
+    with pytest.raises(IncompleteDataError, match="cut an answer at 1,000 rows"):
+        asking.fetch(queries(1_000))
 
 
-def test_series_after_series_cut_at_a_limit_are_all_there() -> None:
+def test_series_after_series_cut_at_a_limit_are_an_error() -> None:
     class Three(Service):
         def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
             left, series = 1_000, []
@@ -362,7 +363,8 @@ def test_series_after_series_cut_at_a_limit_are_all_there() -> None:
     asked = PointsQuery(
         type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=600 * STEP
     )
-    assert client(Three()).fetch(asked).frame.group_by("raw_symbol").len()["len"].to_list() == [600] * 3
+    with pytest.raises(IncompleteDataError, match="cut an answer at 1,000 rows"):
+        client(Three()).fetch(asked)
 
 
 def test_parts_that_hang_do_not_hold_up_an_error_nor_places() -> None:

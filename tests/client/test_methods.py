@@ -17,6 +17,7 @@ import pytest
 import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
+from tidytape.client import _series
 from tidytape.client._endpoints import Endpoints, Queries
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.client._settings import Options
@@ -116,6 +117,22 @@ def test_every_parameter_is_described_with_its_default(name: str) -> None:
         assert kind.endswith(f", default {default!r}") == (default not in (None, inspect.Parameter.empty))
     assert {"Returns", "Raises", "Examples"} <= set(described)
     assert "tidytape.Client.demo()" in described["Examples"]
+
+
+def test_what_all_methods_share_stands_once_in_the_source() -> None:
+    """Help and completion show it at every method, though the docstrings in the source have only their own."""
+    source = inspect.getsource(_series)
+    shared = (inspect.getdoc(SeriesMethods) or "").partition("\nParameters\n")[2]
+    lines = [line.strip() for line in shared.splitlines() if line.startswith("    ") and len(line) > 30]
+    assert len(lines) > 15
+    assert {line: source.count(line) for line in lines} == dict.fromkeys(lines, 1)
+    for name in METHODS:
+        if not hasattr(SeriesMethods, name):
+            continue
+        told = inspect.getdoc(getattr(tidytape.Client, name)) or ""
+        assert "Start of the window, inclusive" in told
+        assert "a `RefusedQueryError`. Neither costs weight." in told
+        assert "``client.query`` has the same method." in told
 
 
 @pytest.mark.parametrize("name", FRAMES)

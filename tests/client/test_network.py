@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidytape
-from tidytape.client._settings import Secret
+from tidytape.client._secret import Secret
 from tidytape.errors import (
     CertificateError,
     DecodeError,

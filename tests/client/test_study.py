@@ -180,7 +180,7 @@ def test_the_hash_is_of_the_frame_that_is_returned(client: Any, tmp_path: Path) 
     assert again.metadata.hash == first.metadata.hash
     (listed,) = entries(tmp_path / "t")
     assert (listed.rows, listed.hash) == (first.frame.height, first.metadata.hash)
-    assert listed.told["returned"]["method"] == "tpo_sessions"
+    assert listed.facts["returned"]["method"] == "tpo_sessions"
 
 
 def test_one_tape_at_a_time(client: Any, tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
     assert tape.base_url == "http://service"
     for ask, answered in reversed(ASKS):
         for _ in range(2):
-            assert same(tape.found(ask)[0], answered)
+            assert same(tape.answer_to(ask)[0], answered)
     assert verify(path) == []
     with pytest.raises(TapeError, match="has no answer to"):
-        tape.found({"ask": "points", "params": []})
+        tape.answer_to({"ask": "points", "params": []})
 
 
 def test_questions_asked_again_are_answered_in_turn(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_questions_asked_again_are_answered_in_turn(tmp_path: Path) -> None:
         for used in (1, 2):
             tape.add({"ask": "usage"}, Usage(100, 50, used, 0, 60))
     played = Replayer(tmp_path / "t")
-    assert [played.found({"ask": "usage"})[0].used for _ in range(3)] == [1, 2, 2]  # type: ignore[union-attr]
+    assert [played.answer_to({"ask": "usage"})[0].used for _ in range(3)] == [1, 2, 2]  # type: ignore[union-attr]
 
 
 def test_a_tape_is_a_manifest_and_files_that_anything_reads(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_tape_is_a_manifest_and_files_that_anything_reads(tmp_path: Path) -> N
     assert [one.ask for one in manifest] == [ask for ask, _ in ASKS]
     assert [one.rows for one in manifest] == [3, None, None, 0]
     assert manifest[0].hash == fingerprint(FRAME)
-    assert manifest[0].told == {"weight": 1}
+    assert manifest[0].facts == {"weight": 1}
 
 
 @pytest.mark.long
@@ -128,7 +128,7 @@ def test_one_byte_changed_is_told_and_never_returned(
         return
     for ask, answered in ASKS:
         try:
-            found, _ = tape.found(ask)
+            found, _ = tape.answer_to(ask)
         except TapeError:
             continue
         assert same(found, answered)
@@ -141,9 +141,9 @@ def test_a_damaged_file_takes_no_other_answer_along(tmp_path: Path) -> None:
     tape = Replayer(path)
     for ask, _ in ASKS[:2]:
         with pytest.raises(TapeError, match="is damaged"):
-            tape.found(ask)
+            tape.answer_to(ask)
     for ask, answered in ASKS[2:]:
-        assert same(tape.found(ask)[0], answered)
+        assert same(tape.answer_to(ask)[0], answered)
     assert [one.partition(": ")[2].partition(" is")[0] for one in verify(path)] == ["entry 1", "entry 2"]
 
 
@@ -169,9 +169,9 @@ def test_a_study_that_was_killed_leaves_what_it_had(tmp_path: Path) -> None:
     manifest.write_bytes(b"".join(lines[:3]) + lines[3][:40])
     tape = Replayer(path)
     for ask, answered in ASKS[:2]:
-        assert same(tape.found(ask)[0], answered)
+        assert same(tape.answer_to(ask)[0], answered)
     with pytest.raises(TapeError, match="not as it was recorded from entry 3 on"):
-        tape.found(ASKS[2][0])
+        tape.answer_to(ASKS[2][0])
     manifest.write_bytes(b"".join(lines[:3]))
     assert verify(path) == [
         f"{path}: the tape was not finished: the study was ended before it was, or its end was cut off"
@@ -204,7 +204,7 @@ def test_a_tape_of_lies_is_told(tmp_path: Path) -> None:
         manifest.write_bytes(b"".join(lines))
         assert verify(path), lie
         with pytest.raises(TapeError):
-            Replayer(path).found(ASKS[0][0])
+            Replayer(path).answer_to(ASKS[0][0])
 
 
 def test_an_answer_that_comes_after_the_end_is_not_on_the_tape(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_a_recording_that_is_replaced_writes_over_no_file_of_the_other(tmp_path:
         with pytest.raises(TapeError, match="was removed or replaced while it was recorded"):
             first.close()
     assert verify(path) == []
-    assert Replayer(path).found({"ask": "types"})[0] == ["TRADE"]
+    assert Replayer(path).answer_to({"ask": "types"})[0] == ["TRADE"]
 
 
 def test_ctrl_c_while_a_line_is_written_takes_no_later_answer_along(tmp_path: Path) -> None:
@@ -413,7 +413,7 @@ def test_a_tape_reads_no_file_outside_of_itself(tmp_path: Path) -> None:
         changed.append(framed(told.hexdigest(), line[CONTENT]))
     manifest.write_bytes(b"".join(changed))
     with pytest.raises(TapeError, match="entry 2 is damaged: its file is missing"):
-        Replayer(path).found(ASKS[1][0])
+        Replayer(path).answer_to(ASKS[1][0])
 
 
 def test_a_fingerprint_is_of_what_a_frame_says(tmp_path: Path) -> None:
@@ -453,10 +453,10 @@ def test_answers_never_move_to_the_place_of_another(tmp_path: Path, trouble: str
     }[trouble]
     (path / "manifest.jsonl").write_bytes(b"".join([head, *changed]))
     played = Replayer(path)
-    assert played.found(ask)[0].used == 1  # type: ignore[union-attr]
+    assert played.answer_to(ask)[0].used == 1  # type: ignore[union-attr]
     for _ in range(2):
         with pytest.raises(TapeError, match="has no more answers to usage, and may have had some: "):
-            played.found(ask)
+            played.answer_to(ask)
 
 
 def test_a_column_named_like_a_pattern_is_a_column(tmp_path: Path) -> None:

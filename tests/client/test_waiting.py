@@ -12,7 +12,7 @@ import pytest
 import tidytape
 from client.driven import NS, Clock, Driven
 from tidytape.client._budget import Quota
-from tidytape.client._fetching import planned
+from tidytape.client._plans import planned
 from tidytape.client._window import Window
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery

@@ -19,8 +19,8 @@ from simulated.everything import ASKED, START, everything
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
 from tidytape.client._answers import most_weight
-from tidytape.client._fetching import planned
 from tidytape.client._local import AppTransport
+from tidytape.client._plans import planned
 from tidytape.client._window import Window
 from tidytape.errors import IncompleteDataError
 from tidytape.lake import Lake
@@ -140,9 +140,44 @@ def test_whatever_is_cut_the_frame_is_whole_or_an_error(
 def test_series_that_a_cut_between_two_left_out_are_found() -> None:
     """The answer has two series of five hundred points, both of them whole; the third is not there at all."""
     service = Cutting(dict.fromkeys("ABC", range(500)), first_rows(1_000))
-    frame, told = Driven(service, Clock(NOW)).fetch(window(500, coin="BTC"))
+    with pytest.raises(
+        IncompleteDataError, match=r"cut an answer at 1,000 rows.* the first of X C"
+    ) as caught:
+        Driven(service, Clock(NOW)).fetch(window(500, coin="BTC"))
+    assert caught.value.missing == ((0, 500 * STEP),)
+    assert service.asked == [(0, 500), (250, 500)]
+
+
+def test_a_market_that_was_left_out_of_a_later_answer_is_found() -> None:
+    """The first answer, which is complete, is as long as the second one, from which a limit of rows removed B."""
+    service = Cutting({"A": range(4_000), "B": range(2_000, 4_000)}, first_rows(2_000))
+    client = Driven(service, Clock(NOW))
+    client.settings.quota.heard(
+        limit=1, remaining=2, reset=0, taken=0
+    )  # so a request has two thousand points
+    with pytest.raises(IncompleteDataError, match="the first of X B"):
+        client.fetch(window(4_000, coin="BTC"))
+
+
+def test_markets_that_follow_one_another_are_cut_or_not() -> None:
+    """A request after the end of A covers all that is known of B, so it brings no other points if B is cut."""
+    markets = {"A": range(10, 18), "B": range(30, 60)}
+    with pytest.raises(IncompleteDataError, match="the first of X B") as caught:
+        Driven(Cutting(markets, of_each_series(8)), Clock(NOW)).fetch(window(100, coin="BTC"))
+    assert caught.value.missing == ((0, 100 * STEP),)
+    whole = Cutting(markets, first_rows(10**9))
+    frame, _ = Driven(whole, Clock(NOW)).fetch(window(100, coin="BTC"))
+    assert rows_of(frame) == all_of(whole)
+    assert whole.asked == [(0, 100), (18, 100), (0, 30), (60, 100)]
+
+
+def test_markets_of_one_length_after_one_another_are_refused_when_a_check_would_weigh_too_much() -> None:
+    service = Cutting({"A": [10], "B": [30], "C": [50]}, first_rows(10**9))
+    with pytest.raises(IncompleteDataError, match="may have cut an answer at 3 rows, and to check"):
+        Driven(service, Clock(NOW)).fetch(window(100, coin="BTC"))
+    frame, told = Driven(service, Clock(NOW), partial="flag").fetch(window(100, coin="BTC"))
     assert rows_of(frame) == all_of(service)
-    assert told.weight <= 3 * 1 + 2
+    assert told.is_whole is False
 
 
 @pytest.mark.long
@@ -184,12 +219,12 @@ def test_the_law_of_cut_answers(
 
 
 @pytest.mark.slow
-def test_a_window_of_several_requests_is_whole_though_each_answer_was_cut() -> None:
+def test_a_window_of_several_requests_is_an_error_if_each_answer_was_cut() -> None:
     service = Cutting({"A": range(250_000)}, first_rows(60_000))
-    frame, told = Driven(service, Clock(NOW)).fetch(window(250_000))
-    assert frame.height == 250_000
-    assert frame["timestamp"].is_unique().all()
-    assert told.weight <= 3 * 250 + 6
+    with pytest.raises(IncompleteDataError, match="cut an answer at 60,000 rows"):
+        Driven(service, Clock(NOW)).fetch(window(250_000))
+    frame, _ = Driven(service, Clock(NOW)).fetch(window(60_000))  # as the error says: a shorter window
+    assert frame.height == 60_000
 
 
 @pytest.mark.slow
@@ -224,8 +259,11 @@ def test_a_time_up_to_which_data_are_known_explains_no_end_that_lies_after_it(
     frame, told = Driven(service, Clock(NOW)).fetch(window(100))
     assert (frame.height, told.requests) == (70, requests)
     cut = Dated({"A": range(100)}, first_rows(70))
-    frame, _ = Driven(cut, Clock(NOW)).fetch(window(100))
-    assert frame.height == (70 if requests == 1 else 100)
+    if requests == 1:
+        assert Driven(cut, Clock(NOW)).fetch(window(100))[0].height == 70
+    else:
+        with pytest.raises(IncompleteDataError, match="also has 30 rows"):
+            Driven(cut, Clock(NOW)).fetch(window(100))
 
 
 def test_what_is_whole_is_asked_for_once() -> None:
@@ -247,7 +285,7 @@ def test_what_has_not_ended_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_newest_first_is_the_same() -> None:
-    service = Cutting({"A": range(30, 70)}, first_rows(25))
+    service = Cutting({"A": range(30, 70)}, first_rows(10**9))
     asked = window(100, raw_symbol="A", sort_direction="desc")
     frame, _ = Driven(service, Clock(NOW)).fetch(asked)
     assert frame["timestamp"].dt.epoch("s").to_list() == [minute * STEP for minute in range(69, 29, -1)]
@@ -259,7 +297,7 @@ def test_a_cut_answer_may_be_flagged_and_is_not_kept(tmp_path: Path) -> None:
     for _ in range(2):
         frame, told = client.fetch(window(100))
         assert rows_of(frame) == [("A", 0)]
-        assert told.missing == ((2 * STEP, 100 * STEP),)
+        assert told.missing == ((STEP, 100 * STEP),)
         assert told.is_whole is False
         assert [type(one) for one in told.failures] == [IncompleteDataError]
         assert told.requests > 0
@@ -282,8 +320,9 @@ def test_a_plan_says_what_a_fetch_weighs_at_most() -> None:
     plan = driven.run(planned(driven.settings, [window(50_000)]))
     assert (plan.weight, plan.weight_at_most) == (50, 152)
     assert "weight 50 (at most 152)" in str(plan)
-    _, told = driven.fetch(window(50_000))
-    assert 50 < told.weight <= plan.weight_at_most
+    with pytest.raises(IncompleteDataError):
+        driven.fetch(window(50_000))
+    assert 50 < service.weight <= plan.weight_at_most
     rare = driven.run(planned(driven.settings, [window(50_000, name="LIQUIDATION_AGG")]))
     assert (rare.weight_at_most, "at most" in str(rare)) == (rare.weight, False)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tidytape.catalogue import NoteCode
 from tidytape.client import Client
-from tidytape.client._metadata import Reason
+from tidytape.client._reasons import Reason
 from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup

@@ -29,7 +29,10 @@ from tidytape.query._values import Names, written_time
 from tidytape.wire._decode import Absent
 
 if TYPE_CHECKING:
-    from tidytape.client._metadata import Metadata, Plan
+    import polars as pl
+
+    from tidytape.client._metadata import Metadata
+    from tidytape.client._plans import Plan
 
 
 app = typer.Typer(

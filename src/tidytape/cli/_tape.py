@@ -47,7 +47,7 @@ def show(tape: Tape, as_json: Json = False) -> None:
         put_json([_as_json(entry) for entry in contents.answers])
     for entry in () if as_json else contents.answers:
         rows = "" if entry.rows is None else f"  {counted(entry.rows, 'row')}"
-        query = described_ask(entry.ask, entry.told.get("returned", {}).get("method"))
+        query = described_ask(entry.ask, entry.facts.get("returned", {}).get("method"))
         typer.echo(escaped(f"{entry.number}  {entry.at}{rows}  {entry.hash[:16]}  {query}"))
     if contents.broken:
         typer.echo(escaped(f"error: {tape}: {contents.broken}"), err=True)
@@ -60,5 +60,5 @@ def _as_json(entry: TapeEntry) -> dict[str, Any]:
         "ask": entry.ask,
         "rows": entry.rows,
         "hash": entry.hash,
-        "returned": entry.told.get("returned"),
+        "returned": entry.facts.get("returned"),
     }

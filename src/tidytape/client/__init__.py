@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tidytape.client._budget import Usage
     from tidytape.client._endpoints import Fetched
     from tidytape.client._live import Live
-    from tidytape.client._metadata import Metadata, Plan
+    from tidytape.client._metadata import Metadata
+    from tidytape.client._plans import Plan
     from tidytape.client._series import FetchQuery
     from tidytape.client._sync import Client
     from tidytape.client._sync_stream import Stream
@@ -28,7 +29,7 @@ else:
         "Fetched": "_endpoints",
         "Live": "_live",
         "Metadata": "_metadata",
-        "Plan": "_metadata",
+        "Plan": "_plans",
         "Stream": "_sync_stream",
         "StreamBatch": "_batches",
         "Usage": "_budget",

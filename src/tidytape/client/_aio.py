@@ -1,4 +1,4 @@
-"""The client for asyncio: it carries out a flow by awaiting."""
+"""The client for asyncio. Its driver awaits each step of a flow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
-from tidytape.client._metadata import Plan
+from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,
     MAX_BODY,
@@ -363,13 +363,13 @@ class AsyncClient(
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         finally:
-            steps.close()  # it lets go of what it holds, whatever ended it
+            steps.close()  # releases locks and weight after every kind of end
 
     async def _carry_out(self, step: Step) -> object:
         if isinstance(step, Call):
             return await asyncio.to_thread(step.function)
         if isinstance(step, Together):
-            return await self._together(step)
+            return await self._run_together(step)
         if isinstance(step, Wait):
             await asyncio.sleep(step.seconds)
             return None
@@ -382,11 +382,11 @@ class AsyncClient(
         if loop not in self._loops:
             with connection_options(self._settings.base_url, self._transport) as options:
                 opened = httpx.AsyncClient(**options), asyncio.Semaphore(self._settings.parallel)
-            running = {one: kept for one, kept in self._loops.items() if not one.is_closed()}
-            self._loops = running | {loop: opened}
+            open_loops = {key: places for key, places in self._loops.items() if not key.is_closed()}
+            self._loops = open_loops | {loop: opened}
         return self._loops[loop]
 
-    async def _together(self, step: Together) -> list[object]:
+    async def _run_together(self, step: Together) -> list[object]:
         _, places = self._of_loop  # that all fetches of this client share
 
         async def run(steps: Flow[object]) -> object:
@@ -438,7 +438,7 @@ class AsyncClient(
         asyncio.run(follow())
 
     async def iter_frames(self, query: Asked) -> AsyncIterator[FrameT]:
-        """Fetch one frame per request, so that the data need not fit into memory.
+        """Fetch one frame per request. So the data need not fit into memory.
 
         Parameters
         ----------
@@ -447,12 +447,12 @@ class AsyncClient(
         Yields
         ------
         frame
-            The parts of the frame that the method of that name returns, in the order of time.
+            The parts of the frame that the method of the query returns, in the order of time.
 
         Raises
         ------
         TidytapeError
-            As for the method of that name. What was fetched until then is in the cache.
+            As for the method of the query. The cache has the points that were fetched until then.
 
         Examples
         --------
@@ -471,7 +471,7 @@ class AsyncClient(
             yield await self._run(steps)
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._closed = True
         http, _ = self._of_loop
         await http.aclose()

@@ -1,4 +1,4 @@
-"""A stream for asyncio: a task reads the connection, and whoever stops the stream cancels that task."""
+"""A stream for asyncio: a task reads the connection, and `stop` cancels that task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx
 from tidytape.client._batches import StreamBatch
 from tidytape.client._following import Following, Head, Open, Pause, StreamStep
 from tidytape.client._steps import FAILURES, Failure, closed_error, outward
-from tidytape.client._stream_base import StreamBase, abort
+from tidytape.client._stream_base import StoppedError, StreamBase, abort
 from tidytape.errors import TidytapeError
 
 FrameT = TypeVar("FrameT")
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class _Link:
-    """What a stream holds: the connection that goes on, and whether to stop. It outlives the stream."""
+    """The connection of a stream, and whether to stop. It outlives the stream."""
 
     def __init__(self) -> None:
         self.response: httpx.Response | None = None
@@ -33,7 +33,7 @@ class _Link:
     async def open(self, http: httpx.AsyncClient, request: httpx.Request) -> Head:
         self.response = await http.send(request, stream=True)
         is_read = self.response.is_stream_consumed
-        self.parts = _once(self.response.content) if is_read else self.response.aiter_raw()
+        self.parts = _single(self.response.content) if is_read else self.response.aiter_raw()
         return Head(self.response.status_code, self.response.headers)
 
     async def read(self) -> bytes:
@@ -44,13 +44,13 @@ class _Link:
         return b""
 
     async def cut(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         response, self.response, self.parts = self.response, None, None
         if response is not None:
             await response.aclose()
 
     def stop(self) -> None:
-        """End the stream: whoever waits for it is woken. It neither blocks nor takes a lock."""
+        """End the stream, and wake the task that waits for it. It neither blocks nor takes a lock."""
         self.is_stopped = True
         loop = self.loop
         if loop is None or loop.is_closed():
@@ -61,7 +61,7 @@ class _Link:
     def _stop(self) -> None:
         if self.task is not None:
             self.task.cancel()
-        elif self.response is not None:  # nobody waits, so nobody else closes it
+        elif self.response is not None:  # no task waits for the stream, so none would close it
             assert self.loop is not None
             abort(self.response)
             closing = self.loop.create_task(self.cut())
@@ -69,30 +69,26 @@ class _Link:
             closing.add_done_callback(_closing.discard)
 
 
-async def _once(part: bytes) -> AsyncIterator[bytes]:
+async def _single(part: bytes) -> AsyncIterator[bytes]:
     yield part
 
 
 _closing: set[asyncio.Task[None]] = set()
-"""Tasks that close connections; a loop alone would forget them."""
-
-
-class _StoppedError(Exception):
-    """The stream was stopped."""
+"""Tasks that close connections. A loop has only weak references to its tasks."""
 
 
 class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generic[FrameT]):
-    """Batches of points as they come: what ``client.stream`` of an ``AsyncClient`` returns, to be iterated once.
+    """Batches of points as they come: what ``client.stream`` of an ``AsyncClient`` returns. It can be iterated once.
 
-    A connection that is cut is made anew, and goes on from the last whole batch: nothing is lost, and nothing comes
-    twice. A loop that was cancelled can be begun again.
+    If the connection is cut, the stream makes another one and goes on after the last complete batch. So nothing is lost
+    and nothing comes twice. After a loop over it was cancelled, another loop goes on.
 
     Attributes
     ----------
     query : StreamQuery
-        What is streamed.
+        The query of the stream.
     token : str or None
-        Resumes the stream after the last batch that was returned; None before there is one.
+        Resumes the stream after the last batch that was returned; None before the first batch.
 
     Examples
     --------
@@ -128,7 +124,7 @@ class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generi
         failure = batch = None
         try:
             batch = await self._run()
-        except _StoppedError:
+        except StoppedError:
             pass
         except TidytapeError as error:
             failure = error
@@ -160,7 +156,7 @@ class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generi
 
     async def _run(self) -> StreamBatch[FrameT] | None:
         if self._link.is_stopped:
-            raise _StoppedError
+            raise StoppedError
         steps, is_done = self._following.batch(), False
         self._link.loop = asyncio.get_running_loop()
         try:
@@ -204,7 +200,7 @@ class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generi
             raise
 
     async def _heedful(self, work: Coroutine[Any, Any, R]) -> R:
-        """Await something in a task, which `stop` cancels."""
+        """Run a coroutine in a task, which `stop` cancels."""
         link = self._link
         assert link.loop is not None
         link.task = task = link.loop.create_task(work)
@@ -214,7 +210,7 @@ class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generi
             return await task
         except asyncio.CancelledError:
             if link.is_stopped:
-                raise _StoppedError from None
+                raise StoppedError from None
             raise
         finally:
             link.task = None

@@ -1,11 +1,11 @@
-"""From the body of an answer to rows that were asked for, and whether any of them are missing. No I/O."""
+"""From the body of an answer to the rows that were asked for, and whether the answer is complete. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -38,13 +38,13 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     Parameters
     ----------
     frame : polars.DataFrame
-        In the schema of its data type. What it says of itself stays as it is.
+        In the schema of its data type. Only null descriptors are filled in.
     query : PointsQuery
-        What was asked. Amounts count coins, or US dollars where that was asked for or exchanges were joined, unless the
-        service sent a unit that we do not know; levels are as high as was asked for.
+        The query. Amounts count coins, or US dollars if the query has a quote or a group, unless the service sent a
+        unit that tidytape does not know. Levels have the block size of the query.
     answered_at : float or None
-        When the service answered, by its own clock. If the service did not say up to when it knows the market, an
-        interval that ended by then is final. None for a frame from the cache, which keeps only final intervals.
+        When the service answered, by its own clock. An interval that ended by then is final, unless the service says up
+        to when it knows the market. None for a frame from the cache, which has only final intervals.
         [s since the epoch]
 
     Returns
@@ -55,9 +55,9 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     in_usd = query.quote is not None or query.group_by is not None
     size = None if query.block_size is None else float(query.block_size)
     unit: pl.Expr = pl.lit(AmountUnit.USD if in_usd else AmountUnit.COIN)
-    if SENT_UNIT in frame.columns:  # what the service calls by another name is not what was asked for
+    if SENT_UNIT in frame.columns:  # a unit with an unknown name stays null
         unit = pl.when(pl.col(SENT_UNIT).is_null()).then(unit)
-    asked = {
+    descriptor = {
         "amount_unit": unit,
         "block_size": pl.lit(size, pl.Float64),
         "is_final": pl.lit(True),
@@ -67,43 +67,43 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
         until = pl.from_epoch(pl.lit(now), "ns").dt.replace_time_zone("UTC")
         if DATA_UNTIL in frame.columns:
             until = pl.coalesce(DATA_UNTIL, until)
-        asked["is_final"] = finality(frame.columns, until=until, length=_length(query))
+        descriptor["is_final"] = finality(frame.columns, until=until, length=_length(query))
     return frame.with_columns(
-        pl.coalesce(name, asked[name]).cast(frame.schema[name]).alias(name)
+        pl.coalesce(name, descriptor[name]).cast(frame.schema[name]).alias(name)
         for name in descriptors
         if frame[name].null_count()
     )
 
 
 def _length(query: PointsQuery) -> pl.Expr:
-    """Return how long the interval of each row lasts; of a market profile the session. [ns]"""
+    """Return the length of each row's interval, or of its session in a market profile. [ns]"""
     start = pl.col("timestamp")
     if query.tpo_session is TPOSession.MONTHLY:
         return (start.dt.offset_by("1mo") - start).dt.total_nanoseconds()
     if query.tpo_session is not None:
         return pl.lit({TPOSession.DAILY: DAY, TPOSession.WEEKLY: 7 * DAY}[query.tpo_session])
-    assert query.interval is not None  # only trades have none, and they have no intervals
+    assert query.interval is not None  # only trades have none, and trades have no finality
     return pl.lit(query.interval.seconds * SECOND)
 
 
-# --- ---
+# --- decoding ---
 
 
 _EDGE = 2
-"""So far outside its window a point may lie, and is left out. [interval]"""
+"""A point at most this far outside its window is dropped; one farther outside is an error. [interval]"""
 
 
 def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> pl.DataFrame:
-    """Return the points of an answer, those at the edges of its window too.
+    """Return the points of an answer, including points just outside its window.
 
-    Beside the schema's columns it has ``data_until`` where the service sent it. Services differ on whether the end of a
-    window belongs to it, and the interval in which it starts; what lies farther outside answers another question.
-    ``absent`` is as of `wire.decode`.
+    Services differ on whether the end of a window, and the interval around its start, belong to the window. A point
+    farther outside belongs to another query. The frame has the schema's columns, and ``data_until`` if the service sent
+    it. ``absent`` is as in `wire.decode`.
 
     Raises
     ------
     DecodeError
-        If the body is not what the contract says, or has series or times of something that was not asked for.
+        If the body is not what the contract says, or has series or times that the query does not ask for.
     """
     name = query.type[0]
     frame = _read(answer, name, absent)
@@ -114,7 +114,7 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
 
 
 def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
-    """Refuse points that lie farther outside the window than its edges."""
+    """Raise DecodeError if points lie far outside the window."""
     edge = _EDGE * longest(query)
     seconds = _nanoseconds(frame) // SECOND
     strays = np.count_nonzero((seconds < query.start - edge) | (seconds >= query.end + edge))
@@ -128,7 +128,7 @@ def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
 
 
 def _nanoseconds(frame: pl.DataFrame) -> NDArray[np.int64]:
-    """Return the times of points, of which none is null: to start polars takes longer than to check a small answer."""
+    """Return the times of points, which are never null, for numpy: it checks a small answer faster than polars."""
     return frame["timestamp"].to_physical().to_numpy()
 
 
@@ -159,31 +159,31 @@ def _is_arrow(answer: Answer) -> bool:
 
 
 def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
-    """Refuse series of other markets than the query's; a series may leave its identity out."""
-    asked: dict[str, set[str]] = {
+    """Raise DecodeError for series of other markets than the query's; the identity of a series may be null."""
+    allowed: dict[str, set[str]] = {
         column: set(getattr(query, column))
         for column in ("raw_symbol", "normalized_symbol", "coin")
         if getattr(query, column)
     }
     if query.exchange and query.group_by is None:  # a group is of no single exchange
-        asked["exchange"] = set(query.exchange)
+        allowed["exchange"] = set(query.exchange)
     if query.interval is not None:
-        asked["interval"] = {query.interval.value, query.interval.alias}
+        allowed["interval"] = {query.interval.value, query.interval.alias}
     if query.side is not None and data_type(name).per_side:
-        asked["side"] = {query.side.value}
-    for column in sorted(asked.keys() & set(frame.columns)):
-        for got in frame[column].unique().cast(pl.String).drop_nulls():
-            if got not in asked[column]:
-                wanted = " or ".join(sorted(asked[column]))
+        allowed["side"] = {query.side.value}
+    for column in sorted(allowed.keys() & set(frame.columns)):
+        for sent in frame[column].unique().cast(pl.String).drop_nulls():
+            if sent not in allowed[column]:
+                names = " or ".join(sorted(allowed[column]))
                 raise DecodeError(
-                    f"{name}: asked for {column} {wanted}, the service sent {printable(got)}", data_type=name
+                    f"{name}: asked for {column} {names}, the service sent {printable(sent)}", data_type=name
                 )
 
 
 def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
-    """Refuse points where no interval starts: they are of another interval, whatever their series says or leaves out.
+    """Raise DecodeError for points at times at which no interval starts: they are of another interval.
 
-    A week may start on any day, but all of them on the same one.
+    Weeks may start on any day, but all on the same day.
     """
     grid = query.grid
     if grid is None or data_type(name).interval_optional:
@@ -201,11 +201,11 @@ def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
         )
 
 
-def once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the rows without those that repeat another in full, and of them those that share their key."""
+def without_repeats(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the rows without repeats of equal rows, and those of them that share a key with different values."""
     if not frame.select(key).is_duplicated().any():
         return frame, frame.clear()
-    # Answers of different times may say different things of whether a row is final.
+    # A row may be final in a later answer and not in an earlier one.
     values = [name for name in frame.columns if name != "is_final"]
     frame = frame.unique(values, maintain_order=True)
     return frame, frame.filter(pl.struct(key).is_duplicated())
@@ -214,7 +214,7 @@ def once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.Data
 def is_clashing(frame: pl.DataFrame, query: PointsQuery) -> bool:
     """Return whether a point came twice with different values, which `joined` refuses."""
     key = schema_of(query.type[0]).key_of(grouped=query.group_by is not None)
-    return not once(frame, key)[1].is_empty()
+    return not without_repeats(frame, key)[1].is_empty()
 
 
 def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
@@ -240,7 +240,7 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
         descending=[newest_first and column == "timestamp" for column in key],
         maintain_order=True,
     )
-    frame, clash = once(frame, key)
+    frame, clash = without_repeats(frame, key)
     if not clash.is_empty():
         moments = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
         raise IncompleteDataError(
@@ -259,7 +259,7 @@ def _is_one_series_in_order(frame: pl.DataFrame, key: Sequence[str]) -> bool:
     return all(name.null_count() in (0, len(name)) and name.min() == name.max() for name in names)
 
 
-# --- ---
+# --- whether an answer is complete ---
 
 
 _SERIES = ("exchange", "raw_symbol", "coin", "side", "tenor")
@@ -272,7 +272,7 @@ def is_dense(query: PointsQuery) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is in an answer; a service may bound either.
+    """How much is in an answer; a service may limit either.
 
     Attributes
     ----------
@@ -285,9 +285,9 @@ class Size:
     rows: int
     points: int
 
-    def is_below(self, other: Size) -> bool:
-        """Whether this answer is smaller than another whole one, so that no limit of size cut it."""
-        return self.rows < other.rows and self.points < other.points
+    def is_below(self, complete: Size) -> bool:
+        """Whether an answer of this size is smaller than a complete one, so that no limit cut it."""
+        return self.rows < complete.rows and self.points < complete.points
 
 
 @dataclass(frozen=True)
@@ -297,15 +297,15 @@ class Part:
     Attributes
     ----------
     query : PointsQuery
-        What was asked.
+        The request.
     frame : polars.DataFrame
-        What came, points at the edges of the window too.
+        All points that came, those at the edges of the window too.
     notes : tuple of Note or None
-        What the service said beside the series; None where it does not say such things.
+        Why markets have no points, as the service says it; None if the service does not say it.
     closed : int
-        Points that start before it were over when the request was sent. [s since the epoch]
+        Points that start before this time were over when the request was sent. [s since the epoch]
     now : float
-        When it was sent. [s since the epoch]
+        The time before which the service changes nothing any more. [s since the epoch]
     """
 
     query: PointsQuery
@@ -320,6 +320,12 @@ class Part:
         start, end = self.query.span
         return start, max(start, min(end, self.closed))
 
+    @property
+    def points(self) -> pl.DataFrame:
+        """The points of the window, in the columns of the schema."""
+        points = within(self.frame, self.query.start, self.query.end)
+        return points.drop(DATA_UNTIL, strict=False)
+
     @cached_property
     def size(self) -> Size:
         """How much is in the answer."""
@@ -330,44 +336,83 @@ class Part:
         return Size(self.frame.height, int(longest_series))  # type: ignore[arg-type]
 
 
-def series_of(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
-    """Return the identities of the series in a frame."""
-    names = [name for name in _SERIES if name in frame.columns]
-    return set(frame.select(names).unique().cast(pl.String).iter_rows())
+def spans_to_check(part: Part) -> list[Span]:
+    """Return the spans in which the service may have cut an answer, so that they have to be requested once more.
 
-
-def lacking(part: Part) -> tuple[Span | None, Span | None]:
-    """Return the spans that an answer lacks at the start and end of its window and that no note explains.
-
-    An answer without rows lacks nothing: no service cuts down to nothing. Gaps inside a series are no ends.
+    These are the ends of the window that lack points although the service does not say why. If both ends have points, a
+    cut may still have left out whole series; then it is the second half of the window, but at most a thousand points.
+    An answer without rows needs no check: no service cuts an answer to nothing. A gap inside a series is no end.
     """
+    if not is_dense(part.query) or part.frame.is_empty():
+        return []
+    ends = _ends_without_points(part)
+    if ends or part.notes is not None or names_one_series(part.query):
+        return ends
+    (start, end), step = part.span, part.query.step
+    points = min(POINTS_PER_WEIGHT, (end - start) // step // 2)
+    return [(end - points * step, end)] if points else []
+
+
+def _ends_without_points(part: Part) -> list[Span]:
+    """Return the spans at the end and the start of the window in which a series has no points and no note says why."""
     start, end = part.span
-    frame = within(part.frame, part.query.start, part.query.end)
-    if frame.is_empty() or not is_dense(part.query):
-        return None, None
-    names = [name for name in _SERIES if name in frame.columns]
-    first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
-    # A market that is known up to a time, as the service says, has no points after it. Where it has, its end is later.
-    known: pl.Expr = pl.col(DATA_UNTIL).max().dt.epoch("s") if DATA_UNTIL in frame.columns else pl.lit(None)
-    known = pl.when(known >= last).then(known)
-    wanted = {"first": first, "last": last, "until": known}
-    if names_one_series(part.query):  # to group takes three times as long
-        ends = frame.select(pl.col(names).first(), **wanted)
-    else:
-        ends = frame.group_by(names).agg(**wanted)
     explained = {(note.exchange, note.raw_symbol) for note in part.notes or ()}
-    unexplained = [
-        series
-        for series in ends.iter_rows(named=True)
-        if (series["exchange"], series["raw_symbol"]) not in explained
-    ]
-    if not unexplained or (explained and part.query.group_by is not None):
-        return None, None
-    begin = min(end, max(series["first"] for series in unexplained))
-    after = [series["last"] + part.query.step for series in unexplained]
-    until = [end if series["until"] is None else min(end, series["until"]) for series in unexplained]
-    short = [at for at, until_ in zip(after, until, strict=True) if at < until_]
-    return (start, begin) if start < begin else None, (min(short), max(until)) if short else None
+    if explained and part.query.group_by is not None:
+        return []
+    series = [row for row in _reach(part) if (row["exchange"], row["raw_symbol"]) not in explained]
+    first = max((row["first"] for row in series), default=start)
+    known = [end if row["known"] is None else min(end, row["known"]) for row in series]
+    early = [row["after"] for row, until in zip(series, known, strict=True) if row["after"] < until]
+    at_end = [(min(early), max(known))] if early else []
+    return at_end + ([(start, min(end, first))] if start < first else [])
+
+
+def _reach(part: Part) -> list[dict[str, Any]]:
+    """Return a row per series that has points in the window: from when to when, and how many.
+
+    ``first`` is the start of the first point, ``after`` the end of the last one, ``known`` up to when the service knows
+    the market, or null. [s since the epoch]
+    """
+    frame = within(part.frame, part.query.start, part.query.end)
+    if frame.is_empty():
+        return []
+    second = pl.col("timestamp").dt.epoch("s")
+    # A market has no points after the time up to which the service knows it. If it has, that time is wrong.
+    known: pl.Expr = pl.lit(None)
+    if DATA_UNTIL in frame.columns:
+        known = pl.col(DATA_UNTIL).max().dt.epoch("s")
+        known = pl.when(known >= second.max()).then(known)
+    facts = {
+        "first": second.min(),
+        "after": second.max() + part.query.step,
+        "known": known,
+        "points": pl.len(),
+    }
+    names = [name for name in _SERIES if name in frame.columns]
+    if names_one_series(part.query):  # to group takes three times as long
+        rows = frame.select(pl.col(names).first(), **facts)
+    else:
+        rows = frame.group_by(names).agg(**facts)
+    return rows.to_dicts()
+
+
+def narrower_span(part: Part, probe: Part, span: Span) -> list[Span]:
+    """Return the span to request next, if the answer to a request for a span cannot show whether part was cut.
+
+    A service that limits the points of each series cuts the longest series. If all known points of such a series lie in
+    the span, the limit lets these same points through and no others. Then a request that starts after its first point
+    shows whether it was cut. At the start of the window it is a request that ends before its last point.
+    """
+    if probe.size.points < part.size.points:
+        return []
+    rows, (start, end) = _reach(probe), span
+    most = max((row["points"] for row in rows), default=0)
+    full = [row for row in rows if row["points"] == most]
+    if start == part.span[0]:
+        end = max((row["first"] for row in full), default=start)
+    else:
+        start = min((row["after"] for row in full), default=end)
+    return [(start, end)] if start < end else []
 
 
 def names_one_series(query: PointsQuery) -> bool:
@@ -378,47 +423,24 @@ def names_one_series(query: PointsQuery) -> bool:
     return (is_one_market or is_one_group) and is_one_side
 
 
-def may_lack_series(part: Part) -> bool:
-    """Whether a cut between two series may have left whole series out of an answer, so that no end is missing.
-
-    That is so unless the query names one series alone, or the service says of every market why it has no points.
-    """
-    return (
-        is_dense(part.query)
-        and part.notes is None
-        and not part.frame.is_empty()
-        and not names_one_series(part.query)
-    )
+def series_of(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
+    """Return the identities of the series in a frame."""
+    names = [name for name in _SERIES if name in frame.columns]
+    return set(frame.select(names).unique().cast(pl.String).iter_rows())
 
 
-def tail_of(part: Part) -> Span | None:
-    """Return an end of the window so short that a service which cut this answer would not cut that one."""
-    start, end = part.span
-    size, series = part.size, len(series_of(part.frame))
-    points = max(1, min(POINTS_PER_WEIGHT, (size.rows - 1) // (series + 1)))
-    start = max(start, end - points * part.query.step)
-    return (start, end) if start < end else None
+def new_points(frame: pl.DataFrame, known: pl.DataFrame, span: Span) -> pl.DataFrame:
+    """Return the points of a frame in a span that another frame does not have."""
+    names = [name for name in (*_SERIES, "timestamp") if name in frame.columns and name in known.columns]
+    return within(frame, *span).join(known.select(names), on=names, how="anti", nulls_equal=True)
 
 
 def most_weight(query: PointsQuery) -> int:
-    """Return the weight of a request plus the most that probes and repeats of it may weigh. [weight]
+    """Return the weight of a request and of the requests that check whether its answer is complete, at most. [weight]
 
-    One probe at each end weighs as much as the request, and one thousand points more for the cut between them; to ask
-    again for all that a service cut weighs as much as the request, and a little more.
+    The check of one end of the window weighs as much as the request at most, and a narrower one may follow.
     """
     if not is_dense(query):
         return weight(query)
     thousand = query.model_copy(update={"end": query.start + query.step})
     return 3 * weight(query) + 2 * weight(thousand)
-
-
-def reach(frame: pl.DataFrame, span: Span, step: int) -> Span:
-    """Return the time from the first to the last point of a frame in a span."""
-    times = within(frame, *span)["timestamp"].dt.epoch("s")
-    return (int(times.min()), int(times.max()) + step) if len(times) else (span[0], span[0])  # type: ignore[arg-type]
-
-
-def new_rows(frame: pl.DataFrame, held: pl.DataFrame, span: Span) -> pl.DataFrame:
-    """Return the points of a frame in a span that another frame does not have."""
-    names = [name for name in (*_SERIES, "timestamp") if name in frame.columns and name in held.columns]
-    return within(frame, *span).join(held.select(names), on=names, how="anti", nulls_equal=True)

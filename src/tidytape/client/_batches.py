@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FrameT = TypeVar("FrameT")
 
 Present = Callable[[pl.DataFrame, Schema], Any]
-"""Returns a frame as the kind that the caller wants."""
+"""A function that returns a frame as the client's kind of frame."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -51,13 +51,13 @@ def moment(nanoseconds: int) -> datetime:
 
 
 class Changes(Generic[FrameT]):
-    """What a batch of a stream has of one data type. Every frame has the columns and dtypes of a fetch, rows or not.
+    """The changes of one data type in a batch of a stream. Each frame has the columns and dtypes of a fetch.
 
     Attributes
     ----------
     over : datetime or None
-        Start of the last interval that is over now: nothing of it, or of an earlier one, comes after this batch but
-        revisions. None where no interval became over. [UTC]
+        Start of the last interval that is over now. After this batch only revisions of it, and of earlier intervals,
+        come. None if no interval became over. [UTC]
     """
 
     __slots__ = ("_parts", "_present", "_schema", "over")
@@ -100,27 +100,26 @@ class Changes(Generic[FrameT]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows each change has, those without rows left out."""
+        """The number of rows of each change that has rows."""
         return {change.value: self._parts[change].height for change in Change if change in self._parts}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StreamBatch(Generic[FrameT]):
-    """What a stream brings at once. Whoever applied it and keeps its token has everything up to it, once.
+    """A batch of a stream: all changes up to its token since the batch before.
 
-    Of a stream of one data type ``frame``, ``finals``, ``updates``, ``revisions`` and ``over`` are those of its
-    `Changes`; of several ask ``of(data_type)``.
+    If the stream has one data type, ``frame``, ``finals``, ``updates``, ``revisions`` and ``over`` are those of its
+    `Changes`; if it has several, ``of(data_type)`` returns the `Changes` of each.
 
     Attributes
     ----------
     changes : mapping of str to Changes
-        What came, by data type, in the order in which they were asked for.
+        The changes by data type, in the order of the query.
     token : str
         Resumes the stream after this batch: ``client.stream(..., token=token)``.
     gap : (datetime or None, datetime) or None
-        Of the first batch of a stream that had to start anew: revisions of the time from the first to the second may be
-        missing (from None: from the beginning), and all points from the second on come again, so drop what was received
-        of them. [UTC]
+        Not None in the first batch after the stream had to start anew. Revisions between the two times may be missing;
+        None means from the beginning. All points from the second time on come again, so drop those that you have. [UTC]
     """
 
     changes: Mapping[str, Changes[FrameT]]
@@ -128,7 +127,7 @@ class StreamBatch(Generic[FrameT]):
     gap: tuple[datetime | None, datetime] | None = None
 
     def of(self, data_type: str) -> Changes[FrameT]:
-        """Return what came of one data type.
+        """Return the changes of one data type.
 
         Raises
         ------
@@ -167,7 +166,7 @@ class StreamBatch(Generic[FrameT]):
 
     @property
     def over(self) -> datetime | None:
-        """Start of the last interval that is over now; None where none became over with this batch. [UTC]"""
+        """Start of the last interval that is over now; None if none became over with this batch. [UTC]"""
         return self._only.over
 
     @property
@@ -182,11 +181,13 @@ class StreamBatch(Generic[FrameT]):
 
     @property
     def has_news(self) -> bool:
-        """Whether it is more than a sign of life."""
-        return self.gap is not None or any(one.counts or one.over for one in self.changes.values())
+        """Whether the batch has changes or a gap; a batch without both only shows that the service lives."""
+        return self.gap is not None or any(
+            changes.counts or changes.over for changes in self.changes.values()
+        )
 
     def __repr__(self) -> str:
-        """Return the number of rows of each type and change, and what is over."""
+        """Return the number of rows of each type and change, and the intervals that are over."""
         parts = []
         for name, changes in self.changes.items():
             counts = ", ".join(f"{rows:,} {change}" for change, rows in changes.counts.items()) or "no rows"
@@ -197,24 +198,24 @@ class StreamBatch(Generic[FrameT]):
 
 
 class Reading:
-    """How the lines of one stream are read.
+    """Reads the lines of one stream.
 
     Parameters
     ----------
     query : StreamQuery
     absent : {"null", "zero"}
-        As of `tidytape.wire.decode`.
+        As in `tidytape.wire.decode`.
     present : callable
-        Returns a frame as the kind that the caller wants.
+        Returns a frame as the client's kind of frame.
     """
 
     def __init__(self, query: StreamQuery, absent: Absent, present: Present) -> None:
         self._absent, self._present = absent, present
-        # The window of a stream may be longer than that of one request, so it is set without the limit of points.
-        whole = query.window(0, 1)[0].model_copy(
+        # The window of a stream may be longer than that of one request, so the check for too many points is bypassed.
+        window = query.window(0, 1)[0].model_copy(
             update={"start": query.start or 0, "end": query.end or LAST_SECOND}
         )
-        self._queries = {name: whole.model_copy(update={"type": (name,)}) for name in query.type}
+        self._queries = {name: window.model_copy(update={"type": (name,)}) for name in query.type}
         grouped = query.group_by is not None
         self.schemas = {name: schema_of(name, grouped=grouped) for name in query.type}
 
@@ -224,7 +225,7 @@ class Reading:
         Raises
         ------
         DecodeError
-            If it is not what the contract says, or has series or times of something that was not asked for.
+            If it is not what the contract says, or has series or times that the query does not ask for.
         """
         if line.lstrip().startswith(b"<"):
             raise DecodeError(
@@ -263,7 +264,9 @@ class Reading:
         changes = {}
         for name, schema in self.schemas.items():
             parts = {
-                change: frame for (own, change), frame in batch.frames.items() if own == name and frame.height
+                change: frame
+                for (data_type, change), frame in batch.frames.items()
+                if data_type == name and frame.height
             }
             over = batch.over.get(name)
             changes[name] = Changes[Any](parts, schema, None if over is None else moment(over), self._present)

@@ -14,13 +14,13 @@ from tidytape.times import SECOND
 
 _WINDOW_NS = WEIGHT_WINDOW_SECONDS * SECOND
 _MARGIN = 0.001
-"""What is waited longer than reckoned, so that rounding never makes it too short. [s]"""
+"""Added to each wait, because a rounded wait may be too short. [s]"""
 
 _MOST = 10**12
-"""More than any budget is: a header that says more says nothing. [weight]"""
+"""The largest budget that is believed; a header with a larger number is ignored. [weight]"""
 
 _BURST = 2
-"""Most weight a bucket holds, as a multiple of the budget of a minute, unless the service shows that it is another."""
+"""Capacity of the bucket, as a multiple of the budget of a minute, until the service reports another capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Usage:
     limit : int
         Sustained budget. [weight per window]
     remaining : int
-        What is left now. [weight]
+        The weight that is available now. [weight]
     used : int
-        What was taken in the last window. [weight]
+        The weight of the requests in the last window. [weight]
     reset : int
         Epoch second at which the bucket is full again. [s]
     window_seconds : int
@@ -49,12 +49,12 @@ class Usage:
 
 
 Line = tuple[int, int]
-"""All weight that was ever taken, and what of it is not answered yet. [weight]"""
+"""The weight of all requests so far, and of those that are not answered yet. [weight]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Weight that was taken, and its place in the line of those who wait for theirs."""
+    """The weight of one request, and its place in the line of requests that wait for the budget."""
 
     quota: Quota
     weight: int
@@ -62,7 +62,7 @@ class Taken:
 
     @property
     def wait(self) -> float:
-        """Time until the weight may be used, as far as responses have told the client. [s]"""
+        """Time until the request may be sent, by what responses have said of the budget. [s]"""
         return self.quota.wait_for(self.weight, place=self.place)
 
     def give_up(self) -> None:
@@ -73,8 +73,8 @@ class Taken:
 class Quota:
     """The token bucket of one key, learned from responses. Threads and tasks may share it.
 
-    Weight is taken when a request is decided on, so that requests that wait keep their order, and the level may be
-    below zero: whoever takes waits until it is not.
+    A request takes its weight before it waits, so that requests keep their order. So the level may be below zero; the
+    request waits until it is not.
 
     Parameters
     ----------
@@ -98,11 +98,11 @@ class Quota:
         self._burst = 0
         self._level = 0  # [weight / _WINDOW_NS], so that refilling is exact
         self._at = clock()
-        self._open = 0  # weight that was taken and of which the service has not told yet
-        self.is_silent = False  # the service was asked for the budget, and did not say
-        self.is_heard = False  # the service has answered something, whatever it said
-        self.has_notes = False  # the service says beside its series why they do not fill the window
-        self._taken = 0  # all that ever was: where a taker stands in the line
+        self._open = 0  # weight of requests without an answer yet
+        self.is_silent = False  # the client asked for the budget, and the service did not say it
+        self.is_heard = False  # the service has sent any answer
+        self.has_notes = False  # the service says why series do not fill the window
+        self._taken = 0  # weight of all requests so far, which is the place of the last one in the line
 
     @property
     def is_known(self) -> bool:
@@ -111,7 +111,7 @@ class Quota:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the requests on their way will bring the first word about the budget."""
+        """Whether requests are on their way whose answers will be the first to say the budget."""
         return self._open > 0 and not (self.is_known or self.is_silent)
 
     @property
@@ -137,20 +137,21 @@ class Quota:
         """Return how long to wait until weight at a place in the line may be used, as is known now. [s]"""
         with self._lock:
             self._refill()
-            later = self._taken - place  # what was taken after it does not make it wait
+            later = self._taken - place  # it does not wait for requests behind it
             if self.is_known and weight > self._burst:
-                # A bucket that has become too small for it: once it is full, the service says what is to be.
+                # The bucket has become too small for the request: send it when the bucket is full, and let the service
+                # refuse it.
                 later = max(later, self._open - self._burst)
             return self._wait(-later)
 
     def leave(self, weight: int) -> None:
-        """Return weight that was taken by one who did not wait for it: who stands behind is not let in sooner."""
+        """Give back the weight of a request that stopped waiting; the requests behind it move up."""
         with self._lock:
             self._taken -= weight
         self.give_back(weight)
 
     def give_back(self, weight: int) -> None:
-        """Return weight that was taken and never used, or whose answer the service did not give."""
+        """Give back the weight of a request that was not sent, or that the service did not answer."""
         with self._lock:
             self._refill()
             self._open -= weight
@@ -158,12 +159,12 @@ class Quota:
             self._trim()
 
     def used(self, weight: int) -> None:
-        """Note that the service spent weight and did not say what is left."""
+        """Note that the service accepted a request and did not say the remaining weight."""
         with self._lock:
             self._open -= weight
 
     def seconds_for(self, weight: int) -> float:
-        """Return how long it takes until that much more weight could be used; 0 where nothing is known. [s]"""
+        """Return the time until so much more weight is available; 0 if the budget is not known. [s]"""
         with self._lock:
             self._refill()
             return self._wait(weight) if self.is_known else 0.0
@@ -193,10 +194,10 @@ class Quota:
         reset : float, optional
             Time until the bucket is full again, as reported. [s]
         taken : int
-            What was taken for the request that this answers. [weight]
+            Weight of the request that this answers. [weight]
         sent : Line, optional
-            The ``line`` as that request was sent: what was taken since then, though answered by now, its answer may not
-            know of.
+            The ``line`` when that request was sent. The response may not count requests that were sent later, even if
+            their answers came earlier.
         """
         if not (1 <= limit <= _MOST and 0 <= remaining <= _MOST):
             self.used(taken)
@@ -207,8 +208,8 @@ class Quota:
             first = not self.is_known
             self._per_minute = limit
             self._burst = max(_burst(limit, remaining, reset), remaining)
-            # What others have taken may or may not have reached the service when it spoke; and it speaks in whole
-            # numbers. Within that, what is known here is the finer reading.
+            # The service may or may not have counted other open requests, and it reports whole numbers. Within these
+            # bounds the client's own level is more exact.
             level, unseen = self._level // _WINDOW_NS, max(0, self._open)
             if sent is not None:
                 unseen = max(unseen, self._taken - sent[0] + sent[1] - taken)
@@ -228,7 +229,7 @@ class Quota:
 
     def _trim(self) -> None:
         if self.is_known:
-            # A bucket that is full runs over until a request that is on its way gets there.
+            # A full bucket gains nothing until the next request reaches the service.
             self._level = min(self._level, (self._burst - max(0, self._open)) * _WINDOW_NS)
 
     def _wait(self, more: int = 0) -> float:
@@ -239,9 +240,9 @@ class Quota:
 def _burst(limit: int, remaining: int, reset: float | None) -> int:
     """Return the capacity of the bucket: the remaining weight plus the refill until it is full."""
     usual = _BURST * limit
-    if reset is None or reset < 0:  # by a clock that is not ours
+    if reset is None or reset < 0:  # the clock of the service is wrong
         return usual
-    # Both are rounded: what is left down by less than one, the time by less than a second.
+    # Both are rounded: the remaining weight by less than one, the time by less than a second.
     reported_burst = remaining + reset * limit / WEIGHT_WINDOW_SECONDS
     slack = limit / WEIGHT_WINDOW_SECONDS + 2
     return usual if reported_burst >= usual - slack else max(1, int(reported_burst - slack))
@@ -253,7 +254,7 @@ _sharing = threading.Lock()
 
 def quota_of(base_url: str, api_key: str) -> Quota:
     """Return the quota of a key, the same one to every client of this process that has the key."""
-    # By a hash, so that the key stands in one more place only for as long as this takes.
+    # The name is a hash, so that the registry does not hold the key.
     name = hashlib.sha256(f"{base_url}\n{api_key}".encode("utf-8", "surrogatepass")).hexdigest()
     with _sharing:
         quota = _shared.get(name)
@@ -265,13 +266,13 @@ def quota_of(base_url: str, api_key: str) -> Quota:
 def reported(headers: Mapping[str, str], *, now: float) -> tuple[int, int, float | None] | None:
     """Read limit, remaining and the time until the bucket is full from the headers of a response; None where absent."""
     limit, remaining, reset = (
-        _whole(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
+        _whole_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
     )
     if limit is None or remaining is None:
         return None
     return limit, remaining, None if reset is None else reset - now
 
 
-def _whole(text: str | None) -> int | None:
+def _whole_number(text: str | None) -> int | None:
     """Read a whole number of at most fifteen digits."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 15 else None

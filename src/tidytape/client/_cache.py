@@ -1,16 +1,16 @@
-"""What was fetched before: whole closed intervals of a series, as Parquet files that anything can read.
+"""The cache: fetched points of finished intervals, as Parquet files that any program can read.
 
 ::
 
     <folder>/<data type>/<hash of what is asked>/
-        query.json                      what is asked, and of which service
-        <start>-<end>-<hash>.parquet    the points of a span that was over, half-open, in epoch seconds; in its metadata
-                                        why markets have none
+        query.json                      the query and the service
+        <start>-<end>-<hash>.parquet    the points of a half-open span that was over, in epoch seconds; its metadata say
+                                        why markets have no points
         .lock
 
-A file is written under another name first and never changed, and its name tells a hash of its bytes, its series and its
-span: one that is not what it was is removed and fetched again, never returned. What is missing of a window is what no
-file covers.
+A file is written under another name, renamed, and never changed. Its name has a hash of its bytes, its series and its
+span. If the hash is wrong, the client removes the file and fetches the span again. The client fetches the parts of a
+window that no file covers.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ from tidytape.wire._notes import Note, read_notes, write_notes
 from tidytape.wire._tidy import concatenated, with_known
 
 _FORMAT = "1"
-"""Of the layout above; another one begins anew."""
+"""The version of the layout above; a client with another version starts an empty cache."""
 
 _NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{32})\.parquet")
 _NOTES = "tidytape.notes"
-"""In the metadata of a file: why markets that were asked for have no points in it."""
+"""The key in the metadata of a file under which the notes of markets without points stand."""
 
 _SMALL = 8 * 2**20
-"""Files that adjoin and are together no longer than this become one. [byte]"""
+"""The client joins adjoining files up to this size. [byte]"""
 
 _BELIEVED = 7 * 86_400
-"""Data may come late, so that there is nothing at the end of an answer is believed once it is so old. [s]
+"""Data may come late. The client caches the end of an answer without points only if it is this old. [s]
 
-A point that is not final is never kept, however old it is.
+It never caches a point that is not final, however old it is.
 """
 
 _ABANDONED = 3_600
-"""A part of a file that is so old was left by a process that died. [s]"""
+"""An unfinished file of this age is the rest of a process that died. [s]"""
 
 LIMIT = 10 * 2**30
-"""How much a cache holds unless it is told otherwise. [byte]"""
+"""The default limit of a cache. [byte]"""
 
 
 def default_folder() -> Path:
@@ -74,7 +74,7 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The points of one span."""
+    """The file of one span."""
 
     start: int
     end: int
@@ -90,7 +90,7 @@ class Segment:
 
     @property
     def is_of_the_future(self) -> bool:
-        """Whether it ends after now, so that a clock that was ahead wrote it."""
+        """Whether the span ends after now: a process whose clock was ahead wrote it."""
         return self.end > time.time()
 
 
@@ -103,15 +103,15 @@ class Entry:
     data_type : str
         Name of the data type.
     base_url : str
-        The service it is from.
+        The address of the service.
     params : list of (str, str)
-        What is asked, as URL parameters.
+        The query, as URL parameters.
     spans : list of (int, int)
-        What is kept, half-open. [s since the epoch]
+        The cached spans, half-open. [s since the epoch]
     size : int
-        Of its files. [byte]
+        The size of the files. [byte]
     used : float
-        When it was read last. [s since the epoch]
+        The time of the last reading. [s since the epoch]
     """
 
     data_type: str
@@ -128,9 +128,9 @@ class Cache:
     Parameters
     ----------
     folder : path, optional
-        Where; the user's cache folder if left out.
+        The folder; by default the user's cache folder.
     limit : int
-        How much it may hold; what was not read for longest goes first. [byte]
+        The largest size. The client removes first the file whose last reading is longest ago. [byte]
 
     Examples
     --------
@@ -146,16 +146,16 @@ class Cache:
         self.limit = limit
 
     def series(self, base_url: str, window: Window, *, absent: str = "null") -> Series:
-        """Return the cached series of a window's query. Clients with another ``absent`` have another one."""
-        asked = {"format": _FORMAT, "base_url": base_url, "params": window.params}
+        """Return the cached series of a window's query. Each value of ``absent`` has its own series."""
+        description = {"format": _FORMAT, "base_url": base_url, "params": window.params}
         if absent != "null":
-            asked["absent"] = absent
-        name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
-        return Series(self, self.folder / window.data_type / name, window, asked)
+            description["absent"] = absent
+        name = hashlib.sha256(json.dumps(description).encode()).hexdigest()[:32]
+        return Series(self, self.folder / window.data_type / name, window, description)
 
     def entries(self) -> list[Entry]:
-        """Return the cached series, the one that was read last first."""
-        kept = []
+        """Return the cached series, the most recently read one first."""
+        entries = []
         for description in self.folder.glob("*/*/query.json"):
             try:
                 query = json.loads(description.read_text("utf-8"))
@@ -165,7 +165,7 @@ class Cache:
                 url = str(query["base_url"])
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # another process removes it
-            kept.append(
+            entries.append(
                 Entry(
                     description.parent.parent.name,
                     url,
@@ -175,7 +175,7 @@ class Cache:
                     max((stat.st_mtime for stat in stats), default=0.0),
                 )
             )
-        return sorted(kept, key=lambda entry: -entry.used)
+        return sorted(entries, key=lambda entry: -entry.used)
 
     def clear(self) -> int:
         """Remove all cached points, and return their size. [byte]"""
@@ -185,7 +185,7 @@ class Cache:
         return sum(size for _, size, path in before if not path.exists())
 
     def trim(self) -> None:
-        """Remove the files that were read longest ago until the rest is within the limit."""
+        """Remove files until the rest is within the limit, first those whose last reading is longest ago."""
         files = self._files()
         over = sum(size for _, size, _ in files) - self.limit
         for _, size, path in sorted(files):
@@ -195,7 +195,7 @@ class Cache:
             over -= size
 
     def _files(self) -> list[tuple[float, int, Path]]:
-        """Return when each file of points was read last, its size and path."""
+        """Return the time of the last reading, size and path of each file of points."""
         files = []
         for path in self.folder.glob("*/*/*.parquet"):
             with suppress(OSError):  # another process removes it
@@ -211,18 +211,18 @@ class Series:
     ----------
     cache : Cache
     folder : path
-        Its folder.
+        The folder of the series.
     window : Window
-        What is asked; its time does not matter.
-    asked : dict
-        What stands in ``query.json``.
+        A window of the series; its start and end do not matter.
+    description : dict
+        The contents of ``query.json``.
     """
 
-    def __init__(self, cache: Cache, folder: Path, window: Window, asked: dict[str, Any]) -> None:
+    def __init__(self, cache: Cache, folder: Path, window: Window, description: dict[str, Any]) -> None:
         self._cache = cache
         self._folder = folder
         self._window = window
-        self._asked = asked
+        self._description = description
         self._schema = schema_of(window.data_type, grouped=window.query.group_by is not None)
 
     def missing(self, span: Span) -> list[Span]:
@@ -235,23 +235,23 @@ class Series:
     def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Note], list[Span]]:
         """Return the cached points of a span, each once, their notes, and the parts of the span that are missing.
 
-        A file that is damaged, or tells of a time that is yet to come, is removed, and what it covered is missing.
+        A file that is damaged, or covers a time in the future, is removed, and its span is missing.
         """
         frames: list[pl.DataFrame] = []
         notes: list[Note] = []
-        taken: list[Span] = []
+        covered: list[Span] = []
         for segment in _segments(self._folder):
             parts = [
                 part
                 for overlap in intersected(span, [(segment.start, segment.end)])
-                for part in without(overlap, taken)
+                for part in without(overlap, covered)
             ]
             if not parts:
                 continue
             try:
                 points = _opened(segment)
             except OSError:
-                continue  # it may be there again the next time
+                continue  # another process removes or joins it
             if points is None or segment.is_of_the_future:
                 with suppress(OSError):
                     segment.path.unlink(missing_ok=True)
@@ -259,63 +259,63 @@ class Series:
             frame, file_notes = points
             frames += [_between(frame, part) for part in parts]
             notes += file_notes
-            taken = union([*taken, *parts])
-        return [self._described(frame) for frame in frames], notes, without(span, taken)
+            covered = union([*covered, *parts])
+        return [self._described(frame) for frame in frames], notes, without(span, covered)
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return a cached frame in the schema.
 
-        Files of older releases lack columns that follow from the query, and name intervals as the service does.
+        Files of older releases lack columns that follow from the query, and have the service's names of intervals.
         """
         return described(with_known(self._schema.conform(frame)), self._window.query, answered_at=None)
 
     def store(
         self, span: Span, frame: pl.DataFrame, *, closed: int, now: float, notes: Iterable[Note] = ()
     ) -> None:
-        """Cache the closed part of a span, without the intervals that have a point that is not final.
+        """Cache the finished part of a span, without the intervals that have a point that is not final.
 
         Parameters
         ----------
         span : (int, int)
-            What was asked for and answered. [s since the epoch]
+            The span of the request. [s since the epoch]
         frame : polars.DataFrame
             Its points.
         closed : int
-            Points that start before it can no longer change. [s since the epoch]
+            Points that start before this time can no longer change. [s since the epoch]
         now : float
             [s since the epoch]
         notes : iterable of Note
-            What the service said of markets without points.
+            Why markets have no points, as the service says it.
         """
         start, end = span[0], min(span[1], closed)
-        believed = self._window.floored(int(now) - _BELIEVED)
+        old = self._window.floored(int(now) - _BELIEVED)
         unsettled = self._unsettled(_between(frame, (start, end)))
-        if end > believed:
-            end = min(end, max(self._told(_between(frame, (start, end)), start), believed))
-            end = min([end, *(first for first, _ in unsettled if first >= believed)])
-            # A market that lags behind, or is not there yet, may have points tomorrow.
-            end = min([end, *(max(_known_until(note, end), believed) for note in notes)])
-        # A market that ended never settles its last interval: that one is asked for again, the rest is kept.
+        if end > old:
+            end = min(end, max(self._end_of_shortest(_between(frame, (start, end)), start), old))
+            end = min([end, *(first for first, _ in unsettled if first >= old)])
+            # A market whose data lag, or that the service does not have yet, may have points tomorrow.
+            end = min([end, *(max(_known_until(note, end), old) for note in notes)])
+        # A delisted market never finishes its last interval, so the client requests that interval each time.
         settled = without((start, end), unsettled) if start < end else []
         if not settled:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         description = self._folder / "query.json"
         if not description.exists():
-            _put(description, json.dumps(self._asked, indent=1).encode())
+            _put(description, json.dumps(self._description, indent=1).encode())
         for part in settled:
             self._write(part, _between(frame, part), notes)
 
     def _unsettled(self, frame: pl.DataFrame) -> list[Span]:
-        """Return the intervals in which a point may still change, for its market is not known to their end."""
+        """Return the intervals in which a point may still change."""
         if "is_final" not in frame.columns:
             return []
         starts = frame.filter(~pl.col("is_final"))["timestamp"].dt.epoch("s").unique().to_list()
         floored = (self._window.floored(start) for start in starts)
         return [(start, start + self._window.step) for start in floored]
 
-    def _told(self, frame: pl.DataFrame, start: int) -> int:
-        """Return up to where every series of an answer tells something; filled intervals tell nothing."""
+    def _end_of_shortest(self, frame: pl.DataFrame, start: int) -> int:
+        """Return the end of the series that ends first; with ``gapfill`` it is not known, so it is ``start``."""
         if frame.is_empty() or self._window.query.gapfill:
             return start
         series = [name for name in self._schema.identity if name in frame.columns]
@@ -324,7 +324,7 @@ class Series:
         return int(lasts["timestamp"].dt.epoch("s").min()) + self._window.step  # type: ignore[arg-type]
 
     def tidy(self) -> None:
-        """Make files that adjoin and are small into one, and see to the limit of the cache."""
+        """Join small adjoining files into one, and remove old files above the limit of the cache."""
         runs: list[list[Segment]] = []
         size = 0
         for segment in _segments(self._folder):
@@ -348,17 +348,17 @@ class Series:
             frames = [_opened(segment) for segment in run]
         except OSError:
             return  # another process has joined them
-        sound = [points for points in frames if points is not None]
-        if len(sound) < len(run):
-            return  # it is found out when it is read
-        notes = [note for _, file_notes in sound for note in file_notes]
-        self._write((run[0].start, run[-1].end), concatenated([frame for frame, _ in sound]), notes)
+        undamaged = [points for points in frames if points is not None]
+        if len(undamaged) < len(run):
+            return  # the next reading removes the damaged file
+        notes = [note for _, file_notes in undamaged for note in file_notes]
+        self._write((run[0].start, run[-1].end), concatenated([frame for frame, _ in undamaged]), notes)
         for segment in run:
             segment.path.unlink(missing_ok=True)
 
     def _write(self, span: Span, frame: pl.DataFrame, notes: Iterable[Note]) -> None:
         body = io.BytesIO()
-        # Where a market has points in a part of the window is not said again: they are here.
+        # PART says that a market has points only in a part of the window; the file itself shows that.
         empty = dict.fromkeys(note for note in notes if note.code is not NoteCode.PART)
         metadata = {_NOTES: write_notes(empty).decode()} if empty else None
         frame.write_parquet(body, compression="zstd", compression_level=1, metadata=metadata)
@@ -367,14 +367,14 @@ class Series:
         _put(self._folder / f"{span[0]}-{span[1]}-{digest}.parquet", content)
 
     def lock(self) -> filelock.FileLock:
-        """Return the lock that a process holds while it fetches missing points; it ends with the process."""
+        """Return the lock of a process that fetches missing points; the system frees it when the process ends."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        # Not of one thread: a task of asyncio may go on in another one.
+        # Not thread-local, because asyncio may run the next step of a fetch in another thread.
         return filelock.FileLock(self._folder / ".lock", thread_local=False)
 
 
 def _segments(folder: Path) -> Iterator[Segment]:
-    """Yield the files of a series in the order of their starts; of two with the same start the longer one first."""
+    """Yield the files of a series, sorted by start; of two files with the same start, the longer one comes first."""
     segments: list[Segment] = []
     with suppress(OSError):
         segments = [
@@ -386,7 +386,7 @@ def _segments(folder: Path) -> Iterator[Segment]:
 
 
 def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
-    """Return points and notes of a file, or None if its hash is wrong. Raise OSError if it cannot be read now."""
+    """Return points and notes of a file, or None if it is damaged. Raise OSError if it cannot be read now."""
     content = segment.path.read_bytes()
     if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
         return None
@@ -396,7 +396,7 @@ def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
     except (OSError, pl.exceptions.PolarsError):
         return None
     with suppress(OSError):
-        os.utime(segment.path)  # it was read just now
+        os.utime(segment.path)  # the time of the last reading
     return frame, read_notes(notes.encode()) or ()
 
 
@@ -406,7 +406,7 @@ def _digest(folder: Path, span: Span, content: bytes) -> str:
 
 
 def _known_until(note: Note, end: int) -> int:
-    """Return up to where a market without points before ``end`` is known, as the service says. [s]"""
+    """Return up to which second the service knows a market that has no points before ``end``. [s since the epoch]"""
     if note.code is NoteCode.NO_DATA:
         return 0
     if note.code is not NoteCode.OUTSIDE or note.first is None or note.last is None:

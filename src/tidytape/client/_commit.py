@@ -1,10 +1,10 @@
-"""The commit of a study's code, so that its tape says what made it."""
+"""The commit of a study's code, which its tape records."""
 
 from __future__ import annotations
 
 import subprocess
 
-_PATIENCE = 5.0  # of a repository on a slow disk [s]
+_PATIENCE = 5.0  # longest time of git; the disk may be slow [s]
 
 
 def commit() -> str | None:
@@ -18,13 +18,13 @@ def commit() -> str | None:
     try:
         head = _git("rev-parse", "--verify", "HEAD")
         changed = head and _git("status", "--porcelain", "--untracked-files=no")
-    except (OSError, subprocess.SubprocessError):  # no git, or none that answers
+    except (OSError, subprocess.SubprocessError):  # no git, or git takes too long
         return None
     return f"{head}+changes" if changed else head or None
 
 
 def _git(*arguments: str) -> str:
-    """Return what git prints; nothing where it fails."""
+    """Return the output of git; an empty text if it fails."""
     command = ["git", "--no-optional-locks", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -49,7 +49,9 @@ def copied(*, progress: bool | None = None) -> str:
     folder = tempfile.mkdtemp(prefix="tidytape-demo-")
     try:
         try:
-            lake = kept(default_folder() / "demo", _name(), lambda path: _simulate(path, progress=progress))
+            lake = made_once(
+                default_folder() / "demo", _name(), lambda path: _simulate(path, progress=progress)
+            )
             shutil.copytree(lake, folder, dirs_exist_ok=True)
         except (OSError, LakeError):
             shutil.copytree(_temporary(os.getpid(), progress=progress), folder, dirs_exist_ok=True)
@@ -59,27 +61,28 @@ def copied(*, progress: bool | None = None) -> str:
     return folder
 
 
-def kept(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """Return ``folder / name``, made first if it is not there; by one process, where several come at once.
+def made_once(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """Return ``folder / name``; if it does not exist, one process makes it, and others wait for it.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there. What was not used for two weeks, and all but the seven newest, is removed from it.
+        Made if it does not exist. Folders in it that were not used for two weeks are removed, and all but the seven
+        newest.
     name : str
-        Of the wanted folder in it.
+        Name of the folder to return.
     make : callable
-        Takes the path of an empty folder and fills it.
+        Fills an empty folder, whose path it takes.
 
     Returns
     -------
     Path
-        Nobody writes to it.
+        A folder that no process writes to.
 
     Raises
     ------
     OSError
-        If it is not there and cannot be made.
+        If it does not exist and cannot be made.
     """
     path = folder / name
     if not path.is_dir():
@@ -100,13 +103,13 @@ def kept(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove halves that nobody finishes, and what was not used for long or is older than the newest few."""
+    """Remove unfinished folders of dead processes, and finished ones that are old or that nobody has used for long."""
     now = time.time()
     ages = [(now - path.stat().st_mtime, path) for path in folder.iterdir() if path.is_dir()]
-    halves = [path for age, path in ages if path.name.startswith(".new-") and age > _ABANDONED]
-    whole = sorted((age, path) for age, path in ages if not path.name.startswith(".new-"))
-    forgotten = [path for place, (age, path) in enumerate(whole) if place >= _NEWEST or age > _FORGOTTEN]
-    for path in (*halves, *forgotten):
+    abandoned = [path for age, path in ages if path.name.startswith(".new-") and age > _ABANDONED]
+    finished = sorted((age, path) for age, path in ages if not path.name.startswith(".new-"))
+    forgotten = [path for place, (age, path) in enumerate(finished) if place >= _NEWEST or age > _FORGOTTEN]
+    for path in (*abandoned, *forgotten):
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -1,13 +1,18 @@
-"""How what is asked, when, and for how long is written for people: on one line, or as a table in a notebook."""
+"""How queries, spans and the progress of a fetch are shown to people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from html import escape
 from typing import Any
 
 from tidytape.catalogue import GroupBy, Interval, SortDirection, Tenor, TPOSession
+from tidytape.errors import Argument
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.query._values import written_time
 from tidytape.times import Span
@@ -15,7 +20,7 @@ from tidytape.times import Span
 FIELDS: Mapping[str, str] = {
     wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
 }
-"""What a parameter of the wire is called in Python."""
+"""The name in Python of each parameter of the wire."""
 
 _KINDS: Mapping[str, Iterable[Any]] = {
     "interval": Interval,
@@ -24,7 +29,7 @@ _KINDS: Mapping[str, Iterable[Any]] = {
     "sortDirection": SortDirection,
     "tpoSession": TPOSession,
 }
-_ALIASES = {name: {one.value: one.alias for one in kind} for name, kind in _KINDS.items()}
+_ALIASES = {name: {member.value: member.alias for member in kind} for name, kind in _KINDS.items()}
 _SHOWN = 3
 
 
@@ -54,12 +59,12 @@ def described(params: Iterable[Sequence[str]]) -> str:
 
 
 def of_query(query: PointsQuery, start: int, end: int) -> str:
-    """Return a query in words, with other times than its own."""
+    """Return a query in words, with the window from start to end."""
     return described(query.model_copy(update={"start": start, "end": end}).to_params())
 
 
 def spans(several: Sequence[Span], *, shown: int = _SHOWN) -> str:
-    """Return spans of time in ISO 8601; of many the first.
+    """Return spans of time in ISO 8601; of a long list only the first spans.
 
     Examples
     --------
@@ -71,19 +76,19 @@ def spans(several: Sequence[Span], *, shown: int = _SHOWN) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Return a length of time in the units that people count it in.
+    """Return a duration in the units that people count it in.
 
     Examples
     --------
     >>> lasting(0.2), lasting(90), lasting(3_600 * 26)
     ('0 s', '90 s', '1 day, 2:00 h')
     """
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 3_600:
-        return f"{whole // 60} min {whole % 60} s"
-    text, _, _ = str(timedelta(seconds=whole)).rpartition(":")
+    rounded = round(seconds)
+    if rounded < 120:
+        return f"{rounded} s"
+    if rounded < 3_600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    text, _, _ = str(timedelta(seconds=rounded)).rpartition(":")
     return f"{text} h"
 
 
@@ -95,3 +100,83 @@ def facts_table(heading: str, facts: Mapping[str, str]) -> str:
         if fact
     )
     return f"<p><b>{escape(heading)}</b></p><table>{rows}</table>"
+
+
+# --- progress ---
+
+_LOG = logging.getLogger("tidytape")
+
+_PATIENCE = 10.0
+"""A shorter wait is not reported. [s]"""
+
+
+class Bar:
+    """The progress of a fetch and its budget waits, shown on a bar, or in the log if there is no bar.
+
+    Parameters
+    ----------
+    what : str
+        What is fetched.
+    bar : tqdm, optional
+    """
+
+    def __init__(self, what: str, bar: Any = None) -> None:
+        self._what = what
+        self._bar = bar
+        self._until = 0.0
+
+    def advance(self) -> None:
+        """Count one more request as done."""
+        if self._bar is not None:
+            self._bar.update()
+
+    def looks_ahead(self, weight: int) -> None:
+        """Warn that part of the weight is for a time more than a day ahead of now. [weight]"""
+        if weight:
+            _LOG.warning(
+                "%s: weight %s of this fetch is for a time more than a day ahead of now; an earlier end saves it",
+                self._what,
+                f"{weight:,}",
+            )
+
+    def waits(self, seconds: float) -> None:
+        """Report a budget wait only if it is long and ends later than the last one reported. [s]"""
+        until = time.time() + seconds
+        if seconds < _PATIENCE or until < self._until + _PATIENCE:
+            return
+        self._until = until
+        when = written_time(round(until))
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"waits for the budget until {when}")
+        else:
+            # Logged, not warned: `warnings` shows a text once, and a filter that raises would end the fetch halfway.
+            _LOG.warning(
+                "%s: the budget of the key makes this fetch wait %s, until %s; %s bounds that, and a plan "
+                "tells it beforehand",
+                self._what,
+                lasting(seconds),
+                when,
+                Argument("max_wait"),
+            )
+
+
+@contextmanager
+def progress(what: str, total: int, *, shows: bool | None) -> Iterator[Bar]:
+    """Yield the progress of a fetch of ``total`` requests.
+
+    If ``shows`` is None, the bar is shown at a terminal or in a notebook, for more than one request.
+    """
+    if not (total > 1 and _is_interactive() if shows is None else shows):
+        yield Bar(what)
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, desc=what, unit="request", leave=False) as bar:
+        yield Bar(what, bar)
+
+
+def _is_interactive() -> bool:
+    """Return whether somebody watches: at a terminal, or in a notebook, whose shell has a kernel."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return sys.stderr.isatty() or hasattr(shell, "kernel")

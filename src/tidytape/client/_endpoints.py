@@ -1,6 +1,6 @@
-"""What a client can be asked, and the flow that answers each of it; defined once for every kind of client.
+"""The methods of both clients, defined once, and the flow of each method.
 
-``Client`` fills the type variables with frames, ``AsyncClient`` with awaitables of frames; the methods, their
+``Client`` fills the type variables with frames, ``AsyncClient`` with awaitables of frames. The methods, their
 parameters and their documentation are the same.
 """
 
@@ -29,11 +29,13 @@ from tidytape.catalogue import SortDirection
 from tidytape.client import _request as request
 from tidytape.client._batches import Present, Reading
 from tidytape.client._events import EventsQuery
-from tidytape.client._fetching import fetched, planned
+from tidytape.client._fetching import fetched
 from tidytape.client._following import Following, OnGap
 from tidytape.client._lists import ListMethods
 from tidytape.client._live import Keep, Live
-from tidytape.client._metadata import Metadata, Plan, PlanPart, Reason, in_every_part, warn_of_empty
+from tidytape.client._metadata import Metadata
+from tidytape.client._plans import Plan, PlanPart, planned
+from tidytape.client._reasons import Reason, in_every_part, warn_of_empty
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.client._settings import Backend, Settings, one_of
 from tidytape.client._steps import Call, Flow
@@ -61,9 +63,9 @@ _SUFFIXES = (".parquet", ".pq")
 
 
 class ParquetFile:
-    """A context manager that writes frames of one schema, with which they are read again.
+    """A context manager that writes frames of one schema to a file.
 
-    Only a whole file gets the name asked for.
+    It writes under another name, and gives a file its name only when the file is complete.
 
     Parameters
     ----------
@@ -73,12 +75,12 @@ class ParquetFile:
     Raises
     ------
     QueryError
-        If it is a folder, or lies in none, or its name is that of another kind of file.
+        If it is a folder, its folder does not exist, or its name has the suffix of another kind of file.
 
     Attributes
     ----------
     rows : int
-        How many were written.
+        How many rows were written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,7 +92,7 @@ class ParquetFile:
                 "path", got=str(path), expected="a name that ends in .parquet; it is written as Parquet"
             )
         self._path = path
-        # Of its own, for somebody else may write to the same file.
+        # A random name, because another process may write to the same file.
         self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         self._writer: pq.ParquetWriter | None = None
         self._columns: dict[str, pl.DataType] = {}
@@ -101,8 +103,8 @@ class ParquetFile:
         Raises
         ------
         DecodeError
-            If it has a column that the first frame had not, or had of another kind: what the service sends changed; or
-            one that no file can hold.
+            If it has a column that the first frame lacks, or with another dtype, because the service has changed; or a
+            column that no file can hold.
         """
         if self._writer is None:
             self._columns = dict(frame.schema)
@@ -138,7 +140,7 @@ class ParquetFile:
 
 
 def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
-    """Return a column as the dtype it has in the file; one that the frame has not is null."""
+    """Return a column with its dtype in the file; a column that the frame lacks is null."""
     if name not in frame.columns:
         return pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
     column = fitted(frame[name], dtype)
@@ -150,10 +152,10 @@ def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
 
 
 Asked = FetchQuery | PointsQuery | Sequence[PointsQuery]
-"""What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
+"""What ``fetch`` takes: what a method of ``client.query`` returns, or a PointsQuery, or several that adjoin."""
 
 Several = Asked | Sequence[Asked]
-"""What can be planned: one of these, or several under one budget."""
+"""What ``plan`` takes: one of these, or a list of them."""
 
 _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
     {
@@ -167,14 +169,14 @@ _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schem
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Fetched(Generic[FrameT]):
-    """A frame, and what its fetch was.
+    """A frame and the metadata of its fetch.
 
     Attributes
     ----------
     frame : frame
-        As the method of that name returns it.
+        The frame, as the method of the query returns it.
     metadata : Metadata
-        What was asked, what it cost, what was kept from before, what is missing, and the frame's hash.
+        The query, what it cost, spans from the cache, missing spans, and the frame's hash.
     """
 
     frame: FrameT
@@ -192,7 +194,7 @@ class Fetched(Generic[FrameT]):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written to a file.
+    """The facts of a file that ``to_parquet`` has written.
 
     Attributes
     ----------
@@ -201,9 +203,9 @@ class Written:
     rows : int
         How many rows it has.
     requests : int
-        How many requests were sent, as in `Metadata`.
+        How many requests the client sent, as in `Metadata`.
     weight : int
-        What they weighed together, as in `Metadata`. [weight]
+        The weight of these requests, as in `Metadata`. [weight]
     """
 
     path: Path
@@ -217,8 +219,8 @@ class Queries(SeriesMethods[FetchQuery]):
 
     Examples
     --------
-    >>> asked = Queries().candles(exchange="X", coin="BTC", interval="1m", start=0, end=250_000 * 60)
-    >>> [one.points for one in asked.queries]
+    >>> query = Queries().candles(exchange="X", coin="BTC", interval="1m", start=0, end=250_000 * 60)
+    >>> [request.points for request in query.queries]
     [100000, 100000, 50000]
     """
 
@@ -235,9 +237,9 @@ class Endpoints(
     """The methods of both clients. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
-    ISO 8601 strings; what has no zone is UTC. A candle or profile belongs to the window when its interval starts in it:
-    a window from 23:50 to 00:05 has one hour in it, that of midnight. A window longer than one request may cover is
-    fetched in several, and the client waits where the budget of the key is used up.
+    ISO 8601 strings; a time without a zone is UTC. A candle or profile belongs to the window if its interval starts in
+    it: a window from 23:50 to 00:05 has one hour in it, that of midnight. If a window is longer than one request may
+    be, the client sends several requests. If the budget of the key is used up, the client waits.
     """
 
     def __init__(self, settings: Settings, backend: Backend, transport: object) -> None:
@@ -276,7 +278,7 @@ class Endpoints(
         return names
 
     def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT:
-        frame: FrameT = self._run(self._listed(name, query))
+        frame: FrameT = self._run(self._fetch_table(name, query))
         return frame
 
     def _usage(self) -> UsageT:
@@ -284,7 +286,7 @@ class Endpoints(
         return usage
 
     def _following(self, query: StreamQuery, on_gap: OnGap, present: Present | None = None) -> Following:
-        """Return the protocol of a stream; refuse it where nothing can be streamed."""
+        """Return the protocol of a stream; raise an error if the client has a tape or is offline."""
         if self._tape is not NO_TAPE:
             raise TapeError(
                 "a tape cannot hold a stream, which has no end; record the fetch of a window instead",
@@ -297,7 +299,7 @@ class Endpoints(
 
     @abstractmethod
     def _stream_of(self, following: Following) -> StreamT:
-        """Return the stream that a protocol makes."""
+        """Return the stream of a protocol."""
 
     @staticmethod
     @abstractmethod
@@ -314,13 +316,13 @@ class Endpoints(
         live: Any = Live(stream, self._drive, schemas, keep, self._presented)
         return live  # type: ignore[no-any-return]
 
-    # --- whatever is asked ---
+    # --- queries of every kind ---
 
     @property
     def query(self) -> Queries:
-        """The same methods, each of which fetches nothing and returns its query, a `FetchQuery`.
+        """The same methods, but each returns its query, a `FetchQuery`, and fetches nothing.
 
-        It is for ``plan``, ``fetch``, ``iter_frames`` or ``to_parquet``.
+        Pass the query to ``plan``, ``fetch``, ``iter_frames`` or ``to_parquet``.
 
         Examples
         --------
@@ -335,30 +337,30 @@ class Endpoints(
         return Queries()
 
     def plan(self, query: Several, *, tier: str | Tier | None = None) -> PlanT:
-        """Return the requests that a fetch would send now, and their weight. Nothing that has weight is sent.
+        """Return the requests that a fetch would send now, and their weight, without sending them.
 
         Parameters
         ----------
         query : what a method of ``client.query`` returns, a PointsQuery, or a list of any of these
-            A list is planned as fetches under one budget, whatever kinds of data are in it; queries that differ in time
-            alone are parts of one window.
+            The queries of a list share one budget, and may have different data types. Queries that differ only in time
+            are parts of one window.
         tier : str or Tier, optional
-            Plan for a key of this tier whose budget is full, and not for the key of the client: ``basic``, ``advanced``
-            or ``enterprise`` of the contract, or a tier of your own. Then no service is asked for anything, and
-            ``refusal`` of the plan says if the tier does not include the query.
+            Plan for a key of this tier with a full budget, instead of the key of the client: ``basic``, ``advanced`` or
+            ``enterprise`` of the contract, or a tier of your own. Then the client sends nothing, and ``refusal`` of the
+            plan says if the tier does not include the query.
 
         Returns
         -------
         Plan
-            Requests, weight, time under the current budget, and what the cache has: of all, and in ``parts`` of each. A
-            notebook shows it as a table. What is on a tape that is replayed takes no request.
+            Requests, weight, time under the current budget, and spans from the cache: in total, and for each query in
+            ``parts``. A notebook shows it as a table. The answers of a tape that is replayed take no request.
 
         Raises
         ------
         QueryError
-            If it is nothing that can be fetched, the queries of one window leave a gap, or there is no such tier.
+            If the argument is no query, the queries of one window leave a gap, or there is no such tier.
         BudgetError
-            If not even a thousand points can be asked for at once.
+            If a thousand points weigh more than the bucket can hold.
         TapeError
             If the client replays a tape that has no answer to it.
 
@@ -403,8 +405,8 @@ class Endpoints(
         Returns
         -------
         Fetched
-            ``frame``, as the method of that name returns it, and ``metadata``: requests, weight, spans from the cache,
-            spans that are missing (with ``partial="flag"``), and the hash of the frame.
+            ``frame``, as the method of the query returns it, and ``metadata``: requests, weight, spans from the cache,
+            missing spans (with ``partial="flag"``), and the hash of the frame.
 
         Raises
         ------
@@ -425,24 +427,24 @@ class Endpoints(
         return fetched
 
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
-        """Fetch into a Parquet file, request by request, so that the data need not fit into memory.
+        """Fetch into a Parquet file, request by request. So the data need not fit into memory.
 
         Parameters
         ----------
         query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
         path : path
-            The file. It is written under another name first: what bears the name asked for is whole.
+            The file. The client writes under another name, and renames the file when it is complete.
 
         Returns
         -------
         Written
-            Rows, requests and weight. Rows are in the order of time from request to request, and in the order of the
-            frame within one.
+            Rows, requests and weight. The requests are in the order of time. The rows of each request are in the order
+            of the frame.
 
         Raises
         ------
         TidytapeError
-            As for the method of that name. What was fetched until then is in the cache.
+            As for the method of the query. The cache has the points that were fetched until then.
 
         Examples
         --------
@@ -457,11 +459,11 @@ class Endpoints(
         written: WrittenT = self._run(self._written(query_of(query), Path(path)))
         return written
 
-    # --- a lake of one's own ---
+    # --- events of a lake ---
 
     @property
     def has_lake(self) -> bool:
-        """Whether the client answers from a lake in this process, so that `events` can be read."""
+        """Whether the client has a lake in this process, so that `events` can be read."""
         return getattr(self._transport, "lake", None) is not None
 
     def events(
@@ -484,9 +486,9 @@ class Endpoints(
         table : str
             Name of a table, e.g. ``"option_quotes"``, ``"book"`` or ``"trades"``; see `tidytape.lake.TABLES`.
         exchange, raw_symbol, coin : str or list of str, optional
-            Only rows of these. ``coin`` is a column of ``option_quotes`` and ``token_supply``.
+            Only rows with these values. ``coin`` is a column of ``option_quotes`` and ``token_supply``.
         start, end : time, optional
-            Only rows of this window: ``start`` is inclusive, ``end`` exclusive. The rows have to fit into memory.
+            Only rows of this window: ``start`` is inclusive, ``end`` exclusive. The rows must fit into memory.
 
         Returns
         -------
@@ -496,7 +498,7 @@ class Endpoints(
         Raises
         ------
         QueryError
-            If there is no such table or no such column in it, or the client is one of a service elsewhere.
+            If there is no such table, the table has no such column, or the client has no lake.
         LakeError
             If the lake cannot be read.
         TapeError
@@ -562,23 +564,24 @@ class Endpoints(
     # --- flows ---
 
     def _answered(self, query: FetchQuery) -> Flow[tuple[pl.DataFrame, Metadata]]:
-        """Fetch a window, or take it from the tape; a study gets the same answers either way."""
+        """Fetch a window, or replay it from the tape; return the frame of the query's method, and its metadata."""
         query = yield from self._dated(query)
-        window, tape = Window.of(query.queries), self._tape
-        ask = _ask_of(window)
-        seconds = 0.0
-        recorded = yield Call(partial(tape.found, ask))
+        window = Window.of(query.queries)
+        if self._tape is NO_TAPE:
+            answer, metadata = yield from fetched(self._settings, window)
+            return _finished(query, answer, metadata)
+        tape, ask, seconds = self._tape, _ask_of(window), 0.0
+        recorded = yield Call(partial(tape.answer_to, ask))
         if recorded is not None:
             answer, entry = recorded
-            metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.told)
+            metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.facts)
         else:
             began = time.monotonic()
             answer, metadata = yield from fetched(self._settings, window)
             seconds = round(time.monotonic() - began, 3)
-        frame, facts = answer, metadata.recorded | {"seconds": seconds}
+        frame, metadata = _finished(query, answer, metadata)
+        facts = metadata.recorded | {"seconds": seconds}
         if query.finish is not None:
-            frame = query.finish(answer)
-            metadata = metadata.of(frame)
             method = query.schema.name.lower()
             facts["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
         yield Call(partial(tape.add, ask, answer, facts))
@@ -586,20 +589,23 @@ class Endpoints(
 
     def _fetched(self, query: FetchQuery) -> Flow[Fetched[Any]]:
         frame, metadata = yield from self._answered(query)
-        warn_of_empty(metadata.reason)
+        if metadata.reason:
+            warn_of_empty(metadata.reason)
         return Fetched(self._presented(frame, query.schema), metadata)
 
     def _dated(self, query: FetchQuery, *, records: bool = True) -> Flow[FetchQuery]:
-        """Replace a relative window by the recorded one, or record it, so that a replay has the same window."""
+        """Return a query with absolute times: the recorded window if there is one; else record the window."""
         if not query.relative:
             return query
         window, tape = Window.of(query.queries), self._tape
+        if tape is NO_TAPE:
+            return query.over(window.start, window.end)
         ask = {"ask": "window", "params": [*window.params, *query.relative]}
-        recorded = yield Call(partial(tape.found, ask, moves_on=records))
+        recorded = yield Call(partial(tape.answer_to, ask, moves_on=records))
         if recorded is not None:
             try:
                 start, end = map(int, recorded[0])
-            except (TypeError, ValueError):  # whoever wrote it made up a tape
+            except (TypeError, ValueError):  # no recording writes that
                 entry = recorded[1].number
                 message = f"{tape.replayed}: entry {entry} is damaged: it is no window"
                 raise TapeError(message, path=str(tape.replayed), entries=(entry,)) from None
@@ -609,10 +615,10 @@ class Endpoints(
         return query.over(window.start, window.end)
 
     def _presented(self, frame: pl.DataFrame, schema: Schema) -> Any:
-        """Return a frame as the kind that the caller wants."""
+        """Return a frame as the client's kind of frame."""
         return frame if self._backend == "polars" else schema.to_pandas(frame)
 
-    def _listed(self, name: str, query: MetaQuery | MarketsQuery) -> Flow[Any]:
+    def _fetch_table(self, name: str, query: MetaQuery | MarketsQuery) -> Flow[Any]:
         steps, schema = _TABLES[name]
         frame = yield from self._taped(name, query, steps(self._settings, query))
         return self._presented(frame, schema)
@@ -620,9 +626,11 @@ class Endpoints(
     def _taped(
         self, name: str, query: MetaQuery | MarketsQuery | EventsQuery | None, steps: Flow[R]
     ) -> Flow[R]:
-        """Take an answer from the tape, or ask for it and record it."""
+        """Return the recorded answer, or request the answer and record it."""
+        if self._tape is NO_TAPE:
+            return (yield from steps)
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
-        recorded = yield Call(partial(tape.found, ask))
+        recorded = yield Call(partial(tape.answer_to, ask))
         if recorded is not None:
             answer: R = recorded[0]
             return answer
@@ -653,7 +661,9 @@ class Endpoints(
             windows.append(Window.of(dated.queries))
         on_tape = yield Call(lambda: [self._tape.has(_ask_of(window)) for window in windows])
         if all(on_tape):
-            return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
+            return Plan(
+                tuple(PlanPart(window.query, window.start, window.end, (), ()) for window in windows), 0.0
+            )
         return (yield from planned(self._settings, windows, tier))
 
     def _written(self, query: FetchQuery, path: Path) -> Flow[Written]:
@@ -670,7 +680,7 @@ class Endpoints(
         return Written(path, file.rows, requests, weight)
 
     def _frames(self, query: FetchQuery) -> Iterator[Flow[Any]]:
-        """Yield a flow for each request of a window, whose result is a frame; warn when all have been run."""
+        """Yield a flow for each request of a window, which returns a frame; warn of empty markets at the end."""
         reasons: list[tuple[Reason, ...]] = []
 
         def frame_of(part: FetchQuery) -> Flow[Any]:
@@ -682,9 +692,9 @@ class Endpoints(
         warn_of_empty(in_every_part(Window.of(query.queries), reasons))
 
     def _parts(self, query: FetchQuery) -> list[FetchQuery]:
-        """Return a window in parts of one request each, in the order of time that was asked for."""
+        """Return a window in parts of one request each, in the query's order of time."""
         window = Window.of(query.queries)
-        parts = covering(window, [window.asked], burst=self._settings.quota.burst)
+        parts = covering(window, [window.unaligned], burst=self._settings.quota.burst)
         order = window.query.sort_direction
         ordered = parts if order == SortDirection.ASC else parts[::-1]
         return [
@@ -693,7 +703,7 @@ class Endpoints(
 
 
 class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None]):
-    """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
+    """A context manager in which a client records its answers, for plain code and for asyncio code."""
 
     def __init__(
         self,
@@ -715,7 +725,7 @@ class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None])
         )
 
     def __exit__(self, *failure: Any) -> None:
-        """Make the tape whole."""
+        """Complete the tape."""
         recorder, self._client._tape = self._client._tape, NO_TAPE
         assert isinstance(recorder, Recorder)
         recorder.__exit__(*failure)
@@ -725,18 +735,26 @@ class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None])
         self.__enter__()
 
     async def __aexit__(self, *failure: Any) -> None:
-        """Make the tape whole."""
+        """Complete the tape."""
         self.__exit__(*failure)
+
+
+def _finished(query: FetchQuery, answer: pl.DataFrame, metadata: Metadata) -> tuple[pl.DataFrame, Metadata]:
+    """Return the frame of the query's method and its metadata, from the frame of the service."""
+    if query.finish is None:
+        return answer, metadata
+    frame = query.finish(answer)
+    return frame, metadata.of(frame)
 
 
 def _ask_of(window: Window) -> dict[str, Any]:
     """Return a window as the question of a tape."""
-    whole = window.query.model_copy(update={"start": window.start, "end": window.end})
-    return {"ask": "points", "params": whole.to_params()}
+    query = window.query.model_copy(update={"start": window.start, "end": window.end})
+    return {"ask": "points", "params": query.to_params()}
 
 
 def query_of(query: Asked) -> FetchQuery:
-    """Return the query in the form that a flow takes; raise QueryError if it is none."""
+    """Return a query as a FetchQuery; raise QueryError if it is no query."""
     if isinstance(query, FetchQuery):
         return query
     several = _several(query)

@@ -1,4 +1,4 @@
-"""Events of a lake of one's own, such as option chains: the raw rows that the service computes its points from."""
+"""Events of the lake of a local client, such as option chains: the raw rows from which the service computes points."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EventsQuery:
 
     @classmethod
     def of(cls, table: str, *, start: TimeLike | None, end: TimeLike | None, **filters: Names) -> EventsQuery:
-        """Check the arguments of ``client.events``; raise QueryError where they cannot be right."""
+        """Check the arguments of ``client.events``; raise QueryError if one is wrong."""
         from tidytape.lake import TABLES
 
         if table not in TABLES:
@@ -70,7 +70,7 @@ class EventsQuery:
         return cls(table, tuple(names), first, last)
 
     def to_params(self) -> list[tuple[str, str]]:
-        """Return the query as pairs of text, the same for the same query."""
+        """Return the query as pairs of text; equal queries have equal pairs."""
         times = [("from", self.start), ("to", self.end)]
         return [
             ("table", self.table),
@@ -80,14 +80,14 @@ class EventsQuery:
 
     @cached_property
     def schema(self) -> Schema:
-        """The shape of the frame: that of the table, with times in UTC where the table has nanoseconds."""
+        """The schema of the frame: that of the table, but nanoseconds are timestamps in UTC."""
         from tidytape.lake import TABLES
 
         table = TABLES[self.table]
         return Schema(table.name, tuple(map(_tidy, table.columns)), table.key, table.rows)
 
     def read(self, lake: LakeReader) -> pl.DataFrame:
-        """Return the rows, in the table's order; the same for the same version of the lake."""
+        """Return the rows in the table's order, which depends only on the version of the lake."""
         import polars as pl
 
         from tidytape.lake import TABLES
@@ -97,7 +97,7 @@ class EventsQuery:
         of_coins = [pl.col("coin").is_in(filters.pop("coin"))] if "coin" in filters else []
         rows = lake.scan(self.table, start=first, end=last, **filters).filter(*of_coins)
         order = TABLES[self.table].order
-        # The key settles the order of rows that are alike in it.
+        # The key decides the order of rows that the table's order leaves open.
         by = [*order, *(name for name in TABLES[self.table].key if name not in order)]
         return self.schema.conform(rows.sort(by, nulls_last=False).collect(engine="streaming"))
 

@@ -25,10 +25,18 @@ import httpx
 from tidytape.catalogue import DATA_TYPES, StreamEnd, TPOSession
 from tidytape.client._batches import Reading, StreamBatch, moment
 from tidytape.client._request import get, is_too_long, listen, may_pass, pause_after, refused
-from tidytape.client._settings import Settings, one_of, transport_error
+from tidytape.client._settings import Settings, transport_error
 from tidytape.client._steps import Answer, Failure, is_readable, printable
 from tidytape.client._window import longest
-from tidytape.errors import DecodeError, RateLimitError, ServerError, ServiceError, StreamGapError, TierError
+from tidytape.errors import (
+    DecodeError,
+    QueryError,
+    RateLimitError,
+    ServerError,
+    ServiceError,
+    StreamGapError,
+    TierError,
+)
 from tidytape.query import StreamQuery
 from tidytape.times import SECOND
 from tidytape.wire._stream import LINES_MIME, Batch, over_of_refusal
@@ -39,16 +47,16 @@ OnGap = Literal["raise", "restart"]
 
 _PATH = "/v1/stream"
 SILENCE = 45.0
-"""A service says something every 15 seconds; after three times that a connection is dead. [s]"""
+"""A service sends a line every 15 seconds; after three times that without a line the connection is dead. [s]"""
 _STEADY = 15.0
-"""A connection that lived so long was no failure. [s]"""
+"""A connection that lasted so long does not count as a failure. [s]"""
 _MOST_REFUSAL = 2**20
-"""What is read of a body that only says why there is no stream. [byte]"""
+"""How much to read of the body of a refusal. [byte]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Send this request; the head of its answer has to come within so many seconds."""
+    """Send a request, and wait so many seconds for the head of its answer."""
 
     request: httpx.Request
     seconds: float
@@ -63,14 +71,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Let go of the connection, and let so many seconds pass."""
+    """Close the connection, and wait so many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What an answer begins with."""
+    """Status and headers of an answer."""
 
     status: int
     headers: httpx.Headers
@@ -94,36 +102,39 @@ class Following:
     Attributes
     ----------
     query : StreamQuery
-        What is streamed.
+        The query of the stream.
     token : str or None
-        Everything up to it was delivered.
+        The token of the last batch that was delivered.
     is_over : bool
-        Whether nothing more comes.
+        Whether the stream has ended.
     """
 
     def __init__(self, settings: Settings, query: StreamQuery, reading: Reading, *, on_gap: OnGap) -> None:
         self.query, self.token = query, query.token
         self.is_over = False
         self._settings, self._reading = settings, reading
-        self._on_gap = one_of("on_gap", on_gap, get_args(OnGap))
+        if on_gap not in get_args(OnGap):
+            expected = " or ".join(map(repr, get_args(OnGap)))
+            raise QueryError("on_gap", got=on_gap, expected=expected)
+        self._on_gap = on_gap
         self._over: dict[str, int] = {}
         self._newest_trades: dict[str, int] = {}
         """By data type the time of the newest trade that was delivered. [ns since the epoch]"""
         self._gap: tuple[datetime | None, datetime] | None = None
         self._buffer = bytearray()
         self._searched = 0
-        """How much of the buffer has no end of a line."""
+        """How many bytes of the buffer are known to have no end of a line."""
         self._opened_at: float | None = None
-        """When the connection was made; None where there is none. [s]"""
+        """When the connection was made; None if there is none. [s]"""
         self._trouble: ServiceError | None = None
-        """Why the service ended the stream, to be dealt with before the next batch."""
+        """The error with which the service ended the stream; raised before the next batch."""
         self._failures = 0
         self._failing_since = 0.0
         self._is_unreachable = False
-        """Whether nothing listened at the address when it was last tried."""
+        """Whether nothing listened at the address at the last attempt."""
 
     def lost(self) -> None:
-        """Forget the connection, and what came of a line that is not whole."""
+        """Forget the connection and the beginning of an incomplete line."""
         self._buffer.clear()
         self._searched = 0
         self._opened_at = None
@@ -163,11 +174,13 @@ class Following:
         return self._reading.presented(batch, gap)
 
     def _settle(self, batch: Batch) -> None:
-        """Take what a line says of the stream itself."""
+        """Update the state of the stream from a line."""
         self.token = batch.token
         self._over.update(batch.over)
         for (name, _), frame in batch.frames.items():
-            if DATA_TYPES[name].interval_optional and frame.height:  # no intervals that could be over
+            if (
+                DATA_TYPES[name].interval_optional and frame.height
+            ):  # trades have no intervals that could be over
                 newest = int(frame["timestamp"].to_physical().to_numpy().max())
                 self._newest_trades[name] = max(newest, self._newest_trades.get(name, 0))
         if batch.end is None:
@@ -181,7 +194,7 @@ class Following:
     # --- lines ---
 
     def _line(self) -> StreamFlow[bytes]:
-        """Return the next whole line, over a new connection where there is none."""
+        """Return the next complete line; connect first if there is no connection."""
         if self._trouble is not None:
             trouble, self._trouble = self._trouble, None
             raise trouble
@@ -192,8 +205,8 @@ class Following:
             self._searched = len(self._buffer)
             if self._searched > most:
                 raise self._too_long()
-            left = began + self._settings.deadline - time.monotonic() if self._buffer else self._silence
-            part = (yield Read(min(self._silence, left))) if left > 0 else TimeoutError()
+            remaining = began + self._settings.deadline - time.monotonic() if self._buffer else self._silence
+            part = (yield Read(min(self._silence, remaining))) if remaining > 0 else TimeoutError()
             if isinstance(part, Failure):
                 raise self._failed(part)
             if not part:
@@ -223,12 +236,12 @@ class Following:
     # --- connections ---
 
     def _open(self) -> StreamFlow[None]:
-        """Ask for the stream, from the token on."""
+        """Request the stream, from the token on."""
         settings, line = self._settings, self._settings.quota.line
         query = self.query.model_copy(update={"token": self.token})
-        if self.token is not None and query.end is None:  # the token knows where the stream began
+        if self.token is not None and query.end is None:  # the token has the start of the stream
             query = query.model_copy(update={"start": None})
-        # Compressed lines would have to be flushed one by one, and what comes out of them be bounded.
+        # Compression would need a flush after each line, and a limit for what a line becomes.
         self._request = get(
             settings, _PATH, query.to_params(), LINES_MIME, self._silence, encoding="identity"
         )
@@ -245,12 +258,12 @@ class Following:
         self._opened_at = time.monotonic()
 
     def _refusal(self, head: Head) -> StreamFlow[None]:
-        """Raise the error that an answer without a stream means."""
+        """Raise the error for an answer that is no stream."""
         body = bytearray()
         until = time.monotonic() + self._settings.timeout
         while is_readable(head.headers) and len(body) < _MOST_REFUSAL:
-            left = until - time.monotonic()
-            part = (yield Read(left)) if left > 0 else b""
+            remaining = until - time.monotonic()
+            part = (yield Read(remaining)) if remaining > 0 else b""
             if isinstance(part, Failure) or not part:  # a refusal is understood without its body
                 break
             body += part
@@ -273,7 +286,7 @@ class Following:
     # --- failures ---
 
     def _pause_after(self, error: ServiceError) -> float:
-        """Return how long to wait before the next attempt; raise the error where there is none. [s]"""
+        """Return how long to wait before the next attempt; raise the error if there is no further attempt. [s]"""
         settings, now = self._settings, time.monotonic()
         if not self._failures:
             self._failing_since = now
@@ -324,14 +337,14 @@ class Following:
         self.query = query.model_copy(update={"start": begin, "token": None})
 
     def _begin(self, name: str) -> int | None:
-        """Return from when on points of a data type are needed anew; None where nothing says so. [s]"""
+        """Return from when on points of a data type are needed again; None if that is not known. [s]"""
         if name in self._over:
             return self._after(self._over[name])
         newest = self._newest_trades.get(name)
         return self.query.start if newest is None else newest // SECOND
 
     def _after(self, start: int) -> int:
-        """Return where the interval or session ends that starts at a time. [s]"""
+        """Return the end of the interval or session that starts at a time. [s]"""
         second = start // SECOND
         query = self.query.window(0, 1)[0]
         if query.tpo_session is TPOSession.MONTHLY:

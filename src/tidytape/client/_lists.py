@@ -1,11 +1,11 @@
-"""The methods that ask what there is: markets, names, sizes and the quota. None of them weighs anything."""
+"""The methods that list what a service has: markets, names, block sizes and the quota. They have no weight."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from tidytape.client._series import given
+from tidytape.client._series import arguments_of
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query._values import Names, TimeLike
@@ -110,7 +110,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.markets(coin="BTC", category="perpetual").select("exchange", "raw_symbol").rows()
         [('DEMO_INVERSE', 'BTCUSD'), ('DEMO_LINEAR', 'BTCUSDT'), ('DEMO_PERP', 'BTC-PERP')]
         """
-        return self._table("markets", MarketsQuery(**given(locals())))
+        return self._table("markets", MarketsQuery(**arguments_of(locals())))
 
     def prediction_markets(
         self,
@@ -201,7 +201,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> found["outcomes"].to_list()
         [['Yes', 'No'], ['Yes', 'No']]
         """
-        return self._table("prediction-markets", MarketsQuery(**given(locals())))
+        return self._table("prediction-markets", MarketsQuery(**arguments_of(locals())))
 
     def block_sizes(
         self,
@@ -265,7 +265,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.block_sizes(exchange="DEMO_SPOT").rows()
         [('DEMO_SPOT', 'BTCUSDT', 2.0), ('DEMO_SPOT', 'ETHUSDT', 0.1)]
         """
-        return self._table("block-sizes", MetaQuery(**given(locals())))
+        return self._table("block-sizes", MetaQuery(**arguments_of(locals())))
 
     def describe(
         self,
@@ -347,7 +347,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         >>> held.select("raw_symbol", "first_timestamp", "gaps").row(0)[0]
         'BTC-PERP'
         """
-        return self._table("holdings", MetaQuery(**given(locals())))
+        return self._table("holdings", MetaQuery(**arguments_of(locals())))
 
     def types(
         self,
@@ -402,7 +402,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.types(exchange="DEMO_CME")
         ['CME_OPEN_INTEREST_AGG']
         """
-        return self._names("types", MetaQuery(**given(locals())))
+        return self._names("types", MetaQuery(**arguments_of(locals())))
 
     def exchanges(
         self,
@@ -457,7 +457,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.exchanges(type="TRADE_AGG", coin="BTC")
         ['DEMO_INVERSE', 'DEMO_LINEAR', 'DEMO_PERP', 'DEMO_SPOT', 'DEMO_USD']
         """
-        return self._names("exchanges", MetaQuery(**given(locals())))
+        return self._names("exchanges", MetaQuery(**arguments_of(locals())))
 
     def categories(
         self,
@@ -512,7 +512,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.categories(coin="BTC")
         ['SPOT', 'PERPETUAL', 'FUTURE', 'OPTION']
         """
-        return self._names("categories", MetaQuery(**given(locals())))
+        return self._names("categories", MetaQuery(**arguments_of(locals())))
 
     def coins(
         self,
@@ -567,7 +567,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.coins(type="TOKEN_SUPPLY_AGG")
         ['BTC', 'ETH', 'SOL', 'USDT']
         """
-        return self._names("coins", MetaQuery(**given(locals())))
+        return self._names("coins", MetaQuery(**arguments_of(locals())))
 
     def symbols(
         self,
@@ -622,7 +622,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.symbols(type="TRADE_AGG", coin="BTC")
         ['BTC-PERP', 'BTC-USD', 'BTCUSD', 'BTCUSDT']
         """
-        return self._names("symbols", _of_a_type(MetaQuery(**given(locals()))))
+        return self._names("symbols", _of_a_type(MetaQuery(**arguments_of(locals()))))
 
     def normalized_symbols(
         self,
@@ -677,7 +677,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.normalized_symbols(type=["TRADE_AGG", "CME_OPEN_INTEREST_AGG"], coin="BTC")
         ['BTC-USD', 'BTC-USDT']
         """
-        return self._names("normalized-symbols", _of_a_type(MetaQuery(**given(locals()))))
+        return self._names("normalized-symbols", _of_a_type(MetaQuery(**arguments_of(locals()))))
 
     def tenors(
         self,
@@ -732,7 +732,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ...     client.tenors(exchange="DEMO_OPTIONS")
         ['ONE_D', 'THREE_D', 'ONE_W', 'ONE_M', 'TWO_M', 'THREE_M']
         """
-        return self._names("tenors", MetaQuery(**given(locals())))
+        return self._names("tenors", MetaQuery(**arguments_of(locals())))
 
     def usage(self) -> UsageT:
         """Fetch the budget of the key.

@@ -1,4 +1,4 @@
-"""A stream that is followed in the background, and the frame that its batches make together."""
+"""A live frame: a thread follows a stream, and its batches are merged into one frame per data type."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tidytape.wire._tidy import concatenated
 FrameT = TypeVar("FrameT")
 
 Drive = Callable[[Any, Callable[[StreamBatch[pl.DataFrame]], None]], None]
-"""Follows a stream to its end in this thread, and gives each batch to a function."""
+"""A function that follows a stream to its end in this thread, and passes each batch to a function."""
 
 _FRAMES, _ROWS = 64, 10_000
-"""So many frames or rows wait to be merged, unless someone looks: a small frame takes memory too."""
+"""The thread merges frames when so many frames or rows have come, or when a reader asks for them."""
 _HEEDFUL = 0.2
-"""How long to wait at a stretch: a longer wait may not hear of an interrupt. [s]"""
+"""Longest wait without a look at interrupts. [s]"""
 
 
 class Keep:
@@ -73,11 +73,11 @@ class Keep:
 
 
 class _Rolling:
-    """The newest value of each point of one data type, as far back as is kept."""
+    """The newest value of each recent point of one data type."""
 
     def __init__(self, name: str, schema: Schema, *, grouped: bool, keep: Keep) -> None:
         self._sorting = list(schema.key_of(grouped=grouped))
-        # A point with levels is replaced as a whole; the sides of a book belong to one point.
+        # A new point replaces all levels of the old one; both sides of a book are one point.
         has_levels, has_sides = "price" in self._sorting, data_type(name).per_side
         inside = {"price", *(() if has_sides else ("side",))} if has_levels else set()
         self._point = [column for column in self._sorting if column not in inside]
@@ -93,7 +93,7 @@ class _Rolling:
             self.merged()
 
     def drop_from(self, start: datetime) -> None:
-        """Forget the points from a time on: they come again."""
+        """Forget the points from a time on, because they come again."""
         self._frame = self.merged().filter(pl.col("timestamp") < start)
 
     def merged(self) -> pl.DataFrame:
@@ -108,8 +108,8 @@ class _Rolling:
             )
             frame = concatenated(parts).with_columns(number.alias(_NUMBER))
             newest = frame.filter(pl.col(_NUMBER) == pl.col(_NUMBER).max().over(self._point))
-            kept = self._keep.of(newest.drop(_NUMBER))
-            self._frame = kept.sort(self._sorting, maintain_order=True)
+            recent = self._keep.of(newest.drop(_NUMBER))
+            self._frame = recent.sort(self._sorting, maintain_order=True)
             self._pending, self._rows = [], 0
         return self._frame
 
@@ -118,7 +118,7 @@ _NUMBER = "\x00number"
 
 
 class _State:
-    """What the thread of a live frame and its readers share."""
+    """The state that the thread of a live frame and its readers share."""
 
     def __init__(self, frames: Mapping[str, _Rolling]) -> None:
         self.changed = threading.Condition()
@@ -209,7 +209,7 @@ class Live(Generic[FrameT]):
         }
         state = self._state = _State(rolling)
         self._finalizer = weakref.finalize(self, stream.stop)
-        # The thread knows nothing of this object, so that it ends when nobody holds it any more.
+        # The thread has no reference to this object, so it can end when the object is no longer used.
         self._thread = threading.Thread(
             target=state.follow, args=(stream, drive), daemon=True, name="tidytape-live"
         )
@@ -217,12 +217,12 @@ class Live(Generic[FrameT]):
 
     @property
     def query(self) -> StreamQuery:
-        """What is streamed."""
+        """The query of the stream."""
         return self._stream.query
 
     @property
     def frames(self) -> dict[str, FrameT]:
-        """The points of each data type that are kept, sorted as of a fetch."""
+        """The recent points of each data type, sorted as in a fetch."""
         with self._state.changed:
             merged = {name: rolling.merged() for name, rolling in self._state.frames.items()}
         return {name: self._present(frame, self._schemas[name]) for name, frame in merged.items()}
@@ -255,17 +255,17 @@ class Live(Generic[FrameT]):
 
     @property
     def batches(self) -> int:
-        """How many batches came."""
+        """How many batches have come."""
         return self._state.batches
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the stream, if that was an error."""
+        """The error that ended the stream; None if there was none."""
         return self._state.error
 
     @property
     def is_running(self) -> bool:
-        """Whether more may come."""
+        """Whether the stream goes on."""
         return self._state.is_running
 
     def wait(self, until: Callable[[], bool] | None = None, *, timeout: float | None = None) -> bool:
@@ -292,19 +292,19 @@ class Live(Generic[FrameT]):
         before = state.batches
         last = None if timeout is None else time.monotonic() + timeout
         while True:
-            is_running = state.is_running  # before it looks, since the last batch may come meanwhile
+            is_running = state.is_running  # read first, because the last batch may come meanwhile
             is_so = bool(until()) if until is not None else state.batches > before
-            left = _HEEDFUL if last is None else min(_HEEDFUL, last - time.monotonic())
+            remaining = _HEEDFUL if last is None else min(_HEEDFUL, last - time.monotonic())
             if state.error is not None:
                 raise state.error
-            if is_so or not is_running or left <= 0:
+            if is_so or not is_running or remaining <= 0:
                 return is_so
             with state.changed:
                 if state.batches == before or until is not None:
-                    state.changed.wait(left)
+                    state.changed.wait(remaining)
 
     def stop(self) -> None:
-        """End the stream, from any thread or signal handler. It does not block; what was received stays."""
+        """End the stream, from any thread or signal handler. It does not block. The frames stay."""
         self._stream.stop()
 
     def __enter__(self) -> Live[FrameT]:
@@ -312,14 +312,14 @@ class Live(Generic[FrameT]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
-        """Stop; raise what ended the stream, unless something else was raised."""
+        """Stop; raise the error that ended the stream, unless the block has raised one."""
         self.stop()
         self._thread.join(1.0)
         if kind is None and isinstance(self.error, TidytapeError):
             raise self.error
 
     def __repr__(self) -> str:
-        """Return what is streamed, and how it goes."""
+        """Return the query, and whether the stream goes on."""
         how = "running" if self.is_running else "ended" if self.error is None else f"failed: {self.error}"
         rows = sum(rolling.merged().height for rolling in self._locked())
         return f"<Live {repr(self._stream).split(' ', 1)[1][:-1]}: {rows:,} rows, {how}>"

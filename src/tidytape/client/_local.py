@@ -1,12 +1,13 @@
-"""A client of the service in this process: requests go to the app through memory, by the same path as over HTTP.
+"""The service in this process: transports that carry requests to its app through memory instead of a network.
 
-This is the one room that reaches up to the service and the demo, and only when a local client is asked for: whoever
-fetches from elsewhere does not load a server.
+This is the only module of the client that imports the service and the demo, and only for a local client. So a client of
+another service does not load the code of a server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import secrets
@@ -14,18 +15,19 @@ import shutil
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import httpx
+from anyio.streams.memory import MemoryObjectReceiveStream
 
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
 from tidytape.client._demo_lake import copied
-from tidytape.client._local_stream import Blocking, is_stream, streamed
 from tidytape.client._settings import LOCAL
 from tidytape.client._steps import closed_error
 from tidytape.client._stream_base import ABORT
@@ -36,23 +38,22 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
-_PATIENCE = 3_600.0  # what one answer may take [s]
-_UNPACKED = "identity"  # memory is no wire
+_PATIENCE = 3_600.0  # longest time of one answer [s]
+_UNPACKED = "identity"  # no compression, because memory is fast
 _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.ENTERPRISE)
 
 
 class AppTransport(httpx.BaseTransport):
     """Carries the requests of blocking code to an ASGI app.
 
-    The app runs on an event loop in a thread of its own, so that it works wherever the caller is: in plain code, or in
-    a notebook whose own loop is already running.
+    The app runs on an event loop in its own thread. So it works in plain code, and in a notebook whose loop is running.
 
     Attributes
     ----------
     ends_in_time : bool
         True: the timeout of a request bounds the whole answer, so the client needs no thread of its own to bound it.
     lake : LakeReader or None
-        The lake that the app answers from.
+        The lake of the app.
     """
 
     ends_in_time = True
@@ -62,21 +63,21 @@ class AppTransport(httpx.BaseTransport):
         self.lake = lake
         self.is_demo = folder is not None
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
-        self._held = _Held(folder)
-        self._finalizer = weakref.finalize(self, self._held.let_go)
+        self._resources = _Resources(folder)
+        self._finalizer = weakref.finalize(self, self._resources.let_go)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
-        if is_stream(request):
-            return self._held.followed(self._held.run(partial(self._begun, request)))
-        return self._held.run(partial(self._answer, request))
+        if _is_stream(request):
+            return self._resources.followed(self._resources.run(partial(self._begun, request)))
+        return self._resources.run(partial(self._answer, request))
 
     async def _begun(self, request: httpx.Request) -> httpx.Response:
         request.headers["Accept-Encoding"] = _UNPACKED
         timeout = request.extensions.get("timeout", {}).get("read")
         try:
             async with asyncio.timeout(timeout):
-                return await streamed(self._app, request)
+                return await _streamed(self._app, request)
         except TimeoutError:
             raise httpx.ReadTimeout(f"no answer within {timeout} s", request=request) from None
 
@@ -92,7 +93,7 @@ class AppTransport(httpx.BaseTransport):
         return httpx.Response(response.status_code, headers=response.headers, stream=httpx.ByteStream(body))
 
     def close(self) -> None:
-        """Stop what is on its way, and remove the demo's lake."""
+        """Cancel open requests, and remove the demo's lake."""
         self._finalizer()
 
 
@@ -103,15 +104,15 @@ class AsyncAppTransport(httpx.ASGITransport):
         super().__init__(app, raise_app_exceptions=False)
         self.lake = lake
         self.is_demo = folder is not None
-        self._held = _Held(folder)
-        self._finalizer = weakref.finalize(self, self._held.let_go)
+        self._resources = _Resources(folder)
+        self._finalizer = weakref.finalize(self, self._resources.let_go)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
-        self._held.check_process()
+        self._resources.check_process()
         request.headers["Accept-Encoding"] = _UNPACKED
-        if is_stream(request):
-            return await streamed(self.app, request)
+        if _is_stream(request):
+            return await _streamed(self.app, request)
         return await super().handle_async_request(request)
 
     async def aclose(self) -> None:
@@ -124,23 +125,23 @@ def connection(
     transport: type[AppTransport | AsyncAppTransport] = AppTransport,
     **options: Any,
 ) -> dict[str, Any]:
-    """Return the arguments that make a client speak to a service over a lake; over a fresh demo lake where None."""
+    """Return the arguments of a client of a service over a lake; for None, over a new copy of the demo's lake."""
     from tidytape.service import Key, Keys, create_app, hashed
 
     if fixed := options.keys() & {"base_url", "api_key", "transport"}:
         raise TypeError(f"a client in this process has its own {min(fixed)}")
     path = copied(progress=options.get("progress")) if lake is None else lake
-    held = Lake(path)
+    opened = Lake(path)
     key = secrets.token_urlsafe(32)
     keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
-    app = create_app(held, keys, tiers={_UNLIMITED.name: _UNLIMITED})
-    # Only a cache tells lakes apart by their address, and to read every table's version takes longer than the rest.
-    name = _name(held) if options.get("cache") or options.get("offline") else "lake"
-    # A client need not be guarded from the service in its own process; no network can be stuck in between.
+    app = create_app(opened, keys, tiers={_UNLIMITED.name: _UNLIMITED})
+    # Only a cache needs an address per lake, and to read the version of every table takes longer than the rest.
+    name = _name(opened) if options.get("cache") or options.get("offline") else "lake"
+    # The client trusts the service in its own process, and no network is between them, so the limits are wide.
     return {
         "base_url": f"http://{name}.{LOCAL}",
         "api_key": key,
-        "transport": transport(app, lake=held, folder=str(path) if lake is None else None),
+        "transport": transport(app, lake=opened, folder=str(path) if lake is None else None),
         "max_body": sys.maxsize,
         "timeout": _PATIENCE,
         "deadline": _PATIENCE,
@@ -149,7 +150,7 @@ def connection(
 
 
 def _name(lake: LakeReader) -> str:
-    """Return a name that neither another lake has nor this one after a write, so that a cache keeps them apart."""
+    """Return a name for a lake and its version, so that a cache does not mix them with others."""
     identity = f"{lake.path}\n{lake.delta('markets').metadata().id}\n{sorted(lake.version().items())}"
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
@@ -158,21 +159,21 @@ _loops: dict[int, asyncio.AbstractEventLoop] = {}
 
 
 def _loop(process: int) -> asyncio.AbstractEventLoop:
-    """Return the event loop of all local clients of a process. Its thread ends with the process, and is not forked."""
+    """Return the event loop of all local clients of a process. Its thread ends with the process; a fork has none."""
     if process not in _loops:
         loop = asyncio.new_event_loop()
-        if _loops.setdefault(process, loop) is not loop:  # another thread was faster
+        if _loops.setdefault(process, loop) is not loop:  # another thread has made one meanwhile
             loop.close()
         else:
             threading.Thread(target=loop.run_forever, daemon=True, name="tidytape-local").start()
     return _loops[process]
 
 
-class _Held:
-    """The resources of a local client: the demo's lake, and requests on their way.
+class _Resources:
+    """The resources of a local client: the demo's lake, and open requests.
 
-    A fork copies the objects but neither the thread of the loop nor the right to the lake, so all of it belongs to the
-    process that made it.
+    A fork copies this object, but not the thread of the loop. So only the process that made it may use it, and removes
+    the lake.
     """
 
     def __init__(self, folder: str | None) -> None:
@@ -183,7 +184,7 @@ class _Held:
         self._streams: set[httpx.Response] = set()
 
     def check_process(self) -> None:
-        """Refuse to work where the process has forked since."""
+        """Raise TransportError in a process that was forked after the client was made."""
         if os.getpid() != self._process:
             raise TransportError(
                 "a local client does not outlive a fork; make another one in the new process"
@@ -194,28 +195,28 @@ class _Held:
         self.check_process()
         future = asyncio.run_coroutine_threadsafe(answer(), _loop(self._process))
         self._running.add(future)
-        if self._closed:  # from here on `let_go` cancels it
+        if self._closed:  # `let_go` ran before the future was in the set
             future.cancel()
         try:
             return future.result()
         except CancelledError:
             raise closed_error() from None
         finally:
-            future.cancel()  # where Ctrl-C ends the waiting
+            future.cancel()  # Ctrl-C may have ended the wait
             self._running.discard(future)
 
     def followed(self, response: httpx.Response) -> httpx.Response:
-        """Return a response of the loop as one for blocking code, which ends at the latest with the client."""
+        """Return a response of the loop as a response for blocking code; it ends when the client is closed."""
         self._streams.add(response)
         if self._closed:
             response.extensions[ABORT]()
-        body = Blocking(response, _loop(self._process), lambda: self._streams.discard(response))
+        body = _Blocking(response, _loop(self._process), lambda: self._streams.discard(response))
         return httpx.Response(
             response.status_code, headers=response.headers, stream=body, extensions=response.extensions
         )
 
     def let_go(self) -> None:
-        """Stop what is on its way, and remove the demo's lake."""
+        """Cancel open requests, end streams, and remove the demo's lake."""
         if os.getpid() != self._process:
             return
         self._closed = True
@@ -225,3 +226,120 @@ class _Held:
             response.extensions[ABORT]()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+# --- streams ---
+
+# The transport of httpx for apps returns a response when it is complete, and a stream never is.
+
+_AHEAD = 4
+"""How many parts of a body the app may write before somebody reads them."""
+
+
+def _is_stream(request: httpx.Request) -> bool:
+    """Return whether a request is for a stream, whose answer has no end."""
+    return request.url.path.endswith("/v1/stream")
+
+
+async def _streamed(app: ASGIApp, request: httpx.Request) -> httpx.Response:
+    """Return the response of an app as soon as it has begun; its body can be read while the app writes it.
+
+    Close the response, or call its extension `ABORT` from any thread, to cancel the app's task.
+    """
+    loop = asyncio.get_running_loop()
+    head: asyncio.Future[dict[str, Any]] = loop.create_future()
+    written, parts = anyio.create_memory_object_stream[bytes](_AHEAD)
+
+    messages = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if not messages:
+            await asyncio.Event().wait()  # until the task is cancelled
+        return messages.pop()
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            head.set_result(message)
+        elif body := message.get("body"):
+            await written.send(body)
+
+    async def run() -> None:
+        async with written:
+            with contextlib.suppress(Exception):  # the body ends early, as over a network
+                await app(_scope(request), receive, send)
+        if not head.done():
+            head.set_result({"status": httpx.codes.INTERNAL_SERVER_ERROR, "headers": []})
+
+    task = loop.create_task(run())
+    try:
+        start = await asyncio.shield(head)
+    except BaseException:
+        task.cancel()
+        raise
+    return httpx.Response(
+        start["status"],
+        headers=start["headers"],
+        stream=_Body(task, parts),
+        extensions={ABORT: lambda: _cancel(loop, task)},
+    )
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(task.cancel)
+
+
+def _scope(request: httpx.Request) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "scheme": request.url.scheme,
+        "path": request.url.path,
+        "raw_path": request.url.raw_path.split(b"?")[0],
+        "query_string": request.url.query,
+        "server": (request.url.host, request.url.port),
+        "client": ("127.0.0.1", 123),
+        "root_path": "",
+    }
+
+
+class _Body(httpx.AsyncByteStream):
+    """The parts of a body, from the task of the app that writes them."""
+
+    def __init__(self, task: asyncio.Task[None], parts: MemoryObjectReceiveStream[bytes]) -> None:
+        self._task, self._parts = task, parts
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._parts:
+            yield part
+
+    async def aclose(self) -> None:
+        self._task.cancel()
+        self._parts.close()
+
+
+class _Blocking(httpx.SyncByteStream):
+    """The body of a response of another thread's loop, for blocking code."""
+
+    def __init__(
+        self, response: httpx.Response, loop: asyncio.AbstractEventLoop, done: Callable[[], None]
+    ) -> None:
+        self._response, self._loop, self._done = response, loop, done
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Wait for each part."""
+        parts = self._response.aiter_raw()
+
+        async def following() -> bytes | None:
+            return await anext(parts, None)
+
+        while part := asyncio.run_coroutine_threadsafe(following(), self._loop).result():
+            yield part
+
+    def close(self) -> None:
+        """Cancel the app's task."""
+        self._response.extensions[ABORT]()
+        self._done()

@@ -1,7 +1,9 @@
-"""The methods that fetch series: each says what it wants, and nothing of how that is fetched."""
+"""The methods that fetch series. Each makes a query from its arguments; other modules fetch it."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,25 +25,26 @@ if TYPE_CHECKING:
 
 
 ResultT = TypeVar("ResultT")
+SeriesT = TypeVar("SeriesT")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FetchQuery:
     """A query to fetch later: what a method of ``client.query`` returns.
 
-    ``client.fetch`` fetches it, ``client.iter_frames`` and ``client.to_parquet`` do so in parts, and ``client.plan``
-    says what that would send and weigh.
+    ``client.fetch`` fetches it, ``client.iter_frames`` and ``client.to_parquet`` fetch it in parts, and ``client.plan``
+    returns the requests and their weight.
 
     Attributes
     ----------
     queries : tuple of PointsQuery
         The requests that cover the window, of one data type, oldest first.
     schema : Schema
-        Shape of the frame in the end.
+        The schema of the frame that the method returns.
     finish : callable, optional
-        Makes that frame of the one that the answers make, which has the schema of the data type.
+        Computes that frame from the answers, which have the schema of the data type; None if they are that frame.
     relative : tuple of (str, str)
-        The times as they were written, where they count back from now; the queries have the times that they named then.
+        The times as the caller wrote them, if they count back from now. The queries have the absolute times.
 
     Examples
     --------
@@ -58,24 +61,24 @@ class FetchQuery:
     """The requests that cover the window, of one data type, oldest first."""
 
     schema: Schema
-    """Shape of the frame in the end."""
+    """The schema of the frame that the method returns."""
 
     finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
-    """Makes that frame of the one that the answers make; None where they are the same."""
+    """Computes that frame from the answers; None if they are that frame."""
 
     relative: tuple[tuple[str, str], ...] = ()
-    """The times as they were written, where they count back from now."""
+    """The times as the caller wrote them, if they count back from now."""
 
     @classmethod
     def of(cls, name: str, arguments: Mapping[str, Any]) -> FetchQuery:
-        """Return what the arguments of a method ask for of a data type, as its answers come.
+        """Return the query of a data type from the arguments of a method.
 
         Raises
         ------
         QueryError
             If the request cannot be right.
         """
-        fields = given(arguments)
+        fields = arguments_of(arguments)
         times = Times(*(fields.pop(parameter, None) for parameter in ("start", "end", "limit")))
         start, end = times.resolved(lambda: PointsQuery(type=name, start=0, end=1, **fields))
         queries = tuple(PointsQuery.split(type=name, start=start, end=end, **fields))
@@ -83,21 +86,21 @@ class FetchQuery:
         return cls(queries, schema, relative=times.written if times.are_relative else ())
 
     def over(self, start: int, end: int) -> FetchQuery:
-        """Return the same of a window that no longer depends on when it is asked for."""
+        """Return the same query with absolute times."""
         query = self.queries[0].model_copy(update={"start": start, "end": end})
         return replace(self, queries=(query,), relative=())
 
     def __repr__(self) -> str:
         """Return it on one line."""
-        return f"<FetchQuery {self._asked}: {self._cost}>"
+        return f"<FetchQuery {self._in_words}: {self._cost}>"
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it."""
         columns = ", ".join(self.schema.names)
-        return facts_table("FetchQuery", {"query": self._asked, "at most": self._cost, "columns": columns})
+        return facts_table("FetchQuery", {"query": self._in_words, "at most": self._cost, "columns": columns})
 
     @property
-    def _asked(self) -> str:
+    def _in_words(self) -> str:
         return of_query(self.queries[0], self.queries[0].start, self.queries[-1].end)
 
     @property
@@ -108,12 +111,14 @@ class FetchQuery:
 _REQUIRED = ("interval",)
 
 
-def given(arguments: Mapping[str, Any], *, leave: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
-    """Keep the arguments of a method that its caller gave a value, or that a query for points always has.
+def arguments_of(
+    arguments: Mapping[str, Any], *, leave: frozenset[str] | set[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the arguments that the caller of a method passed, and ``interval`` even if it is None.
 
     Examples
     --------
-    >>> given({"self": 0, "coin": "BTC", "side": None, "interval": None})
+    >>> arguments_of({"self": 0, "coin": "BTC", "side": None, "interval": None})
     {'coin': 'BTC', 'interval': None}
     """
     return {
@@ -123,13 +128,93 @@ def given(arguments: Mapping[str, Any], *, leave: frozenset[str] | set[str] = fr
     }
 
 
+def _sections(text: str) -> dict[str, str]:
+    """Return the sections of a docstring by their titles; the text before the first section has the title ""."""
+    parts = re.split(r"(?:^|\n\n)(\w[\w ]*)\n-+\n", text)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+_TITLES = ("Parameters", "Returns", "Raises", "See Also", "Notes", "Examples")
+_PARAMETER = re.compile(r"^(\w+) : .+\n(?:    .+\n?)+", re.MULTILINE)
+
+
+def _with_shared(kind: type[SeriesT]) -> type[SeriesT]:
+    """Add to the docstring of each method the parameters and sections that the docstring of the class has for all."""
+    shared = _sections(inspect.cleandoc(kind.__doc__ or ""))
+    for name, method in vars(kind).items():
+        if name.startswith("_") or method.__doc__ is None:  # Python without docstrings
+            continue
+        sections = _sections(inspect.cleandoc(method.__doc__))
+        described = {
+            entry[1]: entry[0].rstrip("\n")
+            for text in (shared["Parameters"], sections.get("Parameters", ""))
+            for entry in _PARAMETER.finditer(text)
+        }
+        names = [name for name in inspect.signature(method).parameters if name != "self"]
+        sections["Parameters"] = "\n".join(map(described.__getitem__, names))
+        complete = {"Raises": shared["Raises"], "Notes": shared["Notes"], **sections}
+        titled = [f"{title}\n{'-' * len(title)}\n{complete[title]}" for title in _TITLES if title in complete]
+        method.__doc__ = "\n\n".join([sections[""], *titled])
+    return kind
+
+
+@_with_shared
 class SeriesMethods(ABC, Generic[ResultT]):
-    """Every method that asks for points. All arguments are keyword-only.
+    """The methods that fetch points. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
-    ISO 8601 strings; what has no zone is UTC. A candle or profile belongs to the window when its interval starts in it:
-    a window from 23:50 to 00:05 has one hour in it, that of midnight. A window longer than one request may cover is
-    asked for in several requests.
+    ISO 8601 strings; a time without a zone is UTC. A candle or profile belongs to the window if its interval starts in
+    it: a window from 23:50 to 00:05 has one hour in it, that of midnight. If a window is longer than one request may
+    be, the client sends several requests.
+
+    The sections below hold for every method. The docstring of a method has only its own parameters; `_with_shared`
+    adds the others, so that ``help`` shows all of them.
+
+    Parameters
+    ----------
+    exchange : str or list of str
+        Exchange.
+    interval : str
+        ``1m 5m 15m 30m 1h 4h 1d 1w``.
+    start : int, datetime, date or str, optional
+        Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
+        back from now; the units are s, m, h, d and w.
+    end : int, datetime, date or str, optional
+        End of the window, exclusive, written like ``start``; by default now.
+    limit : int, optional
+        Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
+        happened may have no point.
+    raw_symbol : str or list of str, optional
+        Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
+        ``normalized_symbol``.
+    coin : str or list of str, optional
+        Base asset, instead of ``raw_symbol``.
+    normalized_symbol : str or list of str, optional
+        Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
+    category : str or list of str, optional
+        Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+    sort_direction : str, default 'asc'
+        Order in time, ``asc`` or ``desc``.
+    event : str or list of str, optional
+        Slugs of prediction-market events.
+    block_size : number, optional
+        Height of a price level; by default the service chooses it. [quote per coin]
+
+    Raises
+    ------
+    QueryError
+        If an argument cannot be right; then nothing was sent. If only the service can know it, the error
+        is a `RefusedQueryError`. Neither costs weight.
+    FetchError
+        If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+        wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+        another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
+        came twice with different values; `TapeError`, the tape has no answer to this query.
+
+    Notes
+    -----
+    ``client.query`` has the same method. It takes the same arguments, fetches nothing, and returns a `FetchQuery` for
+    ``client.fetch`` and ``client.plan``.
     """
 
     @abstractmethod
@@ -161,41 +246,16 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         by_side : bool, default False
             One series for BUY and one for SELL, the side of the aggressor. ``side`` implies it.
         side : str, optional
             Only this side: BUY or SELL.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
         gapfill : bool, default False
             Fill intervals without trades with the last close, if the service can.
         quote : str, optional
             ``USD`` converts the volume to USD; prices stay in the quote of the market.
         group_by : str, optional
             ``sum`` adds up the markets of a coin into one series, with amounts in USD.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -221,22 +281,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             which rows are sorted, is (exchange, raw_symbol, side, timestamp): of each market first BUY, then
             SELL.
 
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.candles(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
-
         Examples
         --------
         >>> import tidytape
@@ -248,7 +292,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         24
         """
         name = "TRADE_AGG" if by_side or side else "TRADE_SIDE_AGNOSTIC_AGG"
-        return self._points(FetchQuery.of(name, given(locals(), leave={"by_side", "name"})))
+        return self._points(FetchQuery.of(name, arguments_of(locals(), leave={"by_side", "name"})))
 
     def trades(
         self,
@@ -271,28 +315,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         side : str, optional
             Only this side: BUY or SELL.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -306,22 +330,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``price`` : float64, Price. [quote per coin]
             - ``amount`` : float64, Amount. [coin or USD, see amount_unit]
             - ``quote_amount`` : float64, Amount in terms of the quote. [quote]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.trades(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -361,36 +369,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
         quote : str, optional
             ``USD`` converts at the price at which the interval closed.
         group_by : str, optional
             ``sum`` adds up the markets of a coin, in USD; each counts with its last value for up to 24
             hours.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -407,22 +390,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``close`` : float64, Last open interest. [coin or USD, see amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.open_interest(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -463,37 +430,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         funding_interval : int, str or timedelta, optional
             Interval that all rates are converted to, e.g. ``1h``; by default 8 hours. A number is in
             milliseconds.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
         group_by : str, optional
             ``open_interest_weighted_avg`` averages the rates of the markets of a coin, weighted by their open
             interest in USD.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -515,22 +457,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``predicted_close`` : float64, Last predicted rate. [1 per funding interval]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.funding(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -574,37 +500,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         side : str, optional
             Only this side: BUY (longs were liquidated) or SELL (shorts were liquidated).
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
         quote : str, optional
             ``USD`` converts at the price of each liquidation.
         group_by : str, optional
             ``sum`` adds up the markets of a coin into one series, with amounts in USD.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -618,22 +519,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``liquidations`` : float64, Liquidated volume; BUY = longs. [coin or USD, see amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.liquidations(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -664,34 +549,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch the open interest of regulated futures.
 
-        Parameters
-        ----------
-        exchange : str or list of str
-            Exchange.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
-
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
@@ -713,22 +570,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``price_high`` : float64, Highest price. [quote per coin]
             - ``price_low`` : float64, Lowest price. [quote per coin]
             - ``price_close`` : float64, Last price. [quote per coin]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.cme_open_interest(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -768,37 +609,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
-        block_size : number, optional
-            Height of a price level; by default the service chooses it. [quote per coin]
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
             ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
             ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -818,22 +634,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``volume`` : float64, buy_volume + sell_volume. [coin or USD, see amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.volume_profile(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -878,44 +678,21 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
         interval : str, optional
             Length of a session, ``1m 5m 15m 30m 1h 4h 1d 1w``, unless you pass ``session``. It also sets the
             weight of the request. Pass at least one of ``interval`` and ``session``.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         block_minutes : int, optional
             Length of a time block: 5, 30, 60 or 240; by default 30. [min]
         session : str, optional
             Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
             months on the first. Without it a session is one ``interval`` long. A session that began before
             ``start`` is left out.
-        block_size : number, optional
-            Height of a price level; by default the service chooses it. [quote per coin]
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
             ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
             ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -958,25 +735,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
 
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
         See Also
         --------
         tpo_sessions : The same sessions, one row each.
-
-        Notes
-        -----
-        ``client.query.tpo(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1019,44 +780,19 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
         interval : str, optional
             Length of a session, ``1m 5m 15m 30m 1h 4h 1d 1w``, unless you pass ``session``. It also sets the
             weight of the request. Pass at least one of ``interval`` and ``session``.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         block_minutes : int, optional
             Length of a time block: 5, 30, 60 or 240; by default 30. [min]
         session : str, optional
             Length of a session: ``daily``, ``weekly`` or ``monthly``, from 00:00 UTC; weeks begin on Monday,
             months on the first. Without it a session is one ``interval`` long. A session that began before
             ``start`` is left out.
-        block_size : number, optional
-            Height of a price level; by default the service chooses it. [quote per coin]
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
         quote : str, optional
             ``USD`` converts the volumes to USD; prices stay in the quote of the market.
         group_by : str, optional
             ``sum`` adds up the markets of a coin into one profile, with volumes in USD.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -1089,25 +825,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
 
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
         See Also
         --------
         tpo : The levels.
-
-        Notes
-        -----
-        ``client.query.tpo_sessions(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1155,29 +875,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        exchange : str or list of str
-            Exchange.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        category : str or list of str, optional
-            Only markets of these classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
-        block_size : number, optional
-            Height of a price level; by default the service chooses it. [quote per coin]
         max_depth : int, optional
             Largest number of price levels per side, from the mid outwards; more than 3500 weigh more.
         sort_direction : str, default 'asc'
@@ -1186,8 +883,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             ``USD`` converts the sizes, each at its own price.
         group_by : str, optional
             ``sum`` adds up the books of a coin into one, with sizes in USD.
-        event : str or list of str, optional
-            Slugs of prediction-market events.
 
         Returns
         -------
@@ -1204,22 +899,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``size`` : float64, Resting size at the level. [coin or USD, see amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.book_heatmap(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1256,20 +935,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         ----------
         coin : str or list of str
             Base asset.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
         exchange : str or list of str, optional
             Exchange, if the service has several.
-        block_size : number, optional
-            Height of a price level; by default the service chooses it. [quote per coin]
         max_depth : int, optional
             Largest number of price levels; more than 1500 weigh more.
         sort_direction : str, default 'asc'
@@ -1289,22 +956,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``liquidations`` : float64, Liquidation volume at the level. [coin or USD, see amount_unit]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.liquidation_heatmap(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1340,24 +991,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
         ----------
         exchange : str or list of str
             Exchange of the options.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
         coin : str or list of str, optional
             Base asset of the options.
         raw_symbol : str or list of str, optional
             Symbol of a summary; this, ``coin`` or both.
         tenor : str, optional
             Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``; by default all of them.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
 
         Returns
         -------
@@ -1368,22 +1007,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``implied_volatility`` : float64, Implied volatility, annualised. [%]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.implied_volatility(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1425,18 +1048,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             Symbol of the summary, which says what kind of skew it is.
         tenor : str
             Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
 
         Returns
         -------
@@ -1448,22 +1059,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``skew`` : float64, Volatility of the put minus that of the call; positive: puts are dearer.
               [vol points]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.skew(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1497,25 +1092,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
         ----------
         exchange : str or list of str
             Exchange of the options.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
-        raw_symbol : str or list of str, optional
-            Symbol of the market on its exchange. Select markets by one of ``raw_symbol``, ``coin`` and
-            ``normalized_symbol``.
-        coin : str or list of str, optional
-            Base asset, instead of ``raw_symbol``.
-        normalized_symbol : str or list of str, optional
-            Symbol that all exchanges share, such as BTC-USD; instead of ``raw_symbol``.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
 
         Returns
         -------
@@ -1528,22 +1104,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``underlying_price_close`` : float64, Last underlying price. [quote per coin]
             - ``oi_close`` : float64, Last open interest. [coin or USD, see amount_unit]
-
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.option_open_interest(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
 
         Examples
         --------
@@ -1574,22 +1134,10 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
         Parameters
         ----------
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start : int, datetime, date or str, optional
-            Start of the window, inclusive: ISO 8601 or epoch seconds; UTC if it has no zone. ``-30d`` counts
-            back from now; the units are s, m, h, d and w.
-        end : int, datetime, date or str, optional
-            End of the window, exclusive, written like ``start``; by default now.
-        limit : int, optional
-            Instead of ``start``: the number of intervals before ``end``. An interval in which nothing
-            happened may have no point.
         token_name : str, optional
             Token; this or ``coin``. Usually the ``coin_name`` of a market.
         coin : str or list of str, optional
             Base asset, instead of ``token_name``.
-        sort_direction : str, default 'asc'
-            Order in time, ``asc`` or ``desc``.
 
         Returns
         -------
@@ -1613,22 +1161,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``chain`` : string, Chain the token lives on.
             - ``contract_address`` : string, Address of the token's contract.
 
-        Raises
-        ------
-        QueryError
-            If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-            is a `RefusedQueryError`. Neither costs weight.
-        FetchError
-            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-            wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
-            another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
-            came twice with different values; `TapeError`, the tape has no answer to this query.
-
-        Notes
-        -----
-        ``client.query.token_supply(...)`` takes the same arguments and fetches nothing.
-        It returns a `FetchQuery`, for ``client.fetch`` and ``client.plan``.
-
         Examples
         --------
         >>> import tidytape
@@ -1641,33 +1173,33 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
 
 def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
-    """Return the query of a market profile, whose options have a prefix in a query of any type."""
+    """Return the query of a market profile; a PointsQuery has its options with the prefix ``tpo_``."""
     prefixed = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
-    asked = {prefixed.get(name, name): value for name, value in arguments.items()}
-    if asked["interval"] is None:
-        if asked["tpo_session"] is None:
+    fields = {prefixed.get(name, name): value for name, value in arguments.items()}
+    if fields["interval"] is None:
+        if fields["tpo_session"] is None:
             raise QueryError(
                 "interval",
                 got=None,
                 expected="how long a session is: a session ('daily', 'weekly', 'monthly'), or an interval ('4h')",
                 code="INVALID_INTERVAL",
             )
-        # The contract wants one. Every session starts with a day, and the days of a window weigh next to nothing.
-        asked["interval"] = Interval.DAY
+        # The contract requires one. Every session starts at the start of a day, and days weigh almost nothing.
+        fields["interval"] = Interval.DAY
     try:
-        return FetchQuery.of("TPO_AGG", asked)
+        return FetchQuery.of("TPO_AGG", fields)
     except QueryError as error:
         raise error.renamed({query: method for method, query in prefixed.items()}) from None
 
 
 def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:
-    """Return one row per session, with what it says as a whole; a tape of an older release lacks some columns."""
+    """Return one row per session, with the columns of sessions; a tape of an older release lacks some of them."""
     names = [name for name in levels.columns if name in schema.names]
     sessions = levels.select(names).unique(maintain_order=True)
     key = schema.key_of(grouped=grouped)
-    twice = sessions.filter(sessions.select(key).is_duplicated())
-    if not twice.is_empty():
-        moments = tuple(twice["timestamp"].dt.epoch("s").unique().sort())
+    clashing = sessions.filter(sessions.select(key).is_duplicated())
+    if not clashing.is_empty():
+        moments = tuple(clashing["timestamp"].dt.epoch("s").unique().sort())
         raise IncompleteDataError(
             f"TPO_AGG: {len(moments)} sessions came twice with different values, the first at {moments[0]}",
             missing=tuple((moment, moment + 1) for moment in moments),

@@ -1,15 +1,16 @@
-"""The protocol between a fetch and who carries it out: what to send, when to wait, what came of it. No I/O.
+"""The protocol between a fetch, which decides what to do next, and a driver, which does it. No I/O.
 
-A flow is a generator. It yields a step and is given what came of it; what it returns is the result. ``sync.py`` and
-``aio.py`` only carry steps out, so there is one protocol for both.
+A flow is a generator. It yields a step, the driver carries the step out and sends the outcome back into the generator.
+The return value of the generator is the result of the flow. The drivers are ``_sync.py`` and ``_aio.py``, so plain code
+and asyncio have one protocol.
 
 =============  ==============================================  ================================
-step           what to do                                      what comes of it
+step           the driver                                      the outcome
 =============  ==============================================  ================================
-`Send`         send a request and gather its answer            an `Answer`, or the failure
-`Wait`         let time pass                                   nothing
-`Call`         run a function that may block: files            what it returns, or its error
-`Together`     carry out several flows at once                 their results, or the first error
+`Send`         sends a request and gathers its answer          an `Answer`, or the failure
+`Wait`         waits                                           None
+`Call`         runs a function that may block: files           what it returns, or its error
+`Together`     carries out several flows at once               their results, or the first error
 =============  ==============================================  ================================
 """
 
@@ -35,15 +36,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send this request and gather its answer, or give it up."""
+    """Send a request and gather its answer, until a time."""
 
     request: httpx.Request
     until: float
-    """When to give it up, on the clock of ``time.monotonic``. [s]"""
+    """When to give up, on the clock of ``time.monotonic``. [s]"""
     max_body: int
     """Longest body to read. [byte]"""
     accepted: list[httpx.Headers] = field(default_factory=list)
-    """What the head of an answer said, once the service has accepted the request, whatever becomes of its body."""
+    """The headers of the answer, as soon as the service has accepted the request: the body may still fail."""
 
     @property
     def remaining(self) -> float:
@@ -53,14 +54,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let this much time pass. [s]"""
+    """Wait for so many seconds. [s]"""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response that arrived whole."""
+    """A response that arrived completely."""
 
     status: int
     headers: httpx.Headers
@@ -68,7 +69,7 @@ class Answer:
 
     @property
     def sent_at(self) -> float:
-        """When the service says that it answered; now where it does not say. [s since the epoch]"""
+        """The time in the header ``Date``; now if there is none. [s since the epoch]"""
         try:
             return parsedate_to_datetime(self.headers["date"]).timestamp()
         except (KeyError, ValueError, TypeError, OverflowError):
@@ -76,9 +77,10 @@ class Answer:
 
 
 FAILURES = (httpx.HTTPError, httpx.InvalidURL, UnicodeError, TimeoutError)
-"""What a driver gives a flow in the place of an answer; a flow decides whether to try again.
+"""Errors that a driver sends into a flow instead of an answer; the flow decides whether to try again.
 
-Of an address that a redirect names, httpx tells as it reads it, though it is not asked to go there.
+``InvalidURL`` and ``UnicodeError`` come from a redirect to a malformed address: httpx parses the address although the
+client does not follow it.
 """
 
 Failure = httpx.HTTPError | httpx.InvalidURL | UnicodeError | TimeoutError
@@ -102,23 +104,23 @@ Step = Send | Wait | Call | Together
 Flow = Generator[Step, Any, R]
 
 _MOST_REFUSAL = 2**20
-"""What is read of a body that only says why there is no answer. [byte]"""
+"""How much to read of the body of a refusal. [byte]"""
 
 
 class Gathering:
-    """The body of a response while it arrives: unpacked, whole, and bounded in size and in time.
+    """The body of a response while it arrives: decompressed, complete, and limited in size and time.
 
-    A gzip of a megabyte can hold a gigabyte, so what comes out of it is bounded too. Other encodings were not asked
-    for, and a few bytes of some, or of gzip in gzip, hold more than any memory: they are not read.
+    A gzip of a megabyte can hold a gigabyte, so the decompressed size is limited too. The client asked for no other
+    encoding and does not read one: a few bytes of some, or of gzip in gzip, can fill any memory.
 
     Raises
     ------
     DecodeError
         If the body is longer than ``max_body``.
     TimeoutError
-        If a part comes after the time of the request.
+        If a part arrives after the time at which the request is given up.
     httpx.HTTPError
-        If an accepted answer has no body, or one that ends too early, or it is packed wrongly.
+        If an accepted answer has no body, its body ends too early, or its gzip is damaged.
     """
 
     def __init__(self, step: Send, response: httpx.Response) -> None:
@@ -130,28 +132,27 @@ class Gathering:
         if self._accepted:
             step.accepted.append(response.headers)
         self.readable = is_readable(response.headers)
-        """Whether the body should be read; a refusal is understood without it."""
+        """Whether the body can be read; the client understands a refusal without it."""
         self.is_read = response.is_stream_consumed
-        """Whether the transport has read, and unpacked, the body already."""
+        """Whether the transport has already read and decompressed the body."""
 
     def add(self, part: bytes) -> bool:
-        """Take the next part of the body, packed as it is sent; return whether more is of use."""
+        """Add the next part of the body, as it was sent; return whether to read on."""
         if time.monotonic() > self._step.until:
             raise TimeoutError
         self._body += part
         return self._has_room(len(self._body))
 
     def answer(self) -> Answer:
-        """Return the whole."""
+        """Return the complete answer."""
         is_packed = _encoding(self._response.headers) in _GZIP and not self.is_read
         content = self._unpacked() if is_packed and self.readable else bytes(self._body)
         if self._accepted and self.readable:
             if not content:
                 raise self._cut_off("the answer has no body")
             has_length = self._response.headers.keys() & {"content-length", "transfer-encoding"}
-            if not (is_packed or has_length) and _is_cut(
-                content
-            ):  # HTTP itself notices only where it knows the length
+            # HTTP itself notices a cut only if it knows the length.
+            if not (is_packed or has_length) and _is_cut(content):
                 raise self._cut_off("the body ends too early")
         return Answer(self._response.status_code, self._response.headers, content)
 
@@ -171,7 +172,7 @@ class Gathering:
         return bytes(content)
 
     def _has_room(self, size: int) -> bool:
-        """Return whether a body may be longer than it is; raise DecodeError if an answer is too long already."""
+        """Return whether a body of a size may grow; raise DecodeError if an accepted answer is too long."""
         if self._accepted and size > self._most:
             raise DecodeError(
                 f"{self._step.request.url.path}: the body is longer than max_body, {self._most} bytes; ask "
@@ -184,13 +185,13 @@ class Gathering:
 
 
 _PIECE = 2**20
-"""What is unpacked at once. [byte]"""
+"""How much to decompress at once. [byte]"""
 
 _GZIP = ("gzip", "x-gzip")
 
 
 def is_readable(headers: httpx.Headers) -> bool:
-    """Return whether a body is gzip, as the client asked for, or not compressed."""
+    """Return whether a body is gzip, for which the client asked, or not compressed."""
     return _encoding(headers) in {"", "identity", *_GZIP}
 
 
@@ -218,19 +219,19 @@ def closed_error() -> TransportError:
 
 
 def outward(error: TidytapeError) -> TidytapeError:
-    """Return an error without its cause and traceback inside the library; its message says everything.
+    """Return an error without its cause and without the traceback inside the library; its message says everything.
 
-    Raise it outside of the ``except`` that caught it, so that what the caller handles at the time is its only context.
+    Raise it outside of the ``except`` block that caught it. Then its context is only what the caller was handling.
     """
     error.__cause__ = error.__context__ = None
     error.__suppress_context__ = False
     return error.with_traceback(None)
 
 
-_MOST_SAID = 500
+_LONGEST_TEXT = 500
 
 
 def printable(text: str) -> str:
-    """Return the beginning of a text that came from outside, control characters written out."""
-    shown = escaped(text[: _MOST_SAID + 1])
-    return shown if len(shown) <= _MOST_SAID else shown[: _MOST_SAID - 1] + "…"
+    """Return the beginning of a text from outside, with control characters written out."""
+    shown = escaped(text[: _LONGEST_TEXT + 1])
+    return shown if len(shown) <= _LONGEST_TEXT else shown[: _LONGEST_TEXT - 1] + "…"

@@ -1,4 +1,4 @@
-"""What the streams of both clients share: what they say of themselves, and how a response is ended."""
+"""The base class of the streams of both clients, and functions that end a response."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidytape.query import StreamQuery
 FrameT = TypeVar("FrameT")
 
 ABORT = "tidytape.abort"
-"""The extension of a response whose transport has a way of its own to end it: a function that does not block."""
+"""The extension of a response under which its transport gives a function that ends it and does not block."""
 
 
 def abort(response: httpx.Response) -> None:
-    """End a response that another thread may be reading, without blocking: what waits for its socket is woken."""
+    """End a response that another thread may be reading, without blocking; the thread that waits for it wakes."""
     if ABORT in response.extensions:
         response.extensions[ABORT]()
         return
@@ -30,34 +30,38 @@ def abort(response: httpx.Response) -> None:
 
 
 def shut(connection: Any) -> None:
-    """End a socket that another thread may be reading, without blocking: that thread is woken."""
-    # Not by the method of a TLS socket, which would first take apart what the other thread is using.
+    """End a socket that another thread may be reading, without blocking; that thread wakes."""
+    # Not by the method of a TLS socket: it drops the TLS object, which the other thread is using.
     shutdown = socket.socket.shutdown if isinstance(connection, socket.socket) else type(connection).shutdown
     with contextlib.suppress(OSError):
         shutdown(connection, socket.SHUT_RDWR)
 
 
+class StoppedError(Exception):
+    """The stream was stopped."""
+
+
 class StreamBase(ABC, Generic[FrameT]):
-    """What a stream says of itself."""
+    """The query, the token and the text of a stream."""
 
     def __init__(self, following: Following) -> None:
         self._following = following
 
     @property
     def query(self) -> StreamQuery:
-        """What is streamed."""
+        """The query of the stream."""
         return self._following.query
 
     @property
     def token(self) -> str | None:
-        """Resumes the stream after the last batch that was returned; None before there is one."""
+        """Resumes the stream after the last batch that was returned; None before the first batch."""
         return self._following.token
 
     def __repr__(self) -> str:
-        """Return what is streamed, without the token, which is long."""
+        """Return the query without the token, which is long."""
         params = self.query.model_copy(update={"token": None}).to_params()
         return f"<{type(self).__name__} {described(params)}>"
 
     @abstractmethod
     def stop(self) -> None:
-        """End the iteration, from anywhere, and close the connection. It does not block."""
+        """End the iteration, from any thread, and close the connection. It does not block."""

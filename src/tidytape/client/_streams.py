@@ -1,4 +1,4 @@
-"""The methods that stream, and what their arguments ask for."""
+"""The methods that stream, and the query that their arguments make."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from tidytape.client._following import OnGap
 from tidytape.client._live import Keep
-from tidytape.client._series import given
+from tidytape.client._series import arguments_of
 from tidytape.client._window import Times
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query._values import Names, TimeLike
@@ -35,7 +35,7 @@ DataTypeName = Literal[
     "CME_OPEN_INTEREST_AGG",
     "OPTION_OPEN_INTEREST_AGG",
 ]
-"""The names of the data types, for an editor to complete; a test compares them with the catalogue."""
+"""The names of the data types, so that an editor completes them; a test compares them with the catalogue."""
 
 
 def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
@@ -46,7 +46,7 @@ def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
     QueryError
         If the request cannot be right.
     """
-    fields = given(arguments)
+    fields = arguments_of(arguments)
     start, end = fields.pop("start", None), fields.pop("end", None)
     if start is not None:
         times = Times(start, end).resolved(lambda: PointsQuery(start=0, end=1, **fields))

@@ -1,4 +1,4 @@
-"""The client for plain code: it carries out a flow by blocking."""
+"""The client for plain code. Its driver carries out the steps of a flow and blocks until they are done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
-from tidytape.client._metadata import Plan
+from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,
     MAX_BODY,
@@ -342,7 +342,7 @@ class Client(
         Parameters
         ----------
         tape : path
-            What ``record`` made.
+            The folder of a tape that ``record`` has written.
         backend : {"polars", "pandas"}
             Kind of every frame the client returns.
         **options
@@ -353,7 +353,7 @@ class Client(
         Returns
         -------
         Client
-            Whatever was not asked when the tape was recorded is a `TapeError`.
+            A client that raises a `TapeError` for a question that is not on the tape.
 
         Raises
         ------
@@ -387,7 +387,7 @@ class Client(
 
     @property
     def _of_process(self) -> tuple[httpx.Client, threading.BoundedSemaphore]:
-        """Connections and places of this process: on a socket that a fork shares each reads answers of the other."""
+        """Connections and places of this process. Two processes on one socket would read each other's answers."""
         return self._processes.get(os.getpid()) or self._processes.setdefault(os.getpid(), self._opened())
 
     def _run(self, steps: Flow[R]) -> R:
@@ -406,25 +406,25 @@ class Client(
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         finally:
-            steps.close()  # it lets go of what it holds, whatever ended it
+            steps.close()  # releases locks and weight after every kind of end
 
     def _carry_out(self, step: Step, stop: threading.Event | None) -> object:
         if isinstance(step, Call):
             return step.function()
         if isinstance(step, Together):
-            return self._together(step)
+            return self._run_together(step)
         if isinstance(step, Wait):
             if stop is None:
                 time.sleep(step.seconds)
             elif stop.wait(step.seconds):
-                raise _StoppedError
+                raise _OtherFailedError
             return None
         if stop is not None and stop.is_set():
-            raise _StoppedError
+            raise _OtherFailedError
         return self._sent(step, stop)
 
-    def _together(self, step: Together) -> list[object]:
-        """Carry out flows in threads, which go no further once one of them fails or the caller is interrupted."""
+    def _run_together(self, step: Together) -> list[object]:
+        """Carry out flows in threads, which stop when one of them fails or the caller is interrupted."""
         if len(step.flows) == 1:
             with self._place():
                 return [self._follow(step.flows[0])]
@@ -442,7 +442,7 @@ class Client(
                 try:
                     with self._place(stop):
                         results[number] = self._follow(steps, stop)
-                except BaseException as error:  # noqa: BLE001 - raised where they are waited for
+                except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
                     errors.append(error)
                     stop.set()
 
@@ -459,19 +459,19 @@ class Client(
                 while thread.is_alive():
                     thread.join(_HEEDFUL)
         finally:
-            stop.set()  # also where Ctrl-C ends the waiting; they let go of places and weight soon after
+            stop.set()  # after Ctrl-C too; the threads give back places and weight soon
         for error in errors:
-            if not isinstance(error, _StoppedError):
+            if not isinstance(error, _OtherFailedError):
                 raise error
         return [results[number] for number in range(len(step.flows))]
 
     @contextmanager
     def _place(self, stop: threading.Event | None = None) -> Iterator[None]:
-        """Hold one of the places that all fetches of this client share."""
+        """Take one of the places for open requests, which all fetches of this client share."""
         _, places = self._of_process
         while not places.acquire(timeout=_HEEDFUL):
             if stop is not None and stop.is_set():
-                raise _StoppedError
+                raise _OtherFailedError
         try:
             yield
         finally:
@@ -510,7 +510,7 @@ class Client(
             take(batch)
 
     def iter_frames(self, query: Asked) -> Iterator[FrameT]:
-        """Fetch one frame per request, so that the data need not fit into memory.
+        """Fetch one frame per request. So the data need not fit into memory.
 
         Parameters
         ----------
@@ -519,12 +519,12 @@ class Client(
         Yields
         ------
         frame
-            The parts of the frame that the method of that name returns, in the order of time.
+            The parts of the frame that the method of the query returns, in the order of time.
 
         Raises
         ------
         TidytapeError
-            As for the method of that name. What was fetched until then is in the cache.
+            As for the method of the query. The cache has the points that were fetched until then.
 
         Examples
         --------
@@ -541,7 +541,7 @@ class Client(
             yield self._run(steps)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._closed = True
         http, _ = self._of_process
         http.close()
@@ -558,34 +558,33 @@ class Client(
 
 
 _HEEDFUL = 0.1
-"""How long to wait for a thread at a stretch: a longer wait may not hear of an interrupt. [s]"""
+"""Longest wait for a thread without a look at interrupts and at failures of other threads. [s]"""
 
 
-class _StoppedError(Exception):
-    """Another of the flows that are carried out together has failed."""
+class _OtherFailedError(Exception):
+    """Another flow of the same `Together` has failed."""
 
 
 def _within(seconds: float, call: Callable[[], R], stop: threading.Event | None) -> R:
-    """Run a call in a thread; raise TimeoutError after so long, or stop waiting when another request failed.
+    """Run a call in a thread; raise TimeoutError after so many seconds, or stop waiting when another request failed.
 
-    httpx bounds every single read, so a server that sends a header byte now and then, or interim responses without
-    end, holds a blocking call for ever; looking up a name has no timeout at all. A thread to leave behind bounds all of
-    it, for every transport, by public means. The call left behind ends with the next part of a body, or when the server
-    falls silent; it does not keep the process alive.
+    The timeouts of httpx limit each read, and looking up a name has none. So a server that sends a byte of a header now
+    and then could block a call for ever. A thread that can be abandoned limits the whole call, for every transport. An
+    abandoned call ends with the next part of a body, or when the server falls silent; its thread is a daemon.
     """
     outcome: Future[R] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is asked for
+        except BaseException as error:  # noqa: BLE001 - outcome.result() raises it
             outcome.set_exception(error)
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True, name="tidytape").start()
     until = time.monotonic() + seconds
-    while not wait([outcome], min(_HEEDFUL, left := max(0.0, until - time.monotonic()))).done:
+    while not wait([outcome], min(_HEEDFUL, remaining := max(0.0, until - time.monotonic()))).done:
         if stop is not None and stop.is_set():
-            raise _StoppedError
-        if not left:
+            raise _OtherFailedError
+        if not remaining:
             raise TimeoutError
     return outcome.result()

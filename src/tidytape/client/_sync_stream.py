@@ -21,19 +21,19 @@ import httpx
 from tidytape.client._batches import StreamBatch
 from tidytape.client._following import Following, Head, Open, Pause, StreamStep
 from tidytape.client._steps import FAILURES, Failure, closed_error, outward
-from tidytape.client._stream_base import StreamBase, abort, shut
+from tidytape.client._stream_base import StoppedError, StreamBase, abort, shut
 from tidytape.errors import TidytapeError
 
 FrameT = TypeVar("FrameT")
 
 _AHEAD = 4
-"""How many parts of a body are read before the caller takes them."""
+"""How many parts of a body the thread reads ahead of the caller."""
 _HEEDFUL = 0.1
-"""How long to wait at a stretch: a longer wait may not hear of an interrupt. [s]"""
+"""Longest wait without a look at interrupts. [s]"""
 
 
 class _Connection:
-    """One response, which a thread reads part by part into a queue; it waits where the caller does not take them."""
+    """A response that a thread reads into a queue, part by part; the thread waits while the queue is full."""
 
     def __init__(self, http: httpx.Client, request: httpx.Request) -> None:
         self.parts: SimpleQueue[Head | bytes | BaseException] = SimpleQueue()
@@ -66,27 +66,27 @@ class _Connection:
                 self.parts.put(b"")
             finally:
                 self._response.close()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the parts are taken
+        except BaseException as error:  # noqa: BLE001 - the reader of the parts raises it
             self.parts.put(error)
 
     def _connected(self, event: str, facts: dict[str, Any]) -> None:
-        """Note the socket as soon as there is one: the head of the answer may never come."""
+        """Keep the socket as soon as it is connected, so that it can be closed before the head of the answer comes."""
         if event in {"connection.connect_tcp.complete", "connection.connect_unix_socket.complete"}:
             self._socket = facts["return_value"].get_extra_info("socket")
 
     def _goes_on(self) -> bool:
         return not self._is_closed
 
-    def taken(self) -> None:
-        """Let the thread read one part more."""
+    def permit(self) -> None:
+        """Let the thread read one more part."""
         self._permits.put(None)
 
     def wake(self) -> None:
-        """Make whoever waits for a part look whether to go on."""
+        """Wake the reader that waits for a part, so that it looks whether to go on."""
         self.parts.put(b"")
 
     def close(self) -> None:
-        """Make the thread end, and the socket close. It does not block."""
+        """End the thread and close the socket. It does not block."""
         self._is_closed = True
         self._permits.put(None)
         if self._response is not None:
@@ -96,7 +96,7 @@ class _Connection:
 
 
 class _Link:
-    """What a stream holds: the connection that goes on, and whether to stop. It outlives the stream."""
+    """The connection of a stream, and whether to stop. It outlives the stream."""
 
     def __init__(self) -> None:
         self.connection: _Connection | None = None
@@ -106,17 +106,17 @@ class _Link:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process made it, and not one from which it was forked."""
+        """Whether this process made the connection, and not the process from which it was forked."""
         return os.getpid() == self._process
 
     def cut(self) -> None:
-        """Let go of the connection; not of that of another process."""
+        """Close the connection if this process made it."""
         connection, self.connection = self.connection, None
         if connection is not None and self.is_own:
             connection.close()
 
     def stop(self) -> None:
-        """End the stream: whoever waits for it is woken. It neither blocks nor takes a lock."""
+        """End the stream, and wake the thread that waits for it. It neither blocks nor takes a lock."""
         self.is_stopped = True
         self.alarm.put(None)
         connection = self.connection
@@ -125,15 +125,11 @@ class _Link:
         self.cut()
 
 
-class _StoppedError(Exception):
-    """The stream was stopped."""
-
-
 class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT]):
-    """Batches of points as they come: what ``client.stream`` returns, to be iterated once.
+    """Batches of points as they come: what ``client.stream`` returns. It can be iterated once.
 
-    A connection that is cut is made anew, and goes on from the last whole batch: nothing is lost, and nothing comes
-    twice. A loop that Ctrl-C ended can be begun again.
+    If the connection is cut, the stream makes another one and goes on after the last complete batch. So nothing is lost
+    and nothing comes twice. After Ctrl-C has ended a loop over it, another loop goes on.
 
     Attributes
     ----------
@@ -179,7 +175,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
         with self._turn:  # two threads may share a stream
             try:
                 batch = self._run()
-            except _StoppedError:
+            except StoppedError:
                 pass
             except TidytapeError as error:
                 failure = error
@@ -205,8 +201,8 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
 
     def _run(self) -> StreamBatch[FrameT] | None:
         if self._link.is_stopped:
-            raise _StoppedError
-        if not self._link.is_own:  # the thread that reads stayed in the other process
+            raise StoppedError
+        if not self._link.is_own:  # the thread that reads is in the other process
             self._link = _Link()
             self._finalizer = weakref.finalize(self, self._link.stop)
             self._following.lost()
@@ -243,10 +239,10 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
         connection = self._link.connection
         if self._link.is_stopped or connection is None:
             self._link.cut()
-            raise _StoppedError
+            raise StoppedError
         part: Head | bytes | BaseException = self._wait(connection.parts, step.seconds)
         if isinstance(part, bytes):
-            connection.taken()
+            connection.permit()
         if isinstance(part, BaseException) and not isinstance(part, FAILURES):
             if isinstance(part, RuntimeError) and self._is_client_closed():
                 raise closed_error()
@@ -254,7 +250,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
         return part
 
     def _wait(self, queue: SimpleQueue[Any], seconds: float) -> Any:
-        """Return the next of a queue; a TimeoutError after so many seconds."""
+        """Return the next part from a queue; a TimeoutError after so many seconds."""
         until = time.monotonic() + seconds
         while True:
             try:
@@ -262,6 +258,6 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
             except Empty:
                 part = TimeoutError()
             if self._link.is_stopped:
-                raise _StoppedError
+                raise StoppedError
             if not isinstance(part, TimeoutError) or time.monotonic() >= until:
                 return part

@@ -7,12 +7,12 @@
         1.arrow             a frame, as an Arrow file
         2.json              a list of names, or a quota
 
-A line of the manifest is ``{"sha256":"…","entry":{…}}``, where the hash is of the entries of all lines so far, this one
-included: a line that was changed, moved, added or left out does not have the hash it should have, and nothing after it
-is believed.
-The first line says what recorded the tape and when, the last that it is whole. Between them, a line says of an answer
-what was asked, when, what it cost, in which file it is, and the hash of that file. A study that is killed leaves a
-tape without its last line, and all answers that it had.
+A line of the manifest is ``{"sha256":"…","entry":{…}}``. The hash covers the entries of all lines up to this one. So if
+a line is changed, moved, added or removed, its hash is wrong, and the reader ignores everything after it.
+
+The first line has the versions and the time of the recording, the last line says that the tape is complete. Each line
+between them has the question, time, weight, file and file hash of one answer. If a study is killed, its tape has all
+answers until then, and lacks the last line.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CONTENT = slice(len(_OPENING) + 64 + len(_BETWEEN), -len(_CLOSING))
 MANIFEST = "manifest.jsonl"
 
 Ask = Mapping[str, Any]
-"""What is asked, as JSON can say it: the same for the same question."""
+"""A question in a form that JSON can hold; equal questions have equal forms."""
 
 Answered = pl.DataFrame | list[str] | Usage
 
@@ -64,17 +64,17 @@ class TapeEntry:
     Attributes
     ----------
     number : int
-        Counted from 1.
+        The number of the entry, from 1.
     ask : dict
-        What was asked.
+        The question.
     at : str
-        When, as ISO 8601 in UTC.
+        The time of the answer, as ISO 8601 in UTC.
     rows : int or None
-        Of a frame, as the study got it.
+        The number of rows of the frame that the study got; None if the answer is no frame.
     hash : str
-        Fingerprint of that frame, or SHA-256 of anything else.
-    told : dict
-        What else is known of it, such as requests and weight.
+        The fingerprint of that frame, or the SHA-256 of another answer.
+    facts : dict
+        Facts of the fetch, such as requests and weight.
     read : callable
         Reads the answer: a frame, names or a quota. Raises TapeError if it is not what was recorded.
     """
@@ -84,26 +84,26 @@ class TapeEntry:
     at: str
     rows: int | None
     hash: str
-    told: dict[str, Any]
+    facts: dict[str, Any]
     read: Callable[[], Answered] = field(repr=False, compare=False)
 
 
 class Tape:
-    """What a client records on or replays from. This base class does neither."""
+    """A client's tape, which records or replays answers. This base class does neither."""
 
     replayed: Path | None = None
     """The folder that a client replays from."""
 
-    def found(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry] | None:
+    def answer_to(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry] | None:
         """Return the recorded answer to a question, or None if the client must ask the service."""
         return None
 
     def has(self, ask: Ask) -> bool:
-        """Return whether the tape answers a question, so that nothing is sent for it."""
+        """Return whether the tape answers a question, so that the client sends nothing."""
         return False
 
-    def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
-        """Keep an answer."""
+    def add(self, ask: Ask, answered: Answered, facts: Mapping[str, Any] | None = None) -> None:
+        """Record an answer."""
 
 
 NO_TAPE = Tape()
@@ -114,16 +114,16 @@ NO_TAPE = Tape()
 
 
 class Recorder(Tape):
-    """Writes a tape: a context manager, whose end makes the tape whole.
+    """A context manager that writes a tape, and completes the tape when it ends.
 
     Parameters
     ----------
     path : path
-        The tape.
+        The folder of the tape.
     base_url : str
-        The service that is asked.
+        The address of the service.
     overwrite : bool
-        Whether a tape that is there is replaced.
+        Whether to replace an existing tape.
     about : mapping, optional
         Facts of the study, such as a seed, as JSON can hold them. They stand in the first line, beside the commit of
         the study's code.
@@ -131,7 +131,7 @@ class Recorder(Tape):
     Raises
     ------
     TapeError
-        If there is one, or something else, or it cannot be written.
+        If the path exists already, or cannot be written.
     """
 
     def __init__(
@@ -168,12 +168,12 @@ class Recorder(Tape):
             {"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions, "study": study}
         )
 
-    def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
+    def add(self, ask: Ask, answered: Answered, facts: Mapping[str, Any] | None = None) -> None:
         """Record an answer."""
-        suffix, content, hashed = _written(answered)
+        suffix, content, digest = _written(answered)
         with self._lock:
             if self._manifest.closed:
-                return  # asked while it was recorded, answered after
+                return  # the answer came after the recording had ended
             self._require_own()
             number = self._count + 1
             file = f"{number}.{suffix}"
@@ -182,12 +182,12 @@ class Recorder(Tape):
             except OSError as error:
                 raise _unwritable(self.path, error) from None
             rows = answered.height if isinstance(answered, pl.DataFrame) else None
-            entry = {"number": number, "ask": ask, "at": _now(), "told": told or {}, "rows": rows}
-            self._put(entry | {"hash": hashed, "file": file, "sha256": hashlib.sha256(content).hexdigest()})
+            entry = {"number": number, "ask": ask, "at": _now(), "told": facts or {}, "rows": rows}
+            self._put(entry | {"hash": digest, "file": file, "sha256": hashlib.sha256(content).hexdigest()})
             self._count = number
 
     def _require_own(self) -> None:
-        """Raise TapeError if the tape is another's by now, whose files would be written over."""
+        """Raise TapeError if another recording has replaced the tape; this one would overwrite its files."""
         with suppress(OSError):
             if os.path.samestat(os.fstat(self._manifest.fileno()), (self.path / MANIFEST).stat()):
                 return
@@ -202,14 +202,14 @@ class Recorder(Tape):
                 line = line[self._manifest.write(line) :]
             self._digest = digest
         except BaseException as error:  # Ctrl-C too
-            self._manifest.truncate(at)  # half a line would take the next one along
+            self._manifest.truncate(at)  # after half a line the next line could not be read
             self._manifest.seek(at)
             if isinstance(error, OSError):
                 raise _unwritable(self.path, error) from None
             raise
 
     def close(self, *, failed: str | None = None) -> None:
-        """Make it whole, or say which error ended the study before its end."""
+        """Write the last line, which says that the tape is complete, or names the error that ended the study."""
         with self._lock:
             if not self._manifest.closed:
                 with self._manifest:  # closed whatever happens
@@ -230,12 +230,12 @@ class Recorder(Tape):
 
 
 def framed(digest: str, content: bytes) -> bytes:
-    """Return the line of an entry."""
+    """Return the line of the manifest for an entry."""
     return b"".join((_OPENING, digest.encode(), _BETWEEN, content, _CLOSING))
 
 
 def _remove(path: Path) -> None:
-    """Remove a tape, and nothing that is not of it; raise TapeError where something else is there."""
+    """Remove the files of a tape, and no others; raise TapeError if the path is no tape."""
     if not path.exists():
         return
     if path.is_dir() and not any(file.stat().st_size or file.name != MANIFEST for file in path.iterdir()):
@@ -250,7 +250,7 @@ def _remove(path: Path) -> None:
             (path / f"{entry.number}.{suffix}").unlink(missing_ok=True)
     (path / MANIFEST).unlink()
     with suppress(OSError):
-        path.rmdir()  # it stays where other files are in it
+        path.rmdir()  # fails, and the folder stays, if it has other files
 
 
 def _unwritable(path: Path, error: OSError | ValueError) -> TapeError:
@@ -280,7 +280,7 @@ def _refuse(request: httpx.Request) -> httpx.Response:
 
 
 NO_NETWORK = httpx.MockTransport(_refuse)
-"""What carries the requests of a client that replays: nowhere."""
+"""The transport of a client that replays a tape; it refuses every request."""
 
 
 @dataclass(slots=True)
@@ -289,18 +289,18 @@ class TapeContents:
 
     service: str
     head: dict[str, Any] = field(default_factory=dict)
-    """The first line: when the tape was begun, by which versions, of which study."""
+    """The first line: when the recording began, with which versions, and of which study."""
     answers: list[TapeEntry] = field(default_factory=list)
     broken: str | None = (
         "the tape was not finished: the study was ended before it was, or its end was cut off"
     )
-    """Why nobody knows what came after the last answer; None where the tape ends as it was recorded."""
+    """Why the tape may lack answers after the last one; None if it ends as it was recorded."""
     failed: str | None = None
-    """The error that ended the study."""
+    """The name of the error that ended the study."""
 
 
 class Replayer(Tape):
-    """Gives the answers of a tape, in the order in which they were recorded; the last of a question for ever.
+    """Replays a tape: the answers to a question come in the order of recording, and the last one comes again and again.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class Replayer(Tape):
     Raises
     ------
     TapeError
-        If it cannot be read, or its head is not one.
+        If the tape cannot be read, or its first line is not that of a tape.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -323,8 +323,8 @@ class Replayer(Tape):
         for entry in contents.answers:
             self._recorded.setdefault(_key(entry.ask), []).append(entry)
 
-    def found(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry]:
-        """Return the answer to a question, and its entry; the next one the next time, if it moves on.
+    def answer_to(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry]:
+        """Return the answer to a question, and its entry. If it moves on, the next call returns the next answer.
 
         Raises
         ------
@@ -334,19 +334,19 @@ class Replayer(Tape):
         self.has(ask)
         key = _key(ask)
         with self._lock:
-            kept, turn = self._recorded[key], self._turns.get(key, 0)
-            if turn == len(kept) and self._broken:
+            recorded, turn = self._recorded[key], self._turns.get(key, 0)
+            if turn == len(recorded) and self._broken:
                 raise TapeError(
                     f"{self.path} has no more answers to {described_ask(ask)}, and may have had some: {self._broken}",
                     path=str(self.path),
-                    entries=(kept[-1].number + 1,),
+                    entries=(recorded[-1].number + 1,),
                 )
-            turn = min(turn, len(kept) - 1)
+            turn = min(turn, len(recorded) - 1)
             self._turns[key] = turn + moves_on
-        return kept[turn].read(), kept[turn]
+        return recorded[turn].read(), recorded[turn]
 
     def has(self, ask: Ask) -> bool:
-        """Return True where the tape has an answer to a question, and do not give it.
+        """Return True if the tape has an answer to a question.
 
         Raises
         ------
@@ -365,17 +365,18 @@ class Replayer(Tape):
 
     def _nearest(self, ask: Ask) -> str | None:
         """Describe the entry that differs least from a question: of the same kind, in the fewest parameters."""
-        asked = _facts(ask)
-        alike = [kept[0] for kept in self._recorded.values() if kept[0].ask.get("ask") == ask.get("ask")]
-        if not alike:
+        params = _params(ask)
+        firsts = [recorded[0] for recorded in self._recorded.values()]
+        of_this_kind = [entry for entry in firsts if entry.ask.get("ask") == ask.get("ask")]
+        if not of_this_kind:
             return None
 
         def likeness(entry: TapeEntry) -> tuple[bool, int, int, int]:
-            facts = _facts(entry.ask)
-            of_one_type = {one for one in facts ^ asked if one[:1] == ("type",)} == set()
-            return of_one_type, len(asked & facts), -len(facts ^ asked), -entry.number
+            other = _params(entry.ask)
+            has_same_types = all(param[:1] != ("type",) for param in other ^ params)
+            return has_same_types, len(params & other), -len(other ^ params), -entry.number
 
-        best = max(alike, key=likeness)
+        best = max(of_this_kind, key=likeness)
         return f"entry {best.number}, {described_ask(best.ask)}"
 
 
@@ -399,8 +400,8 @@ def described_ask(ask: Ask, method: str | None = None) -> str:
     return printable(text if name == "points" else f"{name} {text}".strip())
 
 
-def _facts(ask: Ask) -> set[tuple[str, ...]]:
-    return {tuple(map(str, one)) for one in ask.get("params") or ()}
+def _params(ask: Ask) -> set[tuple[str, ...]]:
+    return {tuple(map(str, param)) for param in ask.get("params") or ()}
 
 
 def _key(ask: Ask) -> bytes:
@@ -419,7 +420,7 @@ def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
 
 
 def verify(path: str | os.PathLike[str]) -> list[str]:
-    """Return a list of what is wrong with a tape; it is empty if the tape is whole and unchanged.
+    """Return a list of the defects of a tape; it is empty if the tape is complete and unchanged.
 
     Raises
     ------
@@ -427,16 +428,16 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
         If it cannot be read.
     """
     contents = opened(Path(path))
-    wrong = []
+    defects = []
     for entry in contents.answers:
         try:
             entry.read()
         except TapeError as error:
-            wrong.append(str(error))
+            defects.append(str(error))
     if contents.failed:
         ended = printable(str(contents.failed))
-        wrong.append(f"{path}: the tape is not complete: {ended} ended the study while it was recorded")
-    return wrong + ([f"{path}: {contents.broken}"] if contents.broken else [])
+        defects.append(f"{path}: the tape is not complete: {ended} ended the study while it was recorded")
+    return defects + ([f"{path}: {contents.broken}"] if contents.broken else [])
 
 
 def opened(path: Path) -> TapeContents:
@@ -453,12 +454,12 @@ def opened(path: Path) -> TapeContents:
         why = f"the folder has no {MANIFEST}" if path.is_dir() else error.strerror
         raise TapeError(f"{path} cannot be read: {why}", path=str(path)) from None
     except (ValueError, TypeError, AttributeError, KeyError):
-        # Lines that were recorded are none of these: whoever wrote it made up a tape.
+        # No recording writes such lines, so the tape is forged.
         raise TapeError(f"{path} is no tape that was recorded", path=str(path)) from None
 
 
 Line = tuple[dict[str, Any], Callable[[], bytes]] | None
-"""An entry, and a function that reads its answer; None where a line is not as it was recorded."""
+"""An entry, and a function that reads its answer; None if the line was changed after the recording."""
 
 
 def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
@@ -475,12 +476,12 @@ def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
         if "end" in entry:
             contents.broken, contents.failed = None, entry.get("failed")
             continue
-        # Of a frame that a method makes of its answer, what the study got.
-        got = {"rows": entry["rows"], "hash": entry["hash"]} | entry["told"].get("returned", {})
-        _require_readable(entry, got["rows"], got["hash"])
+        # A method may compute its frame from the answer; then the entry has the facts of that frame too.
+        frame = {"rows": entry["rows"], "hash": entry["hash"]} | entry["told"].get("returned", {})
+        _require_readable(entry, frame["rows"], frame["hash"])
         answer = partial(_read, path, entry, read)
         contents.answers.append(
-            TapeEntry(number, entry["ask"], entry["at"], got["rows"], got["hash"], entry["told"], answer)
+            TapeEntry(number, entry["ask"], entry["at"], frame["rows"], frame["hash"], entry["told"], answer)
         )
     return contents
 
@@ -489,31 +490,30 @@ def _is_entry(entry: dict[str, Any], number: int) -> bool:
     if "end" in entry:
         return bool(entry["end"] == number - 1)
     kinds = {"number": int, "ask": dict, "at": str, "hash": str, "told": dict}
-    is_whole = "rows" in entry and all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
-    return is_whole and entry["number"] == number
+    is_complete = "rows" in entry and all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
+    return is_complete and entry["number"] == number
 
 
 def _require_readable_head(head: Mapping[str, Any]) -> None:
-    """Raise TypeError or AttributeError where the facts of a study cannot be read: nothing recorded them."""
+    """Raise TypeError or AttributeError if the facts of a study are not what a recording writes."""
     study = head.get("study") or {}
     for facts in (study, head.get("versions") or {}, study.get("about") or {}):
         facts.items()
 
 
 def _require_readable(entry: Mapping[str, Any], rows: object, digest: object) -> None:
-    """Raise ValueError or TypeError where the facts of an answer cannot be read: nothing recorded them."""
-    ask, told = entry["ask"], entry["told"]
+    """Raise ValueError or TypeError if the facts of an answer are not what a recording writes."""
+    ask, facts = entry["ask"], entry["told"]
     datetime.fromisoformat(entry["at"])
-    _facts(ask)
+    _params(ask)
     for name, value in ask.get("params") or ():
-        hash((name, value))  # which a list has not
-    for start, end in told.get("missing", ()):
+        hash((name, value))  # a list has no hash
+    for start, end in facts.get("missing", ()):
         int(start), int(end)
-    numbers = (rows or 0, told.get("weight", 0), told.get("seconds", 0))
+    numbers = (rows or 0, facts.get("weight", 0), facts.get("seconds", 0))
     texts = (digest, ask["ask"])
-    if not all(isinstance(one, int | float) for one in numbers) or not all(
-        isinstance(one, str) for one in texts
-    ):
+    are_numbers = all(isinstance(number, int | float) for number in numbers)
+    if not are_numbers or not all(isinstance(text, str) for text in texts):
         raise TypeError
 
 
@@ -539,13 +539,15 @@ def _file_of(folder: Path, content: bytes) -> bytes:
 
 
 def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answered:
-    """Return an answer, if it is the one that was recorded."""
+    """Return an answer; raise TapeError if it is not the one that was recorded."""
     try:
         content = read()
         if entry["rows"] is None:
             value = orjson.loads(content)
             return Usage(**value) if isinstance(value, dict) else list(value)
-        is_old = entry.get("form") == "arrow"  # a tape of one file keeps a frame as a stream
+        is_old = (
+            entry.get("form") == "arrow"
+        )  # a tape of one file has Arrow streams, a folder has Arrow files
         read_frame = pl.read_ipc_stream if is_old else pl.read_ipc
         frame = read_frame(io.BytesIO(content))
         if fingerprint(frame) != entry["hash"]:
@@ -561,11 +563,11 @@ def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answe
         ) from None
 
 
-# --- ---
+# --- tapes of one file, which older releases recorded ---
 
 
 _MOST_PACKED = 100_000
-"""No body is smaller than that part of what it was: whoever says so wants memory."""
+"""The largest ratio of compression that is believed, so that a forged tape cannot fill the memory."""
 
 
 def _lines_of_file(path: Path) -> Iterator[Line]:

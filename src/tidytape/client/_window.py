@@ -33,9 +33,9 @@ class Window:
     Attributes
     ----------
     query : PointsQuery
-        What is asked; of its own time only the start counts.
+        The query; only its start counts, not its end.
     start, end : int
-        The time, half-open. [s since the epoch]
+        The window, half-open. [s since the epoch]
     """
 
     query: PointsQuery
@@ -52,7 +52,7 @@ class Window:
             If there are none, they differ in more than time, leave a gap, or are of more than one data type.
         """
         queries_ = [queries] if isinstance(queries, PointsQuery) else queries
-        is_several: object = isinstance(queries_, Sequence)  # whatever a caller without types gives
+        is_several: object = isinstance(queries_, Sequence)  # a caller may not check types
         if not (is_several and queries_ and all(isinstance(query, PointsQuery) for query in queries_)):
             expected = "what a method of client.query returns, e.g. client.query.candles(...)"
             raise QueryError(
@@ -66,7 +66,7 @@ class Window:
             raise QueryError(
                 "type", got=list(first.type), expected="one data type; each has a frame of its own"
             )
-        if not cls.differ_in_time_alone(queries_):
+        if len(queries_) > 1 and not cls.differ_in_time_alone(queries_):
             raise QueryError(
                 "query", got=f"{len(queries_)} queries", expected="queries that differ in time alone"
             )
@@ -86,19 +86,19 @@ class Window:
         return self.query.type[0]
 
     @property
-    def asked(self) -> Span:
+    def unaligned(self) -> Span:
         """The window as the caller gave it, not aligned to intervals."""
         return self.start, self.end
 
     @property
     def span(self) -> Span:
-        """The window on the grid of its intervals: a point belongs to it when it starts in it."""
+        """The window on the grid of its intervals: a point belongs to it if its interval starts in it."""
         grid = self.query.grid
-        return self.asked if grid is None else (ceiled(self.start, grid), ceiled(self.end, grid))
+        return self.unaligned if grid is None else (ceiled(self.start, grid), ceiled(self.end, grid))
 
     @property
     def params(self) -> list[tuple[str, str]]:
-        """The URL parameters without those that say when, and in which order."""
+        """The URL parameters without times and order."""
         return [
             (name, value)
             for name, value in self.query.to_params()
@@ -106,13 +106,13 @@ class Window:
         ]
 
     def closed(self, now: float) -> int:
-        """Return the time before which every point was over at ``now``."""
+        """Return the time before which every interval was over at ``now``."""
         grid = self.query.grid
         return int(now) if grid is None else ceiled(int(now) - longest(self.query) + 1, grid)
 
     @property
     def step(self) -> int:
-        """From one point to the next; a second where they lie in no interval. [s]"""
+        """The time from one point to the next; a second if points have no interval. [s]"""
         return 1 if self.query.grid is None else self.query.grid.seconds
 
     def floored(self, second: int) -> int:
@@ -121,7 +121,7 @@ class Window:
         return second if grid is None else ceiled(second - grid.seconds + 1, grid)
 
     def request(self, start: int, end: int) -> PointsQuery:
-        """Return the one request for a part of it, oldest first."""
+        """Return one request for a part of the window, oldest point first."""
         return self.query.model_copy(update={"start": start, "end": end, "sort_direction": SortDirection.ASC})
 
 
@@ -139,8 +139,10 @@ def _called(value: object) -> str:
     if isinstance(value, Sized) and not len(value):
         return f"an empty {kind}"
     members = value if isinstance(value, list) else []
-    odd = next((f" with {_called(member)}" for member in members if not isinstance(member, PointsQuery)), "")
-    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}{odd}"
+    wrong_member = next(
+        (f" with {_called(member)}" for member in members if not isinstance(member, PointsQuery)), ""
+    )
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}{wrong_member}"
 
 
 def ceiled(second: int, interval: Interval) -> int:
@@ -183,7 +185,7 @@ class Times:
 
     @property
     def are_relative(self) -> bool:
-        """Whether the window depends on when it is asked for."""
+        """Whether the window depends on the time of the call."""
         return self.end is None or any(map(_ago, (self.start, self.end)))
 
     @property
@@ -192,13 +194,13 @@ class Times:
         times = {"start": self.start, "end": self.end, "limit": self.limit}
         return tuple((name, str(value)) for name, value in times.items() if value is not None)
 
-    def resolved(self, probe: Callable[[], PointsQuery]) -> tuple[TimeLike, TimeLike]:
-        """Return start and end, by the clock of the client in whole seconds.
+    def resolved(self, any_query: Callable[[], PointsQuery]) -> tuple[TimeLike, TimeLike]:
+        """Return start and end. Times before now count from the clock of the client, in whole seconds.
 
         Parameters
         ----------
-        probe : callable
-            Returns the query with any times; only a limit needs it.
+        any_query : callable
+            Returns the query with any times. Only a limit needs it, for the length of an interval.
 
         Raises
         ------
@@ -224,7 +226,7 @@ class Times:
             return start, end
         if self.start is not None:
             raise QueryError("limit", got=self.limit, expected="nothing where ``start`` is given")
-        query = probe()
+        query = any_query()
         if query.grid is None or query.tpo_session is not None:
             hint = "give ``start`` instead"
             raise QueryError("limit", got=self.limit, expected="intervals of a fixed length", hint=hint)
@@ -241,7 +243,7 @@ def _ago(value: object) -> re.Match[str] | None:
 
 
 def _moment(value: Any, parameter: str, now: int) -> TimeLike:
-    """Return the time that ``-30d`` names, and any other time as it is."""
+    """Return the time that a text such as ``-30d`` names, and any other time unchanged."""
     if ago := _ago(value):
         return now - int(ago[1]) * _UNITS[ago[2]]
     is_list = hasattr(value, "__len__") and not isinstance(value, str)
@@ -255,7 +257,7 @@ def _moment(value: Any, parameter: str, now: int) -> TimeLike:
 
 
 def _require_time(value: str, parameter: str) -> None:
-    """Raise QueryError where a text is no time; to what a query takes, a window adds times before now."""
+    """Raise QueryError if a text is no time; the error also names the form ``-30d``, which a query does not take."""
     try:
         epoch_seconds(value, parameter)
     except QueryError as error:
@@ -274,18 +276,17 @@ def _require_time(value: str, parameter: str) -> None:
 def covering(window: Window, missing: Sequence[Span], *, burst: int | None = None) -> list[PointsQuery]:
     """Return the requests that cover the missing spans of a window, oldest first.
 
-    A request pays for whole thousands of points, so requests are as long as they may be, and end on a multiple of 1,000
-    points from where their span starts. Their weights are rounded up, which is all that shorter ones could save: less
-    than one per request. A span is joined with the spans before it where that costs no more, which takes at most the
-    weight of a thousand points per gap more than the least.
+    A request pays for whole thousands of points. So each request is as long as it may be, and has a multiple of 1,000
+    points if the span is long enough. A span is joined with the span before it if that costs no more. The weight is at
+    most the weight of a thousand points per gap above the least possible weight.
 
     Parameters
     ----------
     window : Window
     missing : sequence of (int, int)
-        Sorted and apart.
+        Sorted, and with a gap between any two.
     burst : int, optional
-        The most that one request may weigh. [weight]
+        The largest weight of one request. [weight]
 
     Raises
     ------
@@ -296,9 +297,9 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
     --------
     >>> query = PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=60)
     >>> window = Window(query, 0, 250_000 * 60)
-    >>> [one.points for one in covering(window, [window.span])]
+    >>> [request.points for request in covering(window, [window.span])]
     [100000, 100000, 50000]
-    >>> [one.points for one in covering(window, [(0, 60), (120, 180), (180_000, 180_060)])]
+    >>> [request.points for request in covering(window, [(0, 60), (120, 180), (180_000, 180_060)])]
     [3, 1]
     """
     if not missing:
@@ -321,12 +322,12 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
             )
 
     def cost(start: int, end: int) -> int:
-        whole, rest = divmod(-(-(end - start) // thousand), most)
-        return whole * weight_of(most) + weight_of(rest)
+        longest_requests, rest = divmod(-(-(end - start) // thousand), most)
+        return longest_requests * weight_of(most) + weight_of(rest)
 
     spans: list[Span] = []
     for start, end in missing:
-        # Joined with the span before, both pay for the gap, and their points are rounded up once instead of twice.
+        # Joined spans pay for the gap between them, and their points are rounded up once instead of twice.
         if spans and cost(spans[-1][0], end) <= cost(*spans[-1]) + cost(start, end):
             spans[-1] = spans[-1][0], end
         else:
@@ -336,17 +337,17 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
 
 
 AHEAD = 86_400
-"""How far a window may reach beyond now: to the end of today, by any clock that is nearly right. [s]"""
+"""How far a window may reach beyond now: to the end of today in every zone. [s]"""
 
 
 def ahead(window: Window, missing: Sequence[Span], *, now: float, burst: int | None = None) -> int:
     """Return the weight of a window's requests that is for a time more than a day ahead of now. [weight]
 
-    It is asked for all the same: whose clock is wrong, and what a service knows of tomorrow, cannot be told from here.
+    The client sends these requests anyway: its own clock may be wrong, and a service may know data of tomorrow.
     """
     until = int(now) + AHEAD
     near = [(start, min(end, until)) for start, end in missing if start < until]
     if near == [*missing]:
         return 0
-    whole, most = (sum(map(weight, covering(window, part, burst=burst))) for part in (missing, near))
-    return max(0, whole - most)
+    total, of_near = (sum(map(weight, covering(window, part, burst=burst))) for part in (missing, near))
+    return max(0, total - of_near)

@@ -69,7 +69,7 @@ class PointFields(Query):
     @property
     def data_types(self) -> tuple[DataType, ...]:
         """The catalogue's entries of the types it knows, in the order asked for."""
-        return tuple(DATA_TYPES[name] for name in self.type if name in DATA_TYPES)
+        return tuple(filter(None, map(DATA_TYPES.get, self.type)))
 
     @property
     def step(self) -> int:
@@ -262,8 +262,9 @@ class PointsQuery(PointFields):
         if grid is None:
             return self.start, self.end
         step, offset = grid.seconds, grid.offset
-        first, last = (-(-(second - offset) // step) * step + offset for second in (self.start, self.end))
-        return first, last
+        return -(-(self.start - offset) // step) * step + offset, -(
+            -(self.end - offset) // step
+        ) * step + offset
 
     @property
     def around(self) -> int | None:

@@ -227,8 +227,8 @@ class Answers:
         return None
 
     def described(self, entry: TapeEntry) -> str:
-        """Return the question of an entry, on one line."""
-        return described_ask(entry.ask, entry.told.get("returned", {}).get("method"))
+        """Return what an entry asked for, on one line."""
+        return described_ask(entry.ask, entry.facts.get("returned", {}).get("method"))
 
     @cached_property
     def _points(self) -> dict[str, Points]:

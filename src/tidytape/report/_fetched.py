@@ -52,8 +52,8 @@ def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
         row = types.setdefault(name, {"series": set(), "rows": 0, "weight": 0, "seconds": 0.0})
         row["series"] |= set(frame.select(names).unique().iter_rows())
         row["rows"] += frame.height
-        row["weight"] += entry.told.get("weight", 0)
-        row["seconds"] += entry.told.get("seconds", 0.0)
+        row["weight"] += entry.facts.get("weight", 0)
+        row["seconds"] += entry.facts.get("seconds", 0.0)
     rows = [{"type": name, **row, "series": len(row["series"])} for name, row in types.items()]
     schema = {
         "type": pl.String,

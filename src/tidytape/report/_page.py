@@ -163,7 +163,7 @@ def _manifest(answers: Answers) -> list[dict[str, Any]]:
             "number": entry.number,
             "asked": answers.described(entry),
             "rows": "" if entry.rows is None else f"{entry.rows:,}",
-            "weight": entry.told.get("weight", ""),
+            "weight": entry.facts.get("weight", ""),
             "at": _to_the_second(entry.at),
             "hash": entry.hash,
             "is_used": entry.number in answers.used,

@@ -1,0 +1,271 @@
+"""Why markets have no points in a window, as the service says it or the client knows it."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from tidytape.catalogue import NoteCode
+from tidytape.client._display import spans
+from tidytape.client._steps import printable
+from tidytape.client._window import Window
+from tidytape.errors import EmptyAnswerWarning
+from tidytape.query._values import written_time
+from tidytape.times import SECOND
+from tidytape.wire._notes import Note
+
+_SHOWN = 3
+_MARKET = ("exchange", "raw_symbol", "coin")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why the points of a market do not fill the window.
+
+    Attributes
+    ----------
+    code : NoteCode
+        ``NO_DATA``, ``OUTSIDE``, ``NOT_BEGUN``, ``TIER``: there are no points, and Python warns. ``QUIET``: the market
+        is covered and nothing happened. ``PART``: there are points, and no others at the ends of the window.
+    data_type : str
+        The data type of the query.
+    exchange, raw_symbol, coin : str or None
+        The market; all are None if the reason holds for every market.
+    start, end : int
+        The window, half-open. [s since the epoch]
+    first, last : datetime or None
+        The first and the last event of this type that the service has, in UTC.
+    types : tuple of str
+        The types that the market has, if it does not have this one, or not in all of the window.
+    intervals : tuple of str
+        The intervals that its candles make up, if the interval of the query is none of them.
+    tenors : tuple of str
+        The tenors that its newest quotes make up, if the tenor of the query is none of them.
+    around : datetime or None
+        Start of the interval or session that contains the window, if no interval starts in the window.
+
+    Examples
+    --------
+    >>> print(Reason(NoteCode.NO_DATA, "TPO_AGG", "X", "BTCUSDT", types=("OPEN_INTEREST_AGG",)))
+    X BTCUSDT has no TPO_AGG; it has OPEN_INTEREST_AGG
+    >>> print(Reason(NoteCode.NO_DATA, "TPO_AGG", "X", "BTCUSDT", types=("TRADE_SIDE_AGNOSTIC_AGG",)))
+    X BTCUSDT has no TPO_AGG; it has TRADE_SIDE_AGNOSTIC_AGG; tidytape.aggregate.candle_tpo makes one of its candles
+    """
+
+    code: NoteCode
+    data_type: str
+    exchange: str | None = None
+    raw_symbol: str | None = None
+    coin: str | None = None
+    start: int = 0
+    end: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    types: tuple[str, ...] = ()
+    intervals: tuple[str, ...] = ()
+    tenors: tuple[str, ...] = ()
+    around: datetime | None = None
+
+    @property
+    def market(self) -> str:
+        """The market as people name it."""
+        names = [self.exchange, self.raw_symbol or self.coin]
+        return printable(" ".join(filter(None, names))) or "the service"
+
+    @property
+    def note(self) -> Note:
+        """The reason as a note, the form in which a service says it."""
+        first, last = (
+            None if time is None else round(time.timestamp()) * SECOND for time in (self.first, self.last)
+        )
+        market = self.exchange, self.raw_symbol, self.coin
+        return Note(self.code, self.data_type, *market, first, last, self.types, self.intervals, self.tenors)
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        return f"{self.market} {self._sentence}"
+
+    @property
+    def _sentence(self) -> str:
+        window, what = spans([(self.start, self.end)]), self.data_type
+        extent = ""
+        if self.first is not None and self.last is not None:
+            extent = f" from {_written(self.first)} to {_written(self.last)}"
+        match self.code:
+            case NoteCode.NO_DATA if self.intervals:
+                able = printable(", ".join(self.intervals))
+                return f"has no {what} of this interval; its candles make up {able}"
+            case NoteCode.NO_DATA if self.tenors:
+                able = printable(", ".join(self.tenors))
+                return f"has no {what} of this tenor; its newest quotes have tenors {able}"
+            case NoteCode.NO_DATA:
+                others = printable(", ".join(self.types)) or "no other type either"
+                return f"has no {what}; it has {others}{self._of_candles}"
+            case NoteCode.OUTSIDE:
+                return f"has {what}{extent}, and none in {window}{self._instead}"
+            case NoteCode.NOT_BEGUN if self.around is not None:
+                return (
+                    f"has no {what} that starts in {window}; the one around it starts {_written(self.around)}"
+                )
+            case NoteCode.NOT_BEGUN:
+                return f"has no {what} yet: no interval that starts in {window} has begun"
+            case NoteCode.TIER:
+                return f"has no {what} in {window} that the tier of this key sees"
+            case NoteCode.QUIET:
+                return f"has {what}{extent}; nothing happened in {window}"
+            case _:
+                return f"has {what}{extent}, and in {window} no points but these{self._instead}"
+
+    @property
+    def _instead(self) -> str:
+        """Other data that the market has for the window."""
+        if self.intervals:
+            return f"; its candles make up {printable(', '.join(self.intervals))}"
+        return f"; there it has {printable(', '.join(self.types))}{self._of_candles}" if self.types else ""
+
+    @property
+    def _of_candles(self) -> str:
+        """How to compute the points from candles, if the market has candles and no trades."""
+        call = _OF_CANDLES.get(self.data_type)
+        return (
+            f"; tidytape.aggregate.{call} makes one of its candles" if call and _CANDLES in self.types else ""
+        )
+
+
+_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
+_OF_CANDLES = {"VOLUME_PROFILE_AGG": "candle_profile", "TPO_AGG": "candle_tpo"}
+"""The functions that compute from candles a data type that the service computes from trades."""
+
+
+def _written(time: datetime) -> str:
+    return written_time(int(time.timestamp()))
+
+
+def reasons_of(
+    window: Window, notes: Iterable[Note], frame: pl.DataFrame, *, now: float
+) -> tuple[Reason, ...]:
+    """Return one reason for each market that the notes of all parts of a window name.
+
+    Parameters
+    ----------
+    window : Window
+    notes : iterable of Note
+        The notes of every answer, from the service, the cache or a tape.
+    frame : polars.DataFrame
+        The points of the window. A market with points is not empty, even if the note of a part says so.
+    now : float
+        [s since the epoch]
+
+    Returns
+    -------
+    tuple of Reason
+        In the order of the notes. If there is no note, and no interval has begun in the window, it is the client's own
+        reason.
+    """
+    of_market: dict[tuple[str | None, ...], list[Note]] = {}
+    for note in notes:
+        of_market.setdefault(tuple(getattr(note, name) for name in _MARKET), []).append(note)
+    present = _present(frame) if of_market else set()
+    is_group = window.query.group_by is not None
+    reasons = []
+    for key, many in of_market.items():
+        # The points of a group belong to no single market, so only the notes say whether a market is empty.
+        is_empty = (
+            all(note.code is not NoteCode.PART for note in many) if is_group else key[:2] not in present
+        )
+        reasons.append(_reason(window, many, is_empty=is_empty))
+    around = _around(window)
+    if not reasons and frame.is_empty() and (around is not None or window.span[0] > now):
+        start, end = window.unaligned
+        reasons = [Reason(NoteCode.NOT_BEGUN, window.data_type, start=start, end=end, around=around)]
+    return tuple(reason for reason in reasons if reason is not None)
+
+
+def _present(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
+    """Return exchange and symbol of the markets that have points."""
+    names = _MARKET[:2]
+    if not set(names) <= set(frame.columns):
+        return set()
+    return set(frame.select(names).unique().cast(pl.String).iter_rows())
+
+
+def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason | None:
+    """Return the reason of one market from its notes on the parts of a window; None if its points fill the window."""
+    firsts = [note.first for note in notes if note.first is not None]
+    lasts = [note.last for note in notes if note.last is not None]
+    first, last = min(firsts, default=None), max(lasts, default=None)
+    codes = {note.code for note in notes}
+    if not is_empty and NoteCode.PART not in codes:
+        return None
+    code = next(filter(codes.__contains__, _FIRST_OF)) if is_empty else NoteCode.PART
+    start, end = (second * SECOND for second in window.span)
+    if code is NoteCode.OUTSIDE and first is not None and last is not None and start <= last and first < end:
+        code = NoteCode.QUIET  # a part of the window is outside of the data, and the window as a whole is not
+    decisive = next(note for note in notes if note.code is code) if code in codes else notes[-1]
+    return Reason(
+        code,
+        window.data_type,
+        decisive.exchange,
+        decisive.raw_symbol,
+        decisive.coin,
+        window.start,
+        window.end,
+        _moment(first),
+        _moment(last),
+        decisive.types,
+        decisive.intervals,
+        decisive.tenors,
+        _around(window) if code is NoteCode.NOT_BEGUN else None,
+    )
+
+
+_FIRST_OF = (
+    NoteCode.QUIET,
+    NoteCode.PART,
+    NoteCode.TIER,
+    NoteCode.OUTSIDE,
+    NoteCode.NOT_BEGUN,
+    NoteCode.NO_DATA,
+)
+"""The codes of a market without points, the decisive one first: QUIET in one part says that the market is covered."""
+
+
+def _around(window: Window) -> datetime | None:
+    """Return the start of the interval or session around a window in which none starts."""
+    around = window.request(window.start, window.end).around
+    return None if around is None else datetime.fromtimestamp(around, UTC)
+
+
+def _moment(ns: int | None) -> datetime | None:
+    return None if ns is None else datetime.fromtimestamp(ns / SECOND, UTC)
+
+
+def in_every_part(window: Window, parts: Sequence[Sequence[Reason]]) -> tuple[Reason, ...]:
+    """Return the reasons of the markets that have no points in any part of a window."""
+    empty = [[reason for reason in part if reason.code is not NoteCode.PART] for part in parts]
+    in_all = set.intersection(*({reason.market for reason in part} for part in empty)) if empty else set()
+    notes = [reason.note for part in empty for reason in part if reason.market in in_all]
+    return reasons_of(window, notes, pl.DataFrame(), now=time.time()) if notes else ()
+
+
+def in_words(reasons: Sequence[Reason]) -> str:
+    """Return reasons on one line; of many only the first ones."""
+    more = f"; and {len(reasons) - _SHOWN:,} more" if len(reasons) > _SHOWN else ""
+    return "; ".join(map(str, reasons[:_SHOWN])) + more
+
+
+def warn_of_empty(reasons: Sequence[Reason]) -> None:
+    """Warn of markets without points, at the caller's line; do not warn of covered markets without events."""
+    empty = [reason for reason in reasons if reason.code.warns]
+    if not empty:
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tidytape."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(EmptyAnswerWarning(in_words(empty), reasons=tuple(empty)), stacklevel=level)
