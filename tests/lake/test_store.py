@@ -82,6 +82,7 @@ def test_an_object_store_is_not_a_local_path(monkeypatch):
         Lake.create("foo://bucket/lake")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["sp ace", "ha#sh", "q?m", "100%", "50%off", "ünï", "{c}", "*", "a:b&c", "~", "it's", 'a"b']
 )
@@ -410,6 +411,7 @@ print(new)
 """
 
 
+@pytest.mark.slow
 def test_writers_at_the_same_time_lose_nothing_and_double_nothing(lake, tape, tmp_path):
     tape(0, 4500).write_parquet(tmp_path / "tape.parquet")
     writers = [
@@ -500,6 +502,7 @@ def test_a_summary_symbol_is_a_market_per_tenor(lake):
         lake.register(pl.concat([market(tenor="ONE_W")] * 2))
 
 
+@pytest.mark.slow
 def test_versions_that_are_not_the_newest_any_more_are_freed(tmp_path: Path) -> None:
     """A lake that others write to has a new version every second."""
     lake = Lake.create(tmp_path / "lake")
@@ -514,6 +517,7 @@ def test_versions_that_are_not_the_newest_any_more_are_freed(tmp_path: Path) -> 
     assert len(alive) <= 5
 
 
+@pytest.mark.slow
 def test_a_lake_as_it_was_has_the_rows_of_then(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     lake.append("trades", trades([("1", 1, "BUY", 1.0, 1.0)]), source="a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tables import each_row
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest import Csv, Jsonl, Market, Tardis, ingest
@@ -16,6 +17,7 @@ def trades(write):
     return write("time,px,qty,side", "1693929601,100.5,2,buy", name="trades.csv")
 
 
+@pytest.mark.slow
 def test_keywords_still_work_and_warn(trades, lake, tmp_path):
     market = Market(exchange="COINBASE", raw_symbol="BTC-USD", tick_size="0.5")
     ingest(trades, lake, Csv(columns=COLUMNS), market=market)
@@ -48,7 +50,7 @@ def test_keywords_and_objects_do_not_mix(trades, lake):
         ingest(trades, lake, exchnage="X")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "message"),
     [
         (lambda: Csv(delimiter=";;"), "delimiter: got ';;', expected one ASCII character"),
