@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -23,9 +24,22 @@ settings.register_profile(
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("thorough" if os.environ.get("TIDYTAPE_TEST_THOROUGH") else "default")
 
-QUICK = 5.0
-"""What a test may take that is not marked as slow: a second, and five times that where the machine is slow or busy.
-[s of a processor]"""
+QUICK = 3.0
+"""The most that a test without the mark "slow" may take in CI. [s of a processor]
+
+The rule is a tenth of a second. The limit is far above it because machines may be slow or busy, and because the first
+test of a process pays for imports.
+"""
+
+
+_SLOW_MODULE = re.compile(r"^pytestmark = pytest\.mark\.(slow|long)$", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over a module of nothing but slow tests where none of them runs: some import what takes seconds."""
+    if config.option.markexpr != "not slow" or not collection_path.match("test_*.py"):
+        return None
+    return True if _SLOW_MODULE.search(collection_path.read_text("utf-8")) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,8 +47,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "recorded" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.recorded)
-        if item.get_closest_marker("long"):
+        if item.get_closest_marker("long") or _opens_the_demo(item):
             item.add_marker(pytest.mark.slow)
+
+
+def _opens_the_demo(item: pytest.Item) -> bool:
+    """Return whether an item is a docstring's example that copies or simulates the demo's market."""
+    source = item.dtest.docstring if isinstance(item, pytest.DoctestItem) and item.dtest else None
+    return source is not None and any(call in source for call in ("Client.demo(", "fill(folder"))
 
 
 @pytest.fixture(scope="session")

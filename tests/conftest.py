@@ -11,11 +11,23 @@ import pytest
 from engines import ENGINES, Engine, java
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow all but the first case of a function on DuckDB, which takes five times as long as the others."""
+    functions = set()
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        texts = [value for value in callspec.params.values() if isinstance(value, str)] if callspec else []
+        if "duckdb" in texts and item.get_closest_marker("slow") is None:
+            function = item.nodeid.partition("[")[0]
+            if function in functions:
+                item.add_marker(pytest.mark.slow)
+            functions.add(function)
+
+
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    if request.param == "spark":
-        return Engine("spark", request.getfixturevalue("spark"), tmp_path)
-    return Engine(request.param)
+    return Engine.of(request, tmp_path)
 
 
 @pytest.fixture(scope="session")

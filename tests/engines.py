@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pytest
 
 __all__ = ["ALL_ENGINES", "ENGINES", "Engine", "java"]
 
@@ -32,6 +33,13 @@ class Engine:
     name: str
     spark: Any = None
     folder: Path | None = None
+
+    @classmethod
+    def of(cls, request: pytest.FixtureRequest, folder: Path) -> Engine:
+        """Return the engine that a fixture's parameter names; the fixture ``spark`` starts Spark."""
+        if request.param == "spark":
+            return cls("spark", request.getfixturevalue("spark"), folder)
+        return cls(request.param)
 
     def frame(self, data: pl.DataFrame) -> Any:
         match self.name:

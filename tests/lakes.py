@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+from tidytape.client._demo_lake import copied
 from tidytape.lake import Lake
 
 # Made at import, before a test may redirect temporary files.
@@ -20,3 +22,16 @@ def empty_lake(path: str | Path) -> Lake:
     if not template.exists():
         Lake.create(template)
     return Lake(shutil.copytree(template, path, dirs_exist_ok=True))
+
+
+def copied_lake(path: str | Path, make: Callable[[Path], object]) -> Lake:
+    """Return a lake at ``path`` with what ``make`` puts into a new one: made once by each process, then copied."""
+    template = TEMPLATES / f"{make.__module__}.{make.__qualname__}"
+    if not template.exists():
+        make(template)
+    return Lake(shutil.copytree(template, path, dirs_exist_ok=True))
+
+
+def demo_lake(path: str | Path) -> Path:
+    """Return ``path``, filled with two days of the demo's market and their rollups: a copy, as `Client.demo` has it."""
+    return Path(shutil.move(copied(progress=False), path))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tables import each_row
+
 SRC = Path(__file__).parent.parent / "src"
 
 # From the ground up. A room may import the rooms of the lines above its own.
@@ -180,7 +182,7 @@ def test_every_room_is_in_the_plan() -> None:
     assert rooms <= set(FLOOR)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "source"),
     [
         ("query.py", "from tidytape.catalogue import DATA_TYPES"),
@@ -203,7 +205,7 @@ def test_good_imports_pass(path: str, source: str) -> None:
     assert faults(source, path) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "source", "why"),
     [
         ("schema.py", "import tidytape.wire", "wire is above schema"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tables import each_row
 from tidytape.budget import TIERS, Admission, Tier, TokenBucket, tier, weight
 from tidytape.catalogue import DATA_TYPES, TierName
 from tidytape.errors import BudgetError, QueryError
@@ -47,7 +48,7 @@ def test_thousand_points_of_a_10x_type(exchanges: int, expected: int) -> None:
     assert weight(asked("BLOCK_BOOK_SNAPSHOT_AGG", exchanges=exchanges)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("depth", "expected"),
     [(None, 10), (1, 10), (3500, 10), (3501, 12), (7000, 12), (7001, 14), (10_500, 14), (10_501, 16)],
 )
@@ -55,7 +56,7 @@ def test_depth_of_the_order_book_heatmap(depth: int | None, expected: int) -> No
     assert weight(asked("BLOCK_BOOK_SNAPSHOT_AGG", max_depth=depth)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("depth", "expected"),
     [(None, 5), (1, 5), (1500, 5), (1501, 6), (3000, 6), (3001, 7), (4500, 7), (4501, 8)],
 )
@@ -68,7 +69,7 @@ def test_depth_costs_nothing_elsewhere(name: str) -> None:
     assert weight(asked(name, max_depth=10**12)) == weight(asked(name)) == DATA_TYPES[name].multiplier
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "multiplier"),
     [
         *dict.fromkeys(["TRADE", "TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "OPEN_INTEREST_AGG"], 1).items(),
@@ -89,7 +90,7 @@ def test_multiplier_of_every_type(name: str, multiplier: int) -> None:
     assert costs == [multiplier * thousands for thousands in (1, 1, 1, 2, 2, 3, 4)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("interval", "period", "expected"),
     [
         ("1m", 1, 1),
@@ -177,7 +178,7 @@ def test_tier(name: str, per_minute: int, burst: int, history_days: int | None, 
     assert tier(name.upper()) is TIERS[name]
 
 
-@pytest.mark.parametrize("name", sorted(DATA_TYPES))
+@each_row("name", sorted(DATA_TYPES))
 def test_types_of_a_tier(name: str) -> None:
     above_basic = {
         *("TOKEN_SUPPLY_AGG", "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG"),
@@ -279,7 +280,7 @@ def test_used_is_the_weight_of_the_last_sixty_seconds() -> None:
     assert seen == [50, 50, 20, 20, 0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("taken", "now_ns", "expected"),
     [(200, 0, 120), (1, 0, 1), (5, 0, 3), (6, 0, 4), (5, 1, 4), (0, 1, 1), (0, 0, 0)],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tables import each_row
 from tidytape import catalogue
 from tidytape.catalogue import DATA_TYPES, Field
 
@@ -108,13 +109,13 @@ def test_types_are_the_specifications() -> None:
     assert all(kind.name == name for name, kind in DATA_TYPES.items())
 
 
-@pytest.mark.parametrize(("name", "expected"), LIMITS.items())
+@each_row(("name", "expected"), LIMITS.items())
 def test_limits_of_a_type(name: str, expected: tuple[int, int, str, int | None]) -> None:
     kind = DATA_TYPES[name]
     assert (kind.multiplier, kind.max_points, str(kind.tier), kind.number) == expected
 
 
-@pytest.mark.parametrize(("name", "expected"), CAPABILITIES.items())
+@each_row(("name", "expected"), CAPABILITIES.items())
 def test_capabilities_of_a_type(name: str, expected: tuple[bool, str | None, bool, bool]) -> None:
     kind = DATA_TYPES[name]
     group_by = None if kind.group_by is None else str(kind.group_by)
@@ -166,7 +167,7 @@ def test_market_classes_of_a_type(name: str, expected: list[str]) -> None:
     assert [str(category) for category in DATA_TYPES[name].categories] == expected
 
 
-@pytest.mark.parametrize(("name", "expected"), PAYLOADS.items())
+@each_row(("name", "expected"), PAYLOADS.items())
 def test_payload_of_a_type(name: str, expected: str) -> None:
     assert written(DATA_TYPES[name].fields) == " ".join(expected.split())
 
@@ -194,7 +195,7 @@ def test_level_of_tpo() -> None:
     assert written(documented) == "price double, block_ids int32[], buy_volume double, sell_volume double"
 
 
-@pytest.mark.parametrize("name", sorted(LIMITS))
+@each_row("name", sorted(LIMITS))
 def test_levels_of_a_type(name: str) -> None:
     levels = [
         (one.name, [field.name for field in one.fields], one.flat, one.book_side and str(one.book_side))
@@ -296,7 +297,7 @@ def test_tenors_grow_in_days() -> None:
     assert [one.days for one in catalogue.Tenor] == [1, 3, 7, 30, 60, 90, 180, 365]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "expected"),
     [
         (catalogue.SortDirection, "SORT_DIRECTION_ASC SORT_DIRECTION_DESC"),
@@ -312,7 +313,6 @@ def test_tenors_grow_in_days() -> None:
         (catalogue.Quote, "USD"),
         (catalogue.TierName, "BASIC ADVANCED ENTERPRISE"),
     ],
-    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_enumeration(kind: type, expected: str) -> None:
     assert " ".join(map(str, kind)) == expected

@@ -35,6 +35,7 @@ import pytest
 import typer
 
 from page_files import FILES
+from tables import each_row
 from tidytape.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -111,7 +112,7 @@ def test_a_block_is_found_with_what_stands_above_it(monkeypatch: pytest.MonkeyPa
     ]
 
 
-@pytest.mark.parametrize("page", ALL)
+@each_row("page", ALL)
 def test_every_block_says_what_it_is(page: str) -> None:
     known = {"cell", "python", "bash", *DATA, *OTHERS}
     assert [str(block) for block in ALL[page] if block.language not in known] == []
@@ -120,7 +121,7 @@ def test_every_block_says_what_it_is(page: str) -> None:
     assert len(fences) == 2 * (len(ALL[page]) + directives), "a fence is indented, of tildes, or not closed"
 
 
-@pytest.mark.parametrize("page", [page for page, found in ALL.items() if found])
+@each_row("page", [page for page, found in ALL.items() if found])
 def test_what_is_not_run_is_sound(page: str) -> None:
     for block in ALL[page]:
         if block.language in DATA:
@@ -151,9 +152,14 @@ def commands(text: str) -> list[list[str]]:
     return found
 
 
+PROGRAM = typer.main.get_command(app)
+"""Made once, for it takes a tenth of a second."""
+
+
 def unknown_words(words: list[str]) -> list[str]:
     """Return the subcommand or the options that there are not, of one command."""
-    command, rest, known = typer.main.get_command(app), list(words), {"--help"}
+    command: Any = PROGRAM
+    rest, known = list(words), {"--help"}
     while inner := getattr(command, "commands", {}):
         known |= options(command)
         if not rest or not re.match("[a-z]", rest[0]):
@@ -182,7 +188,7 @@ def test_commands_and_their_unknown_words_are_found() -> None:
     assert unknown_words(["ingest", "csv", "-v", "--amap", "x=y"]) == ["--amap"]
 
 
-@pytest.mark.parametrize("page", ALL)
+@each_row("page", ALL)
 def test_every_command_and_option_exists(page: str) -> None:
     inline = _INLINE.findall(PAGES[page].read_text("utf-8")) if page != "docs/changelog.md" else []
     texts = [*(block.text for block in ALL[page] if block.language == "bash"), *inline]
@@ -193,7 +199,7 @@ def test_every_command_and_option_exists(page: str) -> None:
 _PATH = re.compile(r"(?:notebooks|tests|docs|src)/(?!_build)[\w./-]*[\w-]")
 
 
-@pytest.mark.parametrize("page", [page for page in ALL if "changelog" not in page and "/adr/" not in page])
+@each_row("page", [page for page in ALL if "changelog" not in page and "/adr/" not in page])
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     source = PAGES[page].read_text("utf-8")
     named = {name for quoted in re.findall(r"`([^`\n]+)`", source) for name in _PATH.findall(quoted)}

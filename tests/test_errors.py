@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tables import each_row
 from tidytape import errors
 from tidytape.errors import (
     AuthenticationError,
@@ -91,7 +92,7 @@ def test_one_of_each_is_one_of_each() -> None:
     assert {type(error).__name__ for error in ONE_OF_EACH} == {*real_tree(), "TidytapeError"}
 
 
-@pytest.mark.parametrize("error", ONE_OF_EACH, ids=lambda error: type(error).__name__)
+@each_row("error", ONE_OF_EACH)
 def test_pickle_keeps_kind_message_and_facts(error: TidytapeError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import tidytape
+from tables import each_row
 from tidytape import errors
 
 HEAVY = [
@@ -46,16 +47,18 @@ def test_errors_and_version_load_nothing_heavy() -> None:
     ).isdisjoint(HEAVY)
 
 
+@pytest.mark.slow
 def test_reading_a_type_loads_neither_plots_nor_service() -> None:
     loaded = loaded_after("import tidytape; tidytape.Client")
     assert loaded.isdisjoint(["deltalake", "starlette", "matplotlib", "pandas"])
 
 
+@pytest.mark.slow
 def test_aggregates_do_without_what_fits_curves() -> None:
     assert "scipy" not in loaded_after("import tidytape; tidytape.aggregate.skew; tidytape.analytics.profile")
 
 
-@pytest.mark.parametrize("name", tidytape.__all__)
+@each_row("name", tidytape.__all__)
 def test_every_public_name_resolves(name: str) -> None:
     assert getattr(tidytape, name) is not None
     assert name in dir(tidytape)

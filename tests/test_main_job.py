@@ -19,6 +19,7 @@ import uvicorn
 
 import tidytape
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.analytics.profile import value_area
 from tidytape.lake import Lake
 from tidytape.service import KeyFile, create_app
@@ -35,7 +36,7 @@ every_log = pytest.mark.parametrize(("exchange", "symbol"), list(LOGS))
 
 
 def filled(path: Path, recorded: Path) -> Path:
-    lake = Lake.create(path)
+    lake = empty_lake(path)
     for (exchange, _), (name, category, _) in LOGS.items():
         ingest(
             [recorded / name], lake, layout="binance-ws", exchange=exchange, category=category, progress=False

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import errors_page
 import tidytape
 from tidytape.catalogue import DATA_TYPES, ERROR_STATUS, StreamEnd
@@ -96,6 +98,7 @@ def test_the_page_of_columns_is_what_the_schemas_say() -> None:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_of_errors_has_every_code_and_every_error() -> None:
     kinds = {kind.__name__ for kind in errors_page.kinds()}
     assert errors_page.OF_A_CODE.keys() == ERROR_STATUS.keys()

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, MissingColumnError, QueryError
 from tidytape.schema import (
@@ -147,7 +148,7 @@ def test_a_text_that_is_null_is_null_in_pandas() -> None:
     assert frame["chain"].isna().tolist() == [True, True]
 
 
-@pytest.mark.parametrize(("name", "expected"), KEYS.items())
+@each_row(("name", "expected"), KEYS.items())
 def test_key(name: str, expected: str) -> None:
     assert " ".join(schema_of(name).key) == expected
 
@@ -324,7 +325,7 @@ def test_conform_of_no_columns_at_all_is_empty() -> None:
     assert schema_of("TRADE").conform(pl.DataFrame()).height == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         pl.Series([1_723_161_600_000_000_000], dtype=pl.Int64),
@@ -335,7 +336,6 @@ def test_conform_of_no_columns_at_all_is_empty() -> None:
         pl.Series([datetime(2024, 8, 9, 2)]).dt.replace_time_zone("Europe/Berlin"),  # noqa: DTZ001
         pl.Series([date(2024, 8, 9)]),
     ],
-    ids=["int64", "uint64", "naive", "naive-ms", "utc", "berlin", "date"],
 )
 def test_conform_reads_times_as_the_same_instant(given: pl.Series) -> None:
     frame = schema_of("LIQUIDATION_AGG").conform(pl.DataFrame({"timestamp": given}))
@@ -431,7 +431,7 @@ def test_pandas_keeps_columns_the_schema_does_not_know() -> None:
 # --- names ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wire", "expected"),
     [
         ("volume", "volume"),

@@ -1,5 +1,8 @@
 """Trades to aggregate, and the plain loops that say what should come out.
 
+Every function of `aggregate` reads its frames through the door, which `tests/frames` tests on every engine. Behind the
+door a plan is lazy, so the tests here need polars, lazy polars and DuckDB, and no pandas or pyarrow.
+
 Spark takes seconds for what takes the others milliseconds: what `test_spark` tests is always run on it, the rest only
 when asked to (see `engines`).
 """
@@ -12,6 +15,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+
+from engines import ENGINES, Engine
+
+
+@pytest.fixture(params=[name for name in ENGINES if name not in {"pandas", "pyarrow"}])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    """Override the fixture of all tests, which has pandas and pyarrow too."""
+    return Engine.of(request, tmp_path)
 
 
 @pytest.fixture(scope="session")

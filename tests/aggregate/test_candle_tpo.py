@@ -70,6 +70,7 @@ def test_touches_of_candles_are_those_of_trades(tape, size, cut, length) -> None
     assert found.select(OF_TOUCHES).equals(exact.select(OF_TOUCHES))
 
 
+@pytest.mark.slow
 @few
 @given(trades, sizes, cuts, st.sampled_from(["uniform", "close"]))
 def test_volume_is_kept(tape, size, cut, spreading) -> None:
@@ -114,6 +115,7 @@ DEMO: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_it_has_what_a_market_profile_of_the_client_has(client: Any) -> None:
     served = client.tpo(interval="1d", session="daily", block_size=50, **DEMO)
     found = aggregate.candle_tpo(client.candles(interval="1m", **DEMO), session="daily", block_size=50)
@@ -132,6 +134,7 @@ def test_it_has_what_a_market_profile_of_the_client_has(client: Any) -> None:
     assert found["total_volume"][0] == pytest.approx(served["total_volume"][0], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_analytics_take_it(client: Any) -> None:
     candles = client.candles(interval="1m", **DEMO)
     profile = aggregate.candle_tpo(candles, session="daily", block_size=50)
@@ -149,6 +152,7 @@ def test_analytics_take_it(client: Any) -> None:
     assert summary(profile)["poc"].to_list() == summary(served)["poc"].to_list()
 
 
+@pytest.mark.slow
 def test_pandas_stays_pandas(client: Any) -> None:
     candles = client.candles(interval="1m", **DEMO)
     found = aggregate.candle_tpo(candles.to_pandas(), block_size=50)
@@ -169,6 +173,7 @@ CANDLES = pl.DataFrame(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_file_of_candles_needs_no_names() -> None:
     found = aggregate.candle_tpo(CANDLES, block_size=1)
     assert found.select("price", "block_ids", "volume").rows() == [
@@ -187,6 +192,7 @@ def test_a_file_of_candles_needs_no_names() -> None:
     assert lazy.collect().equals(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken", [{"low": None}, {"high": float("nan")}, {"low": 20.0}, {"close": 9.0}], ids=str
 )
@@ -204,6 +210,7 @@ def test_a_lost_candle_makes_the_volumes_of_its_session_unknown(broken: dict[str
     assert aggregate.candle_tpo(nothing, block_size=1)["total_volume"].to_list() == [4.0] * 3 + [5.0] * 3
 
 
+@pytest.mark.slow
 def test_candles_longer_than_a_time_block_are_refused() -> None:
     hours = CANDLES.with_columns(interval=pl.lit("1h"))
     with pytest.raises(
@@ -231,12 +238,14 @@ def test_what_is_none_is_refused() -> None:
         aggregate.candle_tpo(in_sql, block_size=1)
 
 
+@pytest.mark.slow
 def test_no_candles_give_no_rows_but_all_columns() -> None:
     found = aggregate.candle_tpo(CANDLES.clear(), block_size=1)
     assert found.is_empty()
     assert found.columns == aggregate.candle_tpo(CANDLES, block_size=1).columns
 
 
+@pytest.mark.slow
 def test_volumes_in_coins_and_in_dollars_are_not_added():
     candles = pl.DataFrame(
         {

@@ -69,6 +69,7 @@ def test_without_an_order_within_a_moment_only_what_it_decides_is_unknown(engine
         assert_frame_equal(found.sort(key), wanted.sort(key), check_dtypes=False)
 
 
+@pytest.mark.slow
 def test_trades_of_one_moment_at_one_price_need_no_order(trades):
     alike = trades.with_columns(price=pl.lit(0.5))
     assert FUNCTIONS["tpo"](alike.drop("sequence")).equals(FUNCTIONS["tpo"](alike))

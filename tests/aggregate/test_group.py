@@ -280,7 +280,7 @@ def test_missing_and_needless_weights_and_missing_columns_are_named():
 
 
 @pytest.mark.parametrize(("interval", "minutes"), [("1m", 1), ("15m", 15), ("1h", 60), ("1d", 1440)])
-def test_two_recorded_venues_agree_with_pandas(engine, recorded, interval, minutes):
+def test_two_recorded_venues_agree_with_pandas(recorded, interval, minutes):
     """Minutes of two venues, joined to longer candles of each, and then to one series."""
     files = {
         "BINANCE": "lean_binance_btcbusd_1m_20221213_trade.zip",
@@ -308,8 +308,8 @@ def test_two_recorded_venues_agree_with_pandas(engine, recorded, interval, minut
             }
         )
     )  # fmt: skip
-    points = engine.frame(pl.from_pandas(table))
-    got = engine.polars(group(resample(points, data_type=AGNOSTIC, interval=interval), data_type=AGNOSTIC))
+    points = pl.from_pandas(table)
+    got = group(resample(points, data_type=AGNOSTIC, interval=interval), data_type=AGNOSTIC)
     assert got.height == 1440 // minutes
     assert set(got.columns) == {"timestamp", *expected.columns, "coverage"}
     assert got["timestamp"].to_list() == expected.index.to_list()

@@ -94,6 +94,7 @@ def nanoseconds(text: str) -> int:
     return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1) * 1000
 
 
+@pytest.mark.slow
 def test_recorded_chains(engine, recorded):
     """Three chains of one day: each later one replaces what it quotes again, and the rest holds until it expires."""
     rows, known, expected = [], {}, []

@@ -169,6 +169,7 @@ def test_without_one_of_the_two_points_there_is_no_skew(missing):
     assert skew(quotes(*rows), interval="1h").is_empty()
 
 
+@pytest.mark.slow
 def test_premium_adjusted_delta_is_read_off_beyond_its_largest_value():
     """So long and so volatile that the adjusted delta of calls first rises with the strike."""
     rows = [
@@ -217,6 +218,7 @@ def test_a_quote_without_a_number_does_not_count(engine):
     assert by_tenor(got) == {"ONE_M": pytest.approx(59.7372, abs=5e-5)}
 
 
+@pytest.mark.slow
 def test_no_quotes_give_no_rows_but_all_columns(engine):
     for function in (implied_volatility, skew):
         got = engine.polars(function(engine.frame(TERM.clear()), interval="1h"))
@@ -278,6 +280,7 @@ def recorded_rows(recorded: Path) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "argument", "value", "points"),
     [
@@ -308,6 +311,7 @@ def test_recorded_chains_in_one_bucket_are_that_of_the_day(engine, recorded_rows
     }
 
 
+@pytest.mark.slow
 def test_rows_permuted_give_the_same(recorded_rows):
     frame = pl.DataFrame(recorded_rows, schema=SCHEMA)
     for function in (implied_volatility, skew):

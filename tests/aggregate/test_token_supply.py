@@ -62,6 +62,7 @@ def test_literal_points(engine, reports):
     ]
 
 
+@pytest.mark.slow
 def test_the_universe_is_the_whole(engine, reports):
     got = engine.polars(token_supply(engine.frame(reports), interval="1h", universe=["ether", "bitcoin"]))
     # Ether's 2 holds in the second hour.

@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from oracles.profile import value_area
+from tables import each_row
 from tidytape.aggregate import _counts, candles, tpo, tpo_touches
 from tidytape.aggregate._tpo import _with_month_start
 from tidytape.catalogue import TPO_BLOCK_MINUTES, Interval, TPOSession
@@ -244,6 +246,7 @@ def test_equals_the_plain_loop_on_every_engine(engine, oracle, interval, session
     assert got.to_dicts() == plain_tpo(trades.to_dicts(), oracle["row"], **ways)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", [None, "monthly"])
 def test_order_of_the_rows_changes_nothing(session):
     trades = random_trades(3)
@@ -328,6 +331,7 @@ def test_the_lists_follow_from_the_flags_and_touches():
     assert wire.columns[len(schema.names) :] == FLAGS
 
 
+@pytest.mark.slow
 def test_lists_of_random_trades_agree_with_the_counts():
     trades, ways = random_trades(5), {"interval": "1d", "block_size": "0.1"}
     levels = tpo(trades, **ways)
@@ -371,6 +375,7 @@ def test_single_prints_lie_inside_and_poor_extremes_lack_a_tail(
     assert got.filter("is_poor_low")["price"].to_list() == [1.0] * poor_low
 
 
+@pytest.mark.slow
 def test_the_block_in_progress_is_flagged():
     def touched(minute, **ways):
         levels = tpo(BY_HAND, block_size=1, now=minute * MINUTE, **ways)
@@ -406,6 +411,7 @@ def test_open_and_close_are_decided_by_time_then_sequence(engine):
     assert got.select("opening_price", "closing_price").row(0) == (1.0, 4.0)
 
 
+@pytest.mark.slow
 def test_months_are_those_of_the_calendar():
     days = [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in range(365 * 131 + 40)]
     assert days[-1].year > 2100
@@ -443,6 +449,7 @@ def test_every_row_between_is_touched(engine, rows):
     assert got["volume"].sum() == 3.0
 
 
+@pytest.mark.slow
 def test_a_block_has_at_most_2_to_the_20_rows():
     def touches(rows, kind=pl.DataFrame.lazy):
         trades = frame([(0, "BUY", 1.0, 1.0), (1, "SELL", float(rows), 2.0)])
@@ -467,6 +474,7 @@ def test_duckdb_refuses_more_rows_too():
         tpo_touches(relation, interval="1d", block_size=1).pl()
 
 
+@pytest.mark.slow
 def test_names_aliases_and_members_are_one():
     trades = random_trades(1)
     expected = tpo(trades, interval="1h", block_size=1, session="weekly")
@@ -474,7 +482,7 @@ def test_names_aliases_and_members_are_one():
         assert tpo(trades, interval="HOUR", block_size="1.0", session=session).equals(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "message"),
     [
         ({"interval": "2m"}, "interval: got '2m'"),
@@ -483,7 +491,7 @@ def test_names_aliases_and_members_are_one():
         ({"block_size": 0}, "block_size: got 0, expected a positive finite number"),
     ],
 )
-@pytest.mark.parametrize("function", [tpo, tpo_touches])
+@each_row("function", [tpo, tpo_touches])
 def test_a_wrong_argument_is_named(function, wrong, message):
     with pytest.raises(QueryError, match=message):
         function(BY_HAND, **{"interval": "1d", "block_size": 1} | wrong)
@@ -499,9 +507,8 @@ def test_missing_columns_are_named(function):
 @pytest.mark.slow
 def test_recorded_trades(recorded, tmp_path, oracle):
     from ingested import ingest
-    from tidytape.lake import Lake
 
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     ingest(recorded / "binance-spot_ws_btcusdt_20240808.gz", lake, layout="binance-ws", exchange="BINANCE")
     trades = lake.scan("trades", exchange="BINANCE", raw_symbol="BTCUSDT")
     ways = {"interval": "1d", "block_size": "0.5", "block_minutes": 5}

@@ -61,6 +61,7 @@ def _by_hand(trades: pl.DataFrame, size: Decimal) -> dict[tuple[int, float], tup
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_row_is_touched_if_it_was_on_any_member(seed: int) -> None:
     trades, size = _trades(seed), Decimal("0.5")

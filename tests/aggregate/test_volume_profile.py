@@ -25,11 +25,21 @@ def test_literal_profile(engine, trades):
     ]
 
 
-@pytest.mark.parametrize("interval", [interval.alias for interval in Interval])
-@pytest.mark.parametrize("block_size", ["0.1", "0.2", "0.3", "0.05", "5", "1E+1"])
-def test_equals_the_plain_loop(engine, trades, oracle, interval, block_size):
-    got = engine.polars(volume_profile(engine.frame(trades), interval=interval, block_size=block_size))
+@pytest.mark.parametrize(
+    ("interval", "block_size"),
+    [
+        *((interval.alias, "0.1") for interval in Interval),
+        *(("1h", block_size) for block_size in ("0.2", "0.3", "0.05", "5", "1E+1")),
+    ],
+)
+def test_equals_the_plain_loop(trades, oracle, interval, block_size):
+    got = volume_profile(trades, interval=interval, block_size=block_size)
     assert got.to_dicts() == oracle["volume_profile"](trades.to_dicts(), interval, block_size)
+
+
+def test_equals_the_plain_loop_on_every_engine(engine, trades, oracle):
+    got = engine.polars(volume_profile(engine.frame(trades), interval="1d", block_size="0.3"))
+    assert got.to_dicts() == oracle["volume_profile"](trades.to_dicts(), "1d", "0.3")
 
 
 def test_no_trades_give_no_rows_but_all_columns(engine, trades):

@@ -19,6 +19,7 @@ _OF_SESSIONS = {"period_end", "block", "low", "end", "row", "n", "rate"}
 """Keys of what is no value that changes over time: parts of a session, and rows that only the test names."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -78,6 +79,7 @@ def test_expiries_are_ranked_each_among_its_own_although_their_days_shrink():
     assert every_value(expiring, "iv_atm")[0] == [100.0, 100.0]
 
 
+@pytest.mark.slow
 def test_distances_sizes_and_windows_are_ranked_each_among_its_own():
     book = pl.DataFrame(
         [

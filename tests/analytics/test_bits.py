@@ -63,6 +63,7 @@ CALLS: dict[str, tuple[pl.DataFrame, Callable[[pl.DataFrame], pl.DataFrame]]] = 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_many_rows_in_any_order_give_the_same_bits(name: str) -> None:
     frame, call = CALLS[name]

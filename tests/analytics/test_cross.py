@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from analytics.cases.cross import CANDLES, INTEREST, RATES, at
+from tables import each_row
 from tidytape.analytics import cross
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 
@@ -78,6 +79,7 @@ def test_coins_without_a_name_are_one_coin():
     assert got.select("volume", "markets").rows() == [(5.0, 2)]
 
 
+@pytest.mark.slow
 def test_a_stock_holds_for_as_long_as_is_said():
     got = cross.total(INTEREST, amount=["open", "high", "low", "close"], carry="24h")
     assert btc(got, "open", "high", "low", "close", "markets") == [
@@ -312,6 +314,7 @@ def test_a_reference_that_is_not_one_market_is_none():
         cross.premium(frame, reference={"venue": "A"})
 
 
+@pytest.mark.slow
 def test_a_market_that_is_there_twice_is_one_venue_and_makes_no_number():
     frame = markets(1.0, 2.0, volume=[1.0, 3.0])
     later = frame.with_columns(pl.col("timestamp") + HOUR)
@@ -365,6 +368,7 @@ def test_levels_are_no_markets():
     assert got.select("price", "close", "markets").rows() == [(10.0, 3.0, 2), (11.0, 3.0, 1)]
 
 
+@pytest.mark.slow
 def test_categories_of_two_frames_meet():
     rates, interest = (
         markets(0.1, 0.3, column=name).with_columns(pl.Series("exchange", order).cast(pl.Categorical))
@@ -375,7 +379,7 @@ def test_categories_of_two_frames_meet():
         assert list(got["rate_close"]) == pytest.approx([(0.1 * 0.3 + 0.3 * 0.1) / 0.4])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "column"),
     [
         (lambda frame: cross.total(frame, amount="markets"), "markets"),
@@ -389,7 +393,6 @@ def test_categories_of_two_frames_meet():
             "dominance",
         ),
     ],
-    ids=["total", "total by", "market_share", "oi_weighted", "premium", "dispersion", "dominance"],
 )
 def test_what_the_result_is_called_is_no_input(call, column):
     with pytest.raises(QueryError, match=column):
@@ -411,6 +414,7 @@ def test_missing_columns_are_named():
 # --- recorded ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_recorded_venues_of_a_day(recorded: Path):
     files = {
         "BINANCE": "lean_binance_btcbusd_1m_20221213_trade.zip",

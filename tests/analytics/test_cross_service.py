@@ -12,6 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import tidytape
+from lakes import empty_lake
 from tidytape.analytics import cross, funding
 from tidytape.lake import TABLES, Lake
 
@@ -43,7 +44,7 @@ RATES = [f"{which}_{name}" for which in ("rate", "predicted") for name in ("open
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cross") / "lake"
-    fill(Lake.create(path), random.Random(11))
+    fill(empty_lake(path), random.Random(11))
     return path
 
 
@@ -127,6 +128,7 @@ def same(mine: pl.DataFrame, theirs: pl.DataFrame, keys: list[str], columns: lis
     assert mine.select(*keys, *columns).sort(keys).equals(theirs.select(*keys, *columns).sort(keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_side", [False, True])
 def test_candles(client: Any, *, by_side: bool) -> None:
     columns = ["open", "high", "low", "close", "volume", "first_timestamp", "last_timestamp"]
@@ -148,6 +150,7 @@ def test_candles_with_gaps_filled(client: Any) -> None:
     assert mine.filter(pl.col("markets") == 0)["volume"].sum() == 0
 
 
+@pytest.mark.slow
 def test_liquidations(client: Any) -> None:
     grouped = client.liquidations(**ASKED, group_by="sum")
     mine = cross.total(client.liquidations(**ASKED, quote="USD"), amount="liquidations")

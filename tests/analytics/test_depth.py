@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from tables import each_row
 from tidytape import Client
 from tidytape.analytics import depth
 from tidytape.errors import MissingColumnError, QueryError
@@ -110,6 +111,7 @@ def test_a_book_whose_bids_lie_above_its_asks_says_so():
     assert depth.depth_within(frame, block_size="0.1")["is_crossed"].to_list() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"block_size": 100}])
 def test_what_a_trade_costs_inside_the_one_block_of_both_sides_is_not_known(given):
     """Bids up to 59,990 and asks from 60,010 are one block of 100, from 59,950 say: it holds no spread."""
@@ -129,6 +131,7 @@ def test_what_a_trade_costs_inside_the_one_block_of_both_sides_is_not_known(give
     assert one_side["shares_block"].to_list() == [None, None]
 
 
+@pytest.mark.slow
 def test_sizes_that_count_something_else_have_no_slippage():
     """A book of 200,000 USD is none of 200,000 bitcoin: a size of 1 was filled at the best price for nothing."""
     usd = book((0, "BID", 59_990.0, 2e5), (0, "ASK", 60_010.0, 2e5)).with_columns(amount_unit=pl.lit("USD"))
@@ -146,6 +149,7 @@ def test_sizes_that_count_something_else_have_no_slippage():
     assert empty.schema == depth.slippage(known, size=1).schema
 
 
+@pytest.mark.slow
 def test_the_height_of_blocks_comes_from_the_frame():
     frame = book(*ROWS).with_columns(block_size=pl.lit(0.5))
     for read in (lambda *args, **rest: depth.slippage(*args, size=[1, 4], **rest), depth.imbalance):
@@ -258,6 +262,7 @@ def test_unknown_sizes_end_a_wall():
 KNOWN = ["is_start_known", "is_end_known"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "inner", "outer"), [("BID", 99.0, 98.0), ("ASK", 99.0, 100.0)], ids=["bids", "asks"]
 )
@@ -369,7 +374,7 @@ def test_frames_of_the_client_go_through():
     assert len(depth.walls(frame, threshold=frame["size"].median(), snapshots=2))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "arguments", "named"),
     [
         ("depth_within", {"bps": 0}, "bps"),

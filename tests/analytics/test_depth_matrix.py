@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from oracles import depth as oracle
+from tables import each_row
 from tidytape import Client
 from tidytape.analytics import depth
 from tidytape.analytics.depth import _matrix
@@ -187,7 +188,7 @@ def test_to_xarray():
     assert liquidated.to_xarray()["liquidations"].dims == ("time", "price")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("frame", "arguments", "message"),
     [
         (pl.concat([book(*ROWS, exchange="X"), book(*ROWS, exchange="Y")]), {}, "one series"),
@@ -226,6 +227,7 @@ def test_no_rows_give_empty_arrays():
     assert found.bids.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_demo_heatmaps_are_the_loop_s():
     client = Client.demo()
     day = {"interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}

@@ -39,6 +39,7 @@ def book(rows: list[Row]) -> pl.DataFrame:
     return frame.with_columns(pl.from_epoch("timestamp", time_unit="ns").dt.replace_time_zone("UTC"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [None, "0.5"])
 def test_matrix(rows: list[Row], book: pl.DataFrame, block_size: str | None) -> None:
     found = depth.matrix(book, block_size=block_size)
@@ -53,6 +54,7 @@ def test_matrix(rows: list[Row], book: pl.DataFrame, block_size: str | None) -> 
     np.testing.assert_allclose(both, sums, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_depth_and_slippage(rows: list[Row], book: pl.DataFrame) -> None:
     for bps in (0.5, 2, 5, 50):
         near = depth.depth_within(book, bps=bps)

@@ -12,6 +12,7 @@ import pytest
 
 import tidytape
 from engines import Engine
+from tables import each_row
 from tidytape.analytics import flow
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -62,6 +63,7 @@ def test_intervals_are_summed_and_named() -> None:
     assert minutes(found, "delta") == [(0, 0.0), (5, 0.5)]
 
 
+@pytest.mark.slow
 def test_an_interval_may_be_told_by_its_length() -> None:
     named = SIDES.with_columns(exchange=pl.lit("A"), interval=pl.lit("MINUTE"))
     for function in (flow.delta, flow.imbalance, flow.cvd):
@@ -455,7 +457,7 @@ def test_trades_of_the_size_and_above_are_large() -> None:
     assert found["timestamp"].to_list() == [NOON]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quantile", "threshold", "count"),
     [
         (0.5, 3.0, 2),
@@ -534,6 +536,7 @@ def client() -> tidytape.Client:
     return tidytape.Client.demo()
 
 
+@pytest.mark.slow
 def test_candles_by_side_and_their_trades_say_the_same(client: tidytape.Client) -> None:
     of_candles = flow.delta(client.candles(by_side=True, interval="5m", **DAY))
     of_trades = flow.delta(client.trades(**DAY), interval="5m")
@@ -542,6 +545,7 @@ def test_candles_by_side_and_their_trades_say_the_same(client: tidytape.Client) 
     assert len(of_candles) == 72
 
 
+@pytest.mark.slow
 def test_what_the_client_gives_goes_in_as_it_is(client: tidytape.Client) -> None:
     interest = client.open_interest(interval="5m", **DAY)
     found = flow.oi_price_quadrant(interest, client.candles(interval="5m", **DAY), price_band=1e-4)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from oracles.funding import apy
+from tables import each_row
 from tidytape.analytics import funding, pit
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError, SettlementWarning
 
@@ -111,7 +112,7 @@ def test_golden_rates_per_year(rate, interval, apr, percent):
         assert round(100 * got["apy"].item(), 2) == percent
 
 
-@pytest.mark.parametrize("rate", [1e-17, 1e-12, -3e-9, 1.25e-5, 1e-4, -1e-4, 0.003, -0.01, 0.01, 0.0])
+@each_row("rate", [1e-17, 1e-12, -3e-9, 1.25e-5, 1e-4, -1e-4, 0.003, -0.01, 0.01, 0.0])
 def test_compounding_is_right_to_the_last_digits(rate):
     got = funding.annualized(points([rate]), funding_interval="8h")["apy"].item()
     assert got == pytest.approx(apy(rate, times=1095), rel=5e-15, abs=0)
@@ -260,6 +261,7 @@ def test_settlements_that_are_not_known_are_counted():
     assert daily["missed"].to_list() == [0, 2, 4]
 
 
+@pytest.mark.slow
 def test_rows_longer_than_the_time_between_settlements_do_not_tell_them():
     terms = {"settled_every": "8h", "funding_interval": "8h"}
     daily = points([0.1, 0.2], every=24, interval=["DAY", "DAY"])

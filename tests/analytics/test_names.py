@@ -112,6 +112,7 @@ def same(got: Any, wanted: Any) -> None:
         assert_same_kind(got, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("namespace", "case"), MATRIX)
 def test_other_columns_change_nothing_and_come_back(namespace: str, case: Case) -> None:
     wanted, names = answered(namespace, case)

@@ -106,6 +106,7 @@ def test_delta_neutral_money_is_where_the_straddle_has_no_delta(quotes):
     assert options.atm_volatility(chain)["iv_atm"].item() > 60.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["forward", "premium_adjusted"])
 @pytest.mark.parametrize("percent", [25, 10])
 def test_points_lie_on_delta_between_two_strikes(engine, quotes, rule, percent):
@@ -169,6 +170,7 @@ def test_a_bad_quote_is_as_if_it_were_not_there(engine, quotes, column):
         assert options.delta_points(pl.concat([one, chain])).rows() == want
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "duckdb", "pyarrow dates in pandas"])
 def test_an_expiry_that_is_a_date_is_eight_in_the_morning_utc(kind, quotes):
     from engines import Engine
@@ -188,6 +190,7 @@ def test_an_expiry_that_is_a_date_is_eight_in_the_morning_utc(kind, quotes):
     assert got.drop("timestamp", "expiry").rows() == want.drop("timestamp", "expiry").rows()
 
 
+@pytest.mark.slow
 def test_recorded_points_equal_plain_python(chains):
     rows = chains.with_columns(pl.col("timestamp", "expiry").dt.timestamp("ns")).rows(named=True)
     for rule in ("forward", "premium_adjusted"):
@@ -219,6 +222,7 @@ def test_recorded_points_equal_plain_python(chains):
         assert compared > 200
 
 
+@pytest.mark.slow
 def test_the_service_says_the_same_of_recorded_chains(chains):
     counted = chains.with_columns(pl.col("timestamp", "expiry").dt.timestamp("ns"))
     tenors = {1.0: "ONE_D", 3.0: "THREE_D", 7.0: "ONE_W", 30.0: "ONE_M", 60.0: "TWO_M", 90.0: "THREE_M",
@@ -238,6 +242,7 @@ def test_the_service_says_the_same_of_recorded_chains(chains):
         assert len(got) == 42
 
 
+@pytest.mark.slow
 def test_strikes_may_be_whole_numbers(engine, quotes):
     whole = quotes(*WIDE).cast({"strike": pl.Int32})
     assert (
@@ -318,6 +323,7 @@ def test_rules_are_not_mixed():
     assert got.select("atm", "iv_atm").rows() == [("forward", None), ("x", None)]
 
 
+@pytest.mark.slow
 def test_constant_maturity_is_that_of_quantlib():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its types have no module
@@ -500,6 +506,7 @@ def _quotes(forward: float, volatility: float, **whose: str) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_two_underlyings_without_a_name_have_no_points() -> None:
     both = pl.concat([_quotes(100.0, 50.0, coin="A"), _quotes(101.0, 80.0, coin="B")])
     assert options.atm_volatility(both)["iv_atm"].to_list() == [50.0, 80.0]

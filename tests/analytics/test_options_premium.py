@@ -78,6 +78,7 @@ def test_one_market_without_a_name() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_words_of_one_side_may_be_categories() -> None:
     expected = volatility_risk_premium(IMPLIED, REALIZED)
     kept = REALIZED.with_columns(pl.col("coin", "exchange").cast(pl.Categorical))

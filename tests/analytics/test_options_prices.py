@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import quad
 
 from engines import Engine
+from tables import each_row
 from tidytape.analytics import options
 from tidytape.analytics.options._black import _log_value, implied_deviation
 from tidytape.errors import MissingColumnError, QueryError
@@ -148,6 +149,7 @@ def test_recorded_volatilities_follow_from_recorded_prices(chains):
 # -- and back
 
 
+@pytest.mark.slow
 def test_there_and_back(ql):
     """Every volatility comes back to 1e-8, but where the price as a float no longer says it; and that is told."""
     frame = grid()
@@ -173,7 +175,7 @@ def exact_share(x, s):
     return math.log(value / math.sqrt(2 * math.pi)) + top - x / 2
 
 
-@pytest.mark.parametrize("x", [0.0, -1e-6, -1e-3, -0.02, -0.3, -1.0, -2.5, -6.0])
+@each_row("x", [0.0, -1e-6, -1e-3, -0.02, -0.3, -1.0, -2.5, -6.0])
 def test_the_normalised_value_is_the_integral_of_vega(x):
     deviations = [s for s in (1e-5, 1.99e-3, 2.01e-3, 0.02, 0.3, 1.0, 2.5) if abs(x / s) < 35]
     assert deviations
@@ -263,6 +265,7 @@ def test_rows_stay_where_they_are():
     assert options.black76_price(frame.assign(implied_volatility=50.0)).index.tolist() == [7, 3, 3]
 
 
+@pytest.mark.slow
 def test_an_expiry_that_is_a_date():
     frame = option(mark_price=0.05, implied_volatility=50.0)
     dates = frame.with_columns(pl.col("expiry").dt.date())

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from oracles.volatility import realized
+from tables import each_row
 from tidytape import Client
 from tidytape.analytics.options import percentile, realized_volatility, tenor_slope, tenor_structure, z_score
 from tidytape.errors import MissingColumnError, QueryError
@@ -48,8 +49,8 @@ def test_equals_another_library(estimator: str) -> None:
     assert found == [None] * 4 + [value and pytest.approx(value, rel=1e-12) for value in ELSEWHERE[estimator]]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("window", [2, 3, 7])
+@each_row("estimator", ESTIMATORS)
+@each_row("window", [2, 3, 7])
 def test_equals_the_loop_of_the_papers(estimator: str, window: int) -> None:
     candles = CANDLES.select("open", "high", "low", "close").rows()
     found = volatilities(CANDLES, window=window, estimator=estimator, interval="1d")
@@ -61,6 +62,7 @@ def test_equals_the_loop_of_the_papers(estimator: str, window: int) -> None:
     assert found[: window - 1] == [None] * (window - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["rogers_satchell", "yang_zhang"])
 def test_drift_and_jumps_do_not_move_what_is_free_of_them(estimator: str) -> None:
     # Of Brownian motion of a known variance: the mean of many estimates is that variance (Yang and Zhang, 2000).
@@ -197,6 +199,7 @@ def test_bad_arguments_of_slopes(options: dict[str, object]) -> None:
         tenor_slope(SUMMARIES, **{"short": "1w", "long": "1m", **options})
 
 
+@pytest.mark.slow
 def test_as_the_service_serves_it() -> None:
     with Client.demo() as client:
         held = client.markets(type="IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG").filter(pl.col("coin") == "BTC")

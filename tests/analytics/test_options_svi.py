@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from itertools import count
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
+from tables import each_row
 from tidytape.analytics import options
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -110,6 +110,7 @@ def test_a_flat_smile_is_a_curve():
     assert volatility.to_list() == pytest.approx([60.0] * 51, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_vega_counts_the_money_more():
     quotes = chain((0.04, 0.1, -0.5, 0.0, 0.2))
     bent = quotes.with_columns(
@@ -142,6 +143,7 @@ def parabolas(lives, *, forward=60_000.0):
     return pl.DataFrame(rows, schema=columns, orient="row").with_columns(timestamp=NOW, forward=forward)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["equal", "vega"])
 def test_short_lives_and_far_wings_are_fitted(weights):
     lives = [hours / 24 for hours in (1, 2, 3, 5, 8, 11, 13, 17, 20, 22, 23, 27, 30, 36, 41)]
@@ -175,6 +177,7 @@ def test_numbers_that_are_no_smile_are_said():
     assert options.smile(got, steps=2)["implied_volatility"].to_list() == [None] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["vega", "equal"])
 def test_a_curve_far_from_its_quotes_is_a_poor_fit(weights):
     quotes = chain((0.04, 0.1, -0.5, 0.0, 0.2))
@@ -234,6 +237,7 @@ def test_recorded_smiles_are_fitted(chains):
     assert options.svi_arbitrage(got)["butterfly_arbitrage"].sum() > 0
 
 
+@pytest.mark.slow
 def test_rows_in_another_order_are_fitted_alike(chains):
     one = chains.filter(pl.col("coin") == "ETH", pl.col("timestamp") == chains["timestamp"].max())
     assert options.svi(one.sample(fraction=1, shuffle=True, seed=2)).equals(options.svi(one))
@@ -284,6 +288,7 @@ def g_of(k, a, b, rho, m, sigma):
     return (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [VOGT, raw(*REPAIRED_JUMP_WINGS), (0.04, 0.1, -0.5, 0.0, 0.2)])
 def test_least_density_is_that_of_a_fine_grid(parameters):
     [row] = options.svi_arbitrage(fits(parameters)).rows(named=True)
@@ -292,6 +297,7 @@ def test_least_density_is_that_of_a_fine_grid(parameters):
     assert row["least_density"] == pytest.approx(g_of(row["density_at"], *parameters), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameters", "at"),
     [
@@ -344,6 +350,7 @@ def test_wings_steeper_than_two_are_found(b, rho, steep):
 CALM = (0.04, 0.1, -0.3, 0.0, 0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("following", "everywhere", "where_quoted"),
     [
@@ -440,6 +447,7 @@ def test_surface_is_linear_in_total_variance(engine):
     assert not beyond["implied_volatility"].has_nulls()
 
 
+@pytest.mark.slow
 def test_surface_at_an_expiry_is_its_smile(chains):
     got = options.svi(chains)
     fit = got.filter(pl.col("coin") == "BTC").row(4, named=True)
@@ -455,7 +463,7 @@ def test_surface_at_an_expiry_is_its_smile(chains):
 # -- arguments
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "parameter"),
     [
         (lambda: options.svi(chain(CALM), weights="gamma"), "weights"),
@@ -468,7 +476,6 @@ def test_surface_at_an_expiry_is_its_smile(chains):
         (lambda: options.surface(fits(CALM), days=30, moneyness=[True]), "moneyness"),
         (lambda: options.svi_arbitrage("fits"), "fits"),
     ],
-    ids=count(),
 )
 def test_argument_that_cannot_be_right_is_refused(call, parameter):
     with pytest.raises(QueryError) as error:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from engines import Engine
+from tables import each_row
 from tidytape.analytics import options
 
 NOW = datetime(2026, 3, 5, tzinfo=UTC)
@@ -121,9 +122,10 @@ def test_a_candle_that_is_there_twice_hides_no_gap(engine: Engine, estimator: st
     assert [value is not None for value in found] == [place >= first for place in range(7)]
 
 
-@pytest.mark.parametrize("bad", [None, -5.0, 0.0])
-@pytest.mark.parametrize("column", ["open", "high", "low", "close"])
-@pytest.mark.parametrize("estimator", ["yang_zhang", "garman_klass", "parkinson", "rogers_satchell"])
+@pytest.mark.slow
+@each_row("bad", [None, -5.0, 0.0])
+@each_row("column", ["open", "high", "low", "close"])
+@each_row("estimator", ["yang_zhang", "garman_klass", "parkinson", "rogers_satchell"])
 def test_a_candle_without_a_price_has_no_volatility(estimator: str, column: str, bad: float | None):
     prices = {
         name: [100.0 + shift] * 4 for name, shift in {"open": 0, "high": 2, "low": -1, "close": 1}.items()

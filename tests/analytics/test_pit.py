@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tables import each_row
 from tidytape import Client
 from tidytape.analytics import pit
 from tidytape.catalogue import Interval
@@ -25,8 +26,8 @@ def points(*hours, **columns):
     )
 
 
-@pytest.mark.parametrize("interval", list(Interval))
-@pytest.mark.parametrize("word", ["value", "alias"])
+@each_row("interval", list(Interval))
+@each_row("word", ["value", "alias"])
 def test_a_point_is_known_when_its_interval_is_over(interval, word):
     found = pit.known_at(points(0, interval=[getattr(interval, word)]))
     assert found["known_at"].item() == NOON + timedelta(seconds=interval.seconds)
@@ -43,6 +44,7 @@ def test_a_settlement_is_known_when_it_settles():
     ]
 
 
+@pytest.mark.slow
 def test_a_profile_is_known_when_its_period_ends_and_not_an_interval_later():
     ends = pl.Series([NOON + 24 * HOUR, None, NOON], dtype=TIME)
     frame = points(0, 0, 1, interval=["THIRTY_MINUTES"] * 3, period_end=ends)
@@ -221,7 +223,7 @@ def test_ids_of_facts_stay_whole_where_no_fact_is_known(engine):
     assert found["id"].to_list() == [None, T0 + 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "at",
     [
         NOON + HOUR,
@@ -306,6 +308,7 @@ def test_intervals_need_not_be_the_same():
     assert joined["interval_right"].to_list() == [None, "HOUR"]
 
 
+@pytest.mark.slow
 def test_frames_of_the_client_go_through():
     client = Client.demo()
     day = {"exchange": "DEMO_PERP", "raw_symbol": "BTC-PERP", "start": "2024-08-08", "end": "2024-08-09"}
@@ -320,7 +323,7 @@ def test_frames_of_the_client_go_through():
     assert (seen["timestamp_funding"] + timedelta(hours=4) <= seen["known_at"]).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "arguments", "named"),
     [
         ("known_at", {"rule": "close"}, "rule"),
@@ -341,7 +344,7 @@ def test_arguments_are_checked(function, arguments, named):
 FACTS = points(0, interval=["HOUR"], exchange=["X"], side=["BUY"], rate=[1.0])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "facts", "arguments", "named"),
     [
         (points(0, exchange=["X"]), FACTS, {}, "by"),

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import tidytape.analytics
+from tables import each_row
 from tidytape import plot
 from tidytape.analytics import profile
 from tidytape.analytics.profile import point_of_control, value_area
@@ -171,7 +172,7 @@ def test_a_share_met_exactly_is_reached_and_not_exceeded(constructor):
     assert [row[4] for row in exceeded] == [0.8, 0.8, 0.8, 0.8, 0.8, 0.81]
 
 
-@pytest.mark.parametrize("percent", [7, 14, 28, 29, 55, 56, 57, 58, 69, 70])
+@each_row("percent", [7, 14, 28, 29, 55, 56, 57, 58, 69, 70])
 def test_a_percentage_is_the_decimal_it_says(percent):
     # 100 * 0.29 and its like are not whole in floats.
     frame = levels([percent, *[1] * (100 - percent)])

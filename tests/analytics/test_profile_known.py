@@ -52,6 +52,7 @@ def test_a_result_is_known_when_its_session_ends(session, backend):
             assert set(found["known_at_rule"]) <= {"period"}
 
 
+@pytest.mark.slow
 def test_no_decision_meets_the_value_area_of_a_session_that_goes_on(client):
     levels = client.tpo(**ASKED, **SESSIONS["daily by the hour"])
     candles = pit.known_at(client.candles(interval="1h", **ASKED, start="2024-08-07"))
@@ -64,6 +65,7 @@ def test_no_decision_meets_the_value_area_of_a_session_that_goes_on(client):
     assert (met["timestamp_of"] + timedelta(days=1) <= met["known_at"]).all()
 
 
+@pytest.mark.slow
 def test_a_session_told_by_names_of_the_caller_keeps_its_end(client):
     levels = client.tpo(**ASKED, **SESSIONS["weekly"])
     found = profile.value_area(levels, by=["raw_symbol", "interval", "timestamp"])
@@ -99,6 +101,7 @@ def test_sessions_without_an_end_are_never_known_by_an_interval(client):
     assert lazy.equals(profile.value_area(levels))
 
 
+@pytest.mark.slow
 def test_an_interval_is_how_long_a_volume_profile_lasts(client):
     levels = client.volume_profile(interval="1d", block_size=50, start="2024-08-07", **ASKED)
     found = pit.known_at(without_hindsight(profile.summary(levels)))
@@ -119,6 +122,7 @@ def test_a_composite_is_known_when_its_last_session_ends(client):
         assert set(pit.known_at(both)["known_at"]) == {datetime(2024, 8, 9, tzinfo=UTC)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [profile.naked_pocs, profile.summary])
 def test_what_later_sessions_decide_is_not_known_when_a_session_ends(client, function):
     found = function(client.tpo(**ASKED, **SESSIONS["daily by the hour"]), count="tpo_count")

@@ -12,6 +12,8 @@ market_profile = pytest.importorskip(
     "market_profile", reason="MarketProfile is not installed: pip install MarketProfile"
 )
 
+pytestmark = pytest.mark.slow
+
 PROFILES = 400
 STEP = 0.5
 RULES = {"rule": "one_row", "tie": "up", "stop": "exceed", "poc_tie": "center"}
@@ -26,7 +28,6 @@ def theirs(levels: pl.DataFrame, step: float) -> tuple[float, float, float]:
     return day.poc_price, *day.value_area
 
 
-@pytest.mark.slow
 def test_equals_market_profile_in_its_own_mode():
     """400 random profiles on a grid of halves, with volume on every row and no two rows alike."""
     draw = np.random.default_rng(8)
@@ -46,7 +47,6 @@ def test_equals_market_profile_in_its_own_mode():
     assert ours.select("poc", "val", "vah").rows() == [theirs(session, STEP) for session in sessions]
 
 
-@pytest.mark.slow
 def test_equals_market_profile_where_sides_tie():
     draw = np.random.default_rng(9)
     for _ in range(100):

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from analytics.touching import DAY, levels_of, lists_of, touches_of
+from tables import each_row
 from tidytape.analytics import profile
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -71,9 +72,7 @@ def test_extensions_may_count_the_whole_range():
     assert [found[f"extension_down_{k}"] for k in ("x1_5", "x2", "x3")] == [9.5, 9, 8]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "high"), [(1, 11), (30, 11), (60, 11), (61, 12), (90, 12), (120, 14), (9999, 16)]
-)
+@each_row(("minutes", "high"), [(1, 11), (30, 11), (60, 11), (61, 12), (90, 12), (120, 14), (9999, 16)])
 def test_a_block_is_in_the_balance_if_it_starts_in_it(minutes, high):
     assert profile.initial_balance(LISTS, minutes=minutes)["initial_balance_high"].item() == high
 
@@ -152,7 +151,7 @@ def test_blocks_of_a_list_go_before_the_number_that_was_sent():
     assert profile.single_prints(sent).equals(profile.single_prints(LISTS))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "function",
     [
         profile.initial_balance,
@@ -311,7 +310,7 @@ def test_composite_of_what_is_unknown_is_unknown_there():
     assert profile.value_area(found, by="coin")["poc"].item() is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "parameter"),
     [
         ({"row_size": None}, "row_size"),
@@ -402,6 +401,7 @@ def test_day_features():
     assert found["close_position"] == (15.5 - 10) / 6  # the last block touched 15 and 16
 
 
+@pytest.mark.slow
 def test_summary_says_what_the_functions_say():
     sessions = {("BTCUSDT", DAY + timedelta(days=n)): of for n, of in enumerate([DRAWN, *DAY_TYPES.values()])}
     levels = levels_of(sessions).with_columns(volume=pl.col("tpo_count") * 2.5)
@@ -428,6 +428,7 @@ def test_summary_says_what_the_functions_say():
     assert found["count"].unique().to_list() == ["volume"]
 
 
+@pytest.mark.slow
 def test_summary_of_volumes_lacks_what_needs_blocks_and_keeps_its_columns():
     levels = levels_of({("BTCUSDT", DAY): DRAWN})
     whole = profile.summary(levels)
@@ -458,6 +459,7 @@ BLOCKS = pl.DataFrame(
 ).with_columns(tpo_count=pl.col("block_ids").list.len(), volume=1.0, block_size_minutes=30.0)
 
 
+@pytest.mark.slow
 def test_a_block_that_touched_two_levels_of_a_row_counts_once() -> None:
     """Of rows of two the blocks are 0, 1 and 2, 3, 4: 2 and 3, where the levels' counts add up to 4 and 4."""
     sent = {"count": "tpo_count", "row_size": 2}

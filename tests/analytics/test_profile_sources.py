@@ -8,9 +8,9 @@ from polars.testing import assert_frame_equal
 
 import tidytape
 from ingested import ingest
+from lakes import empty_lake
 from tidytape import aggregate
 from tidytape.analytics import profile
-from tidytape.lake import Lake
 
 STEP = 50
 ASKED = {
@@ -29,6 +29,7 @@ def levels():
     return tidytape.Client.demo().tpo(session="daily", block_minutes=30, **ASKED)
 
 
+@pytest.mark.slow
 def test_ours_is_what_the_service_sends_under_names_of_our_own(levels):
     sent = levels.unique("timestamp", maintain_order=True)
     found = profile.summary(levels, count="tpo_count", row_size=STEP)
@@ -64,6 +65,7 @@ def test_a_pandas_client_gives_the_same(levels):
         assert_frame_equal(same, numbers.cast(pl.Float64), rel_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_volume_profiles_of_a_client():
     levels = tidytape.Client.demo().volume_profile(**ASKED)
     found = profile.summary(levels, row_size=STEP)
@@ -127,7 +129,7 @@ def test_profiles_from_candles_by_their_close():
 
 @pytest.mark.slow
 def test_recorded_market(recorded, tmp_path):
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     ingest(recorded / "binance-spot_ws_btcusdt_20240808.gz", lake, layout="binance-ws", exchange="BINANCE")
     client = tidytape.Client.local(tmp_path / "lake")
     levels = client.tpo(

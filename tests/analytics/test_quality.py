@@ -64,6 +64,7 @@ BETWEEN_EXPIRIES = {"start": "2024-08-07T08:00", "end": "2024-08-08T08:00"}
 OPTIONS = {"exchange": "DEMO_OPTIONS", "coin": "BTC"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "asked"),
     [
@@ -90,6 +91,7 @@ def test_clean_frames_have_no_findings(client: tidytape.Client, method: str, ask
     assert quality.audit(frame).rows() == []
 
 
+@pytest.mark.slow
 def test_no_findings_have_the_columns_of_findings(candles: pl.DataFrame) -> None:
     empty = quality.audit(candles)
     full = quality.audit(with_value(candles, 5, volume=-1.0))
@@ -148,6 +150,7 @@ def test_a_defect_is_found_and_nothing_else(
     ]
 
 
+@pytest.mark.slow
 def test_a_short_standstill_and_a_short_lag_are_nothing(candles: pl.DataFrame) -> None:
     still = with_value(
         candles, list(range(40, 51)), **dict.fromkeys(("open", "high", "low", "close"), candles["close"][39])
@@ -159,6 +162,7 @@ def test_a_short_standstill_and_a_short_lag_are_nothing(candles: pl.DataFrame) -
     assert found(late, stale=2) == [("DEMO_PERP", "stale", 3, 285, 287)]
 
 
+@pytest.mark.slow
 def test_thresholds_decide(candles: pl.DataFrame) -> None:
     calm = candles.filter(pl.col("timestamp") < START + timedelta(hours=10))  # before the price falls
     jump = with_value(calm, 100, close=pl.col("close") * 1.01, high=pl.col("high") * 1.01)
@@ -169,6 +173,7 @@ def test_thresholds_decide(candles: pl.DataFrame) -> None:
     assert ("DEMO_PERP", "unit_jump", 1, 80, 80) in found(tripled, unit_jump=2.5)
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_none_is_found_and_an_alias_is_one(candles: pl.DataFrame) -> None:
     aliased = candles.with_columns(interval=pl.lit("5m"))
     assert found(aliased) == []
@@ -201,6 +206,7 @@ def test_trades_are_named_by_their_ids(client: tidytape.Client) -> None:
         quality.audit(trades, checks="missing_bucket")
 
 
+@pytest.mark.slow
 def test_levels_are_named_by_their_prices(client: tidytape.Client) -> None:
     profile = client.volume_profile(**PERP, interval="1h", block_size=100, **DAY)
     assert quality.audit(pl.concat([profile, profile.tail(1)])).select("finding", "count").rows() == [
@@ -210,6 +216,7 @@ def test_levels_are_named_by_their_prices(client: tidytape.Client) -> None:
     assert quality.audit(hole).select("finding", "count").rows() == [("missing_bucket", 1)]
 
 
+@pytest.mark.slow
 def test_open_interest_cannot_be_below_zero_and_rates_can(client: tidytape.Client) -> None:
     interest = client.open_interest(**PERP, interval="5m", **CALM)
     bad = with_value(interest, 9, low=-1.0)
@@ -234,6 +241,7 @@ def test_liquidations_are_sparse_and_their_gaps_only_asked_for(client: tidytape.
     )
 
 
+@pytest.mark.slow
 def test_a_rate_far_from_the_usual_is_an_outlier(client: tidytape.Client) -> None:
     funding = client.funding(**PERP, interval="1h", **DAY)
     rates = ("rate_open", "rate_high", "rate_low", "rate_close")
@@ -257,6 +265,7 @@ def test_recorded_rates_are_outliers_where_the_market_ran_hot(recorded: Path) ->
     assert quality.examples(days, finding="outlier", rows=100, outlier=31).is_empty()
 
 
+@pytest.mark.slow
 def test_a_trade_far_from_its_hour_is_an_outlier(client: tidytape.Client) -> None:
     trades = client.trades(**PERP, **CALM)
     spoiled = with_value(trades, [100, 101, 102], price=pl.col("price") * 10)
@@ -267,6 +276,7 @@ def test_a_trade_far_from_its_hour_is_an_outlier(client: tidytape.Client) -> Non
     assert nothing["id"].to_list() == [trades["id"][100]]
 
 
+@pytest.mark.slow
 def test_a_crossed_book_is_found(client: tidytape.Client) -> None:
     book = client.book_heatmap(**PERP, interval="1h", block_size=100, **DAY)
     best = {side: rows["price"] for (side,), rows in book.filter(timestamp=START).group_by("side")}
@@ -349,6 +359,7 @@ def test_frames_of_no_time_or_no_row_are_audited(kind: str, candles: pl.DataFram
         assert engine.polars(function(engine.frame(frame.clear()))).is_empty()
 
 
+@pytest.mark.slow
 def test_frames_of_nothing_but_times_and_odd_columns_are_audited() -> None:
     times = pl.DataFrame({"timestamp": [START, START + timedelta(hours=2), START]})
     assert quality.audit(times).select("finding", "count").rows() == [("duplicate", 2), ("unordered", 1)]
@@ -445,6 +456,7 @@ def test_examples_of_what_is_not_there_are_the_rows_before(candles: pl.DataFrame
     assert stale.select("exchange", "timestamp").rows() == [("DEMO_PERP", START + 285 * FIVE)]
 
 
+@pytest.mark.slow
 def test_examples_agree_with_counts(candles: pl.DataFrame) -> None:
     bad = pl.concat([with_value(candles, [5, 9, 400], close=None), candles.slice(77, 2)])
     for name, count in quality.audit(bad).group_by("finding").agg(pl.col("count").sum()).rows():
@@ -551,6 +563,7 @@ def test_two_recorded_years_of_hours_have_no_findings(recorded: Path) -> None:
     assert share.select("expected", "present").row(0) == (17_544, 17_544)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -579,6 +592,7 @@ def test_a_recorded_day_of_news_has_its_minutes_and_no_other_finding(
     assert quality.audit(minutes.drop("ms"), outlier=60).is_empty()
 
 
+@pytest.mark.slow
 def test_recorded_trades_without_ids_are_told_apart_by_what_they_say(recorded: Path) -> None:
     with gzip.open(recorded / "coinbase_btc-usd_trades_20230905.csv.gz") as file:
         trades = pl.read_csv(file).with_columns(

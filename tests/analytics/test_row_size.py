@@ -54,6 +54,7 @@ def test_rows_that_levels_do_not_make_up_are_refused(name: str, row_size: float)
     assert caught.value.parameter == "row_size"
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("row_size", [50, 100, 50.0])
 def test_rows_that_levels_make_up_are_as_without_a_block_size(name: str, row_size: float) -> None:

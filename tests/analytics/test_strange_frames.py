@@ -14,6 +14,7 @@ from analytics.matrix import Case, some_cases
 from analytics.overriding import FIRST, answer, parameters
 from analytics.test_matrix import assert_same, assert_same_kind
 from engines import Engine
+from tables import each_row
 from tidytape.errors import MissingColumnError, QueryError
 
 MATRIX = [pytest.param(case, id=f"{namespace}.{case}") for namespace, case in some_cases()]
@@ -42,7 +43,7 @@ def test_the_index_of_pandas_has_no_part_in_it(case: Case) -> None:
     pd.testing.assert_frame_equal(got.reset_index(drop=True), wanted)
 
 
-@pytest.mark.parametrize("case", MATRIX)
+@each_row("case", MATRIX)
 def test_names_of_working_columns_and_patterns_are_refused(case: Case) -> None:
     for name, place in product(["__when", "^.*$", "*"], range(len(case.frames))):
         given = [
@@ -54,7 +55,8 @@ def test_names_of_working_columns_and_patterns_are_refused(case: Case) -> None:
         assert repr(name) in str(caught.value)
 
 
-@pytest.mark.parametrize("case", IN_DUCKDB)
+@pytest.mark.slow
+@each_row("case", IN_DUCKDB)
 def test_names_that_duckdb_may_take_for_others_are_refused(case: Case) -> None:
     for place in range(len(case.frames)):
         given = [

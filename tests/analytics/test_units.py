@@ -65,6 +65,7 @@ def test_walls_and_regridded_books_are_of_one_unit(mixed_book: pl.DataFrame) -> 
         depth.matrix(mixed_book)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READINGS)
 @pytest.mark.parametrize("block_size", [10, 30, 40])
 def test_an_argument_does_not_contradict_the_height_of_the_blocks(
@@ -87,6 +88,7 @@ def test_rows_of_a_heatmap_are_whole_multiples_of_its_blocks(book: pl.DataFrame)
     assert depth.regrid(book.lazy(), block_size=30).collect()["price"].is_null().all()
 
 
+@pytest.mark.slow
 def test_a_regridded_book_has_the_height_of_its_rows(book: pl.DataFrame, engine: Engine) -> None:
     coarse = engine.polars(depth.regrid(engine.frame(book), block_size=100))
     assert set(coarse["block_size"]) == {100.0}
@@ -99,6 +101,7 @@ def test_a_regridded_book_has_the_height_of_its_rows(book: pl.DataFrame, engine:
     assert depth.regrid(unknown, block_size=100)["block_size"].is_null().all()
 
 
+@pytest.mark.slow
 def test_blocks_of_two_heights_are_no_one_book(client: Client, book: pl.DataFrame) -> None:
     both = pl.concat([book, client.book_heatmap(**DAY, block_size=100)])
     for read in (
@@ -124,6 +127,7 @@ PROFILES: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_profile_is_of_one_unit_and_one_height(name: str, client: Client) -> None:
     read, coins = PROFILES[name], levels(client, DAY)
@@ -180,6 +184,7 @@ TRADED: dict[str, Callable[..., Any]] = {
 FLOWING: dict[str, Callable[..., Any]] = LIQUIDATED | TRADED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOWING)
 def test_flows_of_coins_and_dollars_are_no_one_series(name: str, client: Client) -> None:
     fetch = (
@@ -197,6 +202,7 @@ def test_flows_of_coins_and_dollars_are_no_one_series(name: str, client: Client)
     assert not read(coins.lazy()).select(column).collect()[column].is_null().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cvd", "delta", "imbalance"])
 def test_candles_of_one_side_say_nothing_of_the_other(name: str, client: Client) -> None:
     read = TRADED[name]
@@ -212,6 +218,7 @@ def test_candles_of_one_side_say_nothing_of_the_other(name: str, client: Client)
     assert read(candles.clear()).is_empty()
 
 
+@pytest.mark.slow
 def test_open_interest_in_dollars_has_no_quadrants(client: Client) -> None:
     candles, dollars = client.candles(**DAY), client.open_interest(quote="USD", **DAY)
     with pytest.raises(QueryError, match="open interest in coin") as caught:
@@ -223,6 +230,7 @@ def test_open_interest_in_dollars_has_no_quadrants(client: Client) -> None:
     assert flow.oi_price_quadrant(client.open_interest(**DAY), candles)["quadrant"].null_count() == 1
 
 
+@pytest.mark.slow
 def test_volumes_count_what_the_argument_says(client: Client) -> None:
     coins, dollars = client.candles(**DAY), client.candles(quote="USD", **DAY)
     for frame, unit, said in ((coins, "quote", "COIN"), (dollars, "coin", "USD")):

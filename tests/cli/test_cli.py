@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import tidytape
+from lakes import demo_lake, empty_lake
 from tidytape.cli import main
-from tidytape.demo import fill
 from tidytape.lake import Lake
 
 Run = Callable[..., tuple[int, str, str]]
@@ -35,8 +35,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cli") / "lake"
-    fill(path, days=2)
-    return path
+    return demo_lake(path)
 
 
 DAY = (
@@ -67,6 +66,7 @@ def test_fetch_writes_a_file(
     assert read(out).height == 24
 
 
+@pytest.mark.slow
 def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, lake: Path) -> None:
     code, said, _ = run("fetch", "candles", "--lake", lake, *DAY)
     heading, *table = said.splitlines()
@@ -79,6 +79,7 @@ def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, la
     assert table[-1] == "24 rows, 4 not shown; --out FILE writes all"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::tidytape.errors.EmptyAnswerWarning")
 def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
     code, said, told = run(
@@ -91,6 +92,7 @@ def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_wrong_request_is_one_line_and_exit_code_two(run: Run, lake: Path) -> None:
     code, said, told = run("fetch", "candles", "--lake", lake, *DAY, "--interval", "2m")
     assert (code, said) == (2, "")
@@ -98,6 +100,7 @@ def test_a_wrong_request_is_one_line_and_exit_code_two(run: Run, lake: Path) -> 
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_target_that_cannot_be_is_refused_before_anything_is_fetched(
     run: Run, lake: Path, tmp_path: Path
 ) -> None:
@@ -107,6 +110,7 @@ def test_a_target_that_cannot_be_is_refused_before_anything_is_fetched(
         assert told.startswith("error: --out: got ")
 
 
+@pytest.mark.slow
 def test_no_lake_and_no_address_says_what_to_set(run: Run) -> None:
     code, _, told = run("fetch", "candles", *DAY)
     assert code == 2
@@ -114,6 +118,7 @@ def test_no_lake_and_no_address_says_what_to_set(run: Run) -> None:
     assert "TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment" in told
 
 
+@pytest.mark.slow
 def test_markets(run: Run, lake: Path) -> None:
     code, said, _ = run("markets", "--lake", lake, "--category", "PERPETUAL")
     assert code == 0
@@ -132,6 +137,7 @@ def test_a_new_key_is_alone_on_the_last_line(run: Run, tmp_path: Path) -> None:
     assert json.loads(file.read_text())[0]["tier"] == "enterprise"
 
 
+@pytest.mark.slow
 def test_a_new_key_tells_what_its_tier_has_and_which_others_there_are(run: Run, tmp_path: Path) -> None:
     file = ("--keys", tmp_path / "keys.json")
     _, _, told = run("keys", "new", *file)
@@ -187,6 +193,7 @@ def test_a_service_without_keys_does_not_start(run: Run, lake: Path, tmp_path: P
     assert told.startswith("error: there is no key file")
 
 
+@pytest.mark.slow
 def test_ingest_csv_with_a_column_map(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "trades.csv.gz"
     with gzip.open(file, "wt") as out:
@@ -203,6 +210,7 @@ def test_ingest_csv_with_a_column_map(run: Run, tmp_path: Path) -> None:
     assert told.startswith("error: --map: got 'id', expected name=column pairs")
 
 
+@pytest.mark.slow
 def test_ingest_of_a_broken_line_names_it_and_leaves_the_lake_as_it_was(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "trades.csv"
     file.write_text(
@@ -218,6 +226,7 @@ def test_ingest_of_a_broken_line_names_it_and_leaves_the_lake_as_it_was(run: Run
     assert "1 trade" in said
 
 
+@pytest.mark.slow
 def test_ingest_of_several_files_prints_the_report_and_names_the_bad_ones(run: Run, tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("good.csv", "bad.csv", "more.csv")]
     for number, (file, price) in enumerate(zip(files, ("10.5", "ten", "10.7"), strict=True)):
@@ -259,7 +268,7 @@ def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.slow
 def test_the_demo_leaves_a_lake_of_others_alone(run: Run, tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "demo" / "lake")
+    lake = empty_lake(tmp_path / "demo" / "lake")
     lake.writer().register(
         pl.DataFrame([{"exchange": "X", "raw_symbol": "BTC-USD", "coin": "BTC", "quote_coin": "USD"}])
     )
@@ -269,6 +278,7 @@ def test_the_demo_leaves_a_lake_of_others_alone(run: Run, tmp_path: Path) -> Non
     assert Lake(lake.path).markets().height == 1
 
 
+@pytest.mark.slow
 def test_help_and_version(run: Run) -> None:
     for words in (
         ("--help",),
@@ -322,6 +332,7 @@ def test_a_tape_is_listed_as_people_write_what_they_asked(run: Run, lake: Path, 
     assert told == f"error: {path}: it is not as it was recorded from entry 2 on\n"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always")
 def test_a_key_over_plain_http_is_warned_of_in_a_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(

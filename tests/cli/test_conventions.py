@@ -18,14 +18,13 @@ import pytest
 import typer
 
 import tidytape
+from lakes import demo_lake
+from tables import each_row
 from tidytape.cli import _ingest as ingesting
 from tidytape.cli import app, main
 from tidytape.cli._examples import EXAMPLES, INGEST
 from tidytape.cli._main import EXIT_CODES
-from tidytape.demo import fill
-from tidytape.lake import Lake
 from tidytape.lake.ingest import FileReport, IngestReport, TableCount
-from tidytape.lake.rollup import rollup
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -62,8 +61,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a lake, a file of keys, a tape and a file of trades, as the examples name them."""
     path = tmp_path_factory.mktemp("examples")
-    fill(path / "lake")
-    rollup(Lake(path / "lake"), progress=False)
+    demo_lake(path / "lake")
     with tidytape.Client.local(path / "lake") as client, client.record(path / "study.tape"):
         client.candles(exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09")
     (path / "trades.csv").write_text(CSV)
@@ -91,7 +89,7 @@ def test_every_command_has_an_example() -> None:
         assert " ".join(words[1:]).startswith(name)
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"serve", "demo", "report"}])
+@each_row("name", [name for name in COMMANDS if name not in {"serve", "demo", "report"}])
 def test_every_option_of_an_example_exists(name: str) -> None:
     words = EXAMPLES.get(name) if name in EXAMPLES else INGEST[name.removeprefix("ingest ")]
     context = COMMANDS[name].make_context(name, shlex.split(words or ""))
@@ -160,6 +158,7 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(one)
 
 
+@pytest.mark.slow
 def test_json_of_what_went_in(run: Run, tmp_path: Path) -> None:
     (tmp_path / "trades.csv").write_text(CSV)
     words = (
@@ -181,6 +180,7 @@ def test_json_of_what_went_in(run: Run, tmp_path: Path) -> None:
     assert json.loads(said)["files"][0]["counts"][0]["new"] == 2
 
 
+@pytest.mark.slow
 def test_json_of_keys_never_has_their_hash(run: Run, tmp_path: Path) -> None:
     keys = ("--keys", tmp_path / "keys.json")
     _, said, _ = run("keys", "new", *keys, "--expires", "2099-01-01", "--json")
@@ -243,6 +243,7 @@ def test_the_nearest_type_is_suggested(run: Run, inside: Path) -> None:
     assert "did you mean 'TRADE_SIDE_AGNOSTIC_AGG'?" in told
 
 
+@pytest.mark.slow
 def test_a_lake_that_is_not_there_says_what_makes_one(run: Run, tmp_path: Path) -> None:
     run("keys", "new", "--keys", tmp_path / "keys.json")
     code, _, told = run("serve", "--lake", tmp_path / "lake", "--keys", tmp_path / "keys.json", "--port", "0")
@@ -250,6 +251,7 @@ def test_a_lake_that_is_not_there_says_what_makes_one(run: Run, tmp_path: Path) 
     assert "'tidytape ingest' makes one of recorded files, 'tidytape demo' a simulated one" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 2, 4])
 def test_a_traceback_comes_only_with_debug(run: Run, tmp_path: Path, place: int) -> None:
     words = ["lake", "info", "--lake", str(tmp_path / "none")]
@@ -331,6 +333,7 @@ def test_without_a_terminal_a_line_tells_how_far_it_is(capsys: pytest.CaptureFix
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  1,234 new rows\n", told.err)
 
 
+@pytest.mark.slow
 def test_a_second_replay_says_that_there_was_nothing_new(run: Run, tmp_path: Path) -> None:
     (tmp_path / "trades.csv").write_text(CSV)
     words = (tmp_path / "trades.csv", "--lake", tmp_path / "lake", "--layout", "csv", "--exchange", "X", "--raw-symbol",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from inspect import signature
@@ -57,6 +58,7 @@ def options_of(arguments: dict[str, Any]) -> list[str]:
     return [word for name, value in arguments.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
+@functools.cache
 def command_of(name: str) -> click.Command:
     found: Any = typer.main.get_command(app)
     for word in words_of(name):
@@ -157,6 +159,7 @@ def poor(monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
+@pytest.mark.slow
 def test_the_budget_may_make_it_wait_no_longer_than_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     poor(monkeypatch)
     service = ["--base-url", "http://poor", "--api-key", "k"]
@@ -203,6 +206,7 @@ def test_what_is_kept_is_listed_under_a_heading(
     )
 
 
+@pytest.mark.slow
 def test_a_plan_for_a_tier_needs_no_service(run: Any) -> None:
     code, said, _ = run(
         *("plan", "candles", "--exchange", "BINANCE", "--coin", "BTC", "--interval", "1m"),
@@ -217,6 +221,7 @@ def test_a_plan_for_a_tier_needs_no_service(run: Any) -> None:
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_plan_that_a_tier_allows_says_its_wait(run: Any) -> None:
     asked = ["--exchange", "BINANCE", "--coin", "BTC", "--interval", "1m", "--start", "2024-01-01"]
     code, said, _ = run("plan", "candles", *asked, "--end", "2025-01-01", "--tier", "enterprise")
@@ -242,6 +247,7 @@ def test_what_is_missing_is_told_and_is_no_success(
     assert missing.endswith("allows it, and --max-wait inf any wait")
 
 
+@pytest.mark.slow
 def test_a_warning_names_options(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def wait(**options: Any) -> Any:
         Bar("TRADE").waits(36)
@@ -305,6 +311,7 @@ def test_no_names_are_an_empty_file(run: Run, lake: Path, tmp_path: Path) -> Non
     assert pl.read_parquet(tmp_path / "none.parquet").schema == {"coin": pl.String}
 
 
+@pytest.mark.slow
 def test_usage_is_a_row(run: Run, lake: Path, tmp_path: Path) -> None:
     assert run("usage", "--lake", lake)[1].split()[:3] != []
     out = tmp_path / "usage.jsonl"
@@ -329,6 +336,7 @@ def test_markets_take_all_their_filters(run: Run, lake: Path, tmp_path: Path) ->
     assert set(newest) == {"BTCUSDT", "BTC'PERP/x", "OLDUSDT"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -354,6 +362,7 @@ def test_what_services_fail_at_is_refused_here(run: Run, lake: Path) -> None:
     assert told.startswith("error: --type: left out, expected at least one data type")
 
 
+@pytest.mark.slow
 def test_names_from_outside_do_not_act_on_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/coins":

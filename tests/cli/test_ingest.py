@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.cli import _ingest as commands
 from tidytape.cli import app as main_app
 from tidytape.cli import main
@@ -41,6 +43,7 @@ def lake(tmp_path):
     return lambda: Lake(tmp_path / "lake")
 
 
+@cache
 def layout_commands():
     return typer.main.get_command(main_app).commands["ingest"].commands
 
@@ -49,6 +52,7 @@ def test_there_is_a_command_for_every_layout():
     assert set(layout_commands()) == {"auto", "polymarket-gamma", *LAYOUTS}
 
 
+@pytest.mark.slow
 def test_every_option_is_said_of_the_layout_the_market_or_the_run():
     always, following = (
         {"files", "lake", "verbose", "as_json", "skip_bad", "workers"},
@@ -61,6 +65,7 @@ def test_every_option_is_said_of_the_layout_the_market_or_the_run():
         assert options - run <= {*options_of(Market), *options_of(layout)}, name
 
 
+@pytest.mark.slow
 def test_a_table_by_map(run, lake, tmp_path):
     path = tmp_path / "oi.csv"
     path.write_text(f"when,oi\n{T},5\n")
@@ -88,6 +93,7 @@ def test_a_table_without_venue(run, lake, tmp_path):
         run("jsonl", path, "--table", "quote_rates", "--time-unit", "day")
 
 
+@pytest.mark.slow
 def test_a_dump(run, lake, tmp_path):
     path = tmp_path / "BTCUSDT-trades-2023-11-14.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -97,6 +103,7 @@ def test_a_dump(run, lake, tmp_path):
     assert lake().scan("trades").collect()["raw_symbol"].to_list() == ["BTCUSDT"]
 
 
+@pytest.mark.slow
 def test_files_are_recognised_and_asked_for_their_venue(run, lake, recorded):
     names = ("tardis_bitmex_trades_XBTUSD.csv", "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv")
     with pytest.raises(QueryError, match="exchange: left out"):
@@ -112,12 +119,14 @@ def test_files_are_recognised_and_asked_for_their_venue(run, lake, recorded):
     assert lake().scan("trades").collect()["exchange"].unique().sort().to_list() == ["BITMEX", "OTHER"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["derivative_ticker.jsonl.gz", "liquidation.jsonl"])
 def test_many_markets_and_venues_take_few_lines_unless_all_are_wanted(run, recorded, kind):
     file = recorded / f"tardis-node_normalized_{kind}"
     assert len(run("tardis-node", file, "--amount-unit", "coin").splitlines()) < 10
 
 
+@pytest.mark.slow
 def test_verbose_tells_of_every_market(run, recorded):
     file = recorded / "tardis-node_normalized_liquidation.jsonl"
     listed = run("tardis-node", file, "--verbose", "--amount-unit", "coin").splitlines()
@@ -219,6 +228,7 @@ def mixture(tmp_path):
     return good, bad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["auto", "binance-vision"])
 @pytest.mark.parametrize("good_first", [True, False])
 def test_bad_files_do_not_lose_the_others(mixture, lake, tmp_path, monkeypatch, capsys, layout, good_first):
@@ -245,12 +255,13 @@ def test_bad_files_do_not_lose_the_others(mixture, lake, tmp_path, monkeypatch, 
     assert sorted(lake().scan("trades").collect()["raw_symbol"]) == ["BTCUSDT", "ETHUSDT"]
 
 
+@pytest.mark.slow
 def test_bad_files_do_not_lose_the_others_with_a_bar(mixture, lake, tmp_path, capsys):
     good, bad = mixture
     with pytest.raises(IngestError, match=f"{len(bad)} of {len(bad) + 2} files"):
         ingest(
             [path for path, _ in bad] + good,
-            Lake.create(tmp_path / "lake"),
+            empty_lake(tmp_path / "lake"),
             exchange="X",
             progress=True,
             workers=4,
@@ -259,6 +270,7 @@ def test_bad_files_do_not_lose_the_others_with_a_bar(mixture, lake, tmp_path, ca
     assert "B/s" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_candles_and_funding_are_told_what_their_files_do_not(run, lake, tmp_path):
     candles, funding = tmp_path / "candles.csv", tmp_path / "funding.csv"
     candles.write_text(f"timestamp,open,high,low,close,volume\n{T // 3600 * 3600},1,2,1,2,5\n")
@@ -270,6 +282,7 @@ def test_candles_and_funding_are_told_what_their_files_do_not(run, lake, tmp_pat
     assert lake().scan("funding").collect()["funding_interval"].to_list() == [8 * 3600 * 10**9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["tardis-node", "cryptofeed"])
 def test_recorded_files(run, recorded, layout):
     said = ("--amount-unit", "coin")

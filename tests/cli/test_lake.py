@@ -10,6 +10,7 @@ import deltalake
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from tidytape.cli import main
 from tidytape.lake import TRADES, Lake
 from tidytape.lake.hygiene._checks import CHECKS
@@ -47,12 +48,13 @@ def tape(first: int, last: int) -> pl.DataFrame:
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     path = tmp_path / "lake"
-    made = Lake.create(path)
+    made = empty_lake(path)
     made.writer().append("trades", tape(0, 100), source="a")
     made.writer().append("trades", tape(50, 150), source="b")
     return path
 
 
+@pytest.mark.slow
 def test_info(run, lake):
     code, said, _ = run("lake", "info", "--lake", lake)
     assert code == 0
@@ -88,6 +90,7 @@ def test_info_tells_gaps(run, lake, tmp_path):
     assert run("lake", "info", "--lake", lake, "--shortest-gap", "soon")[0] == 2
 
 
+@pytest.mark.slow
 def test_info_draws(run, lake, tmp_path):
     code, said, told = run("lake", "info", "--lake", lake, "--out", tmp_path / "held.png")
     assert (code, said, told) == (0, "", f"5 rows drawn -> {tmp_path / 'held.png'}\n")
@@ -97,6 +100,7 @@ def test_info_draws(run, lake, tmp_path):
     assert told.startswith("error: --out: got ")
 
 
+@pytest.mark.slow
 def test_info_of_tables(run, lake):
     code, said, _ = run("lake", "info", "--tables", "--lake", lake, "--json")
     table = json.loads(said)[0]
@@ -113,6 +117,7 @@ def test_info_of_tables(run, lake):
     assert told.startswith("error: --tables: got '--markets too'")
 
 
+@pytest.mark.slow
 def test_info_of_markets(run, lake):
     code, said, _ = run("lake", "info", "--markets", "--lake", lake, "--json")
     assert code == 0
@@ -120,6 +125,7 @@ def test_info_of_markets(run, lake):
     assert "BTCUSDT" in run("lake", "info", "--markets", "--lake", lake)[1]
 
 
+@pytest.mark.slow
 def test_check(run, lake):
     code, said, _ = run("lake", "check", "--lake", lake)
     assert (code, said.splitlines()[-1]) == (0, f"150 rows, {len(CHECKS)} checks: sound")
@@ -153,6 +159,7 @@ def test_no_lake(run, tmp_path, command):
     assert told.startswith("error: no lake at")
 
 
+@pytest.mark.slow
 def test_a_check_that_is_none(run, lake):
     code, _, told = run("lake", "check", "--lake", lake, "--check", "key")
     assert code == 2

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tidytape.demo import fill
+from lakes import demo_lake
 from tidytape.errors import QueryError
 from tidytape.service import KeyFile
 from tidytape.service.http._connection import require_free
@@ -50,7 +50,7 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    fill(tmp_path / "lake", days=2)
+    demo_lake(tmp_path / "lake")
     KeyFile(tmp_path / "keys.json").new("basic")
     _, secret = KeyFile(tmp_path / "keys.json").new("enterprise")
     program = Path(sys.executable).with_name("tidytape")

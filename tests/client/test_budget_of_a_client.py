@@ -73,6 +73,7 @@ def test_ninety_days_of_minutes_are_never_refused_and_wait_no_longer_than_the_bu
     assert not frame.is_empty() or name == "SKEW_OPTION_SUMMARY_AGG"
 
 
+@pytest.mark.slow
 def test_a_client_that_comes_late_learns_what_is_left(service: AppTransport, clock: Clock) -> None:
     first = Driven(service, clock)
     first.fetch(window_of("LIQUIDATION_AGG"))  # 130 of 200
@@ -83,6 +84,7 @@ def test_a_client_that_comes_late_learns_what_is_left(service: AppTransport, clo
     assert best - 1 <= second.waited <= best * 1.05
 
 
+@pytest.mark.slow
 def test_raising_instead_of_waiting_charges_nothing(service: AppTransport, clock: Clock) -> None:
     client = Driven(service, clock, on_limit="raise")
     client.fetch(window_of("LIQUIDATION_AGG"))
@@ -169,6 +171,7 @@ def test_a_clock_ahead_of_the_service_makes_no_bucket_smaller() -> None:
     assert reported(long, now=0) == (1, 1, None)
 
 
+@pytest.mark.slow
 def test_an_outsider_that_spends_the_budget_is_waited_for(service: AppTransport, clock: Clock) -> None:
     client = Driven(service, clock)
     client.fetch(window_of("LIQUIDATION_AGG", side="BUY"))

@@ -21,6 +21,7 @@ import polars as pl
 import pytest
 
 from client.driven import NS, Clock, Driven
+from lakes import empty_lake
 from simulated.everything import ASKED, START, everything
 from tidytape import Client
 from tidytape.catalogue import NoteCode
@@ -87,6 +88,7 @@ def test_the_second_fetch_is_the_same_and_costs_nothing(
     assert turned.equals(Driven(service, clock).fetch(newest_first)[0])
 
 
+@pytest.mark.slow
 def test_only_what_is_missing_is_asked_for(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
     client.fetch(window_of("TRADE_AGG", S0 + 2 * HOUR, S0 + 3 * HOUR))
@@ -204,6 +206,7 @@ def test_what_is_filled_or_of_one_series_alone_tells_nothing_of_the_end(tmp_path
         assert kept.missing(span) == missing
 
 
+@pytest.mark.slow
 def test_files_of_another_series_or_span_are_not_taken(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
     windows = [window_of(name, S0, S0 + HOUR) for name in ("TRADE_AGG", "LIQUIDATION_AGG")]
@@ -236,6 +239,7 @@ def test_a_cache_that_cannot_be_written_keeps_nothing_and_loses_nothing(
     assert frame.equals(Driven(service, clock).fetch(window)[0])
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_fetched_again_and_never_returned(
     service: Any, clock: Clock, tmp_path: Path
 ) -> None:
@@ -267,6 +271,7 @@ def test_files_are_plain_parquet_and_say_what_they_are(service: Any, clock: Cloc
     assert b"the-secret-key" not in everywhere
 
 
+@pytest.mark.slow
 def test_small_files_that_adjoin_become_one(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
     for hour in range(2):
@@ -278,6 +283,7 @@ def test_small_files_that_adjoin_become_one(service: Any, clock: Clock, tmp_path
     assert frame.equals(Driven(service, clock).fetch(window)[0])
 
 
+@pytest.mark.slow
 def test_what_was_not_read_for_longest_goes_first(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
     for age, name in enumerate(("TRADE_AGG", "LIQUIDATION_AGG", "OPEN_INTEREST_AGG")):
@@ -331,6 +337,7 @@ def test_offline_says_how_anything_comes_to_be_kept(monkeypatch: pytest.MonkeyPa
         assert str(caught.value).endswith(f"the cache has no answer to it from {address}; fetch it {how}")
 
 
+@pytest.mark.slow
 def test_by_default_only_the_network_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, service: Any
 ) -> None:
@@ -405,6 +412,7 @@ def test_a_fetch_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert run(99).stdout.split() == ["0", "40"]
 
 
+@pytest.mark.slow
 def test_a_lock_that_cannot_be_taken_keeps_nobody_waiting(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
     client.fetch(window_of("TRADE_AGG", S0, S0 + HOUR))
@@ -416,6 +424,7 @@ def test_a_lock_that_cannot_be_taken_keeps_nobody_waiting(service: Any, clock: C
     assert told.requests == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_just_now_is_not_removed(
     service: Any, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -491,6 +500,7 @@ def test_what_could_not_be_removed_was_not_freed(tmp_path: Path, monkeypatch: py
     assert Cache(tmp_path).clear() == 4
 
 
+@pytest.mark.slow
 def test_lakes_of_local_clients_are_kept_apart_in_one_cache(tmp_path: Path) -> None:
     """Two lakes of the same market in one cache, and a third made where the first was."""
     hour = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + HOUR}
@@ -500,7 +510,7 @@ def test_lakes_of_local_clients_are_kept_apart_in_one_cache(tmp_path: Path) -> N
         candle = {"timestamp": [S0], "volume": 1.0} | dict.fromkeys(["open", "high", "low", "close"], price)
         frame = pl.DataFrame(candle)
         market = Market(exchange="X", raw_symbol="BTC-USD")
-        ingest_frame(frame, Lake.create(lake), table="candles", interval="1h", time_unit="s", market=market)
+        ingest_frame(frame, empty_lake(lake), table="candles", interval="1h", time_unit="s", market=market)
         with Client.local(lake, cache=tmp_path / "cache") as client:
             return float(client.candles(**hour)["close"].item())
 
@@ -512,9 +522,10 @@ def test_lakes_of_local_clients_are_kept_apart_in_one_cache(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.slow
 def test_a_lake_that_was_written_to_is_not_the_one_in_the_cache(tmp_path: Path) -> None:
     """A gap in the middle of a window is believed of a service, which is not asked for what it may have by now."""
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     hours = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + 3 * HOUR}
     heights = []
     for added in ([S0, S0 + 2 * HOUR], [S0 + HOUR]):
@@ -528,6 +539,7 @@ def test_a_lake_that_was_written_to_is_not_the_one_in_the_cache(tmp_path: Path) 
     assert heights == [2, 3]
 
 
+@pytest.mark.slow
 def test_a_local_client_answers_from_the_cache_of_its_lake(lake: Lake, tmp_path: Path) -> None:
     day = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + HOUR}
     for requests in (1, 0):

@@ -19,10 +19,10 @@ import polars as pl
 import pytest
 
 import tidytape
+from lakes import demo_lake, empty_lake
+from tables import each_row
 from tidytape.client import _local as local
-from tidytape.demo import fill
 from tidytape.errors import AuthenticationError, LakeError, QueryError
-from tidytape.lake import Lake
 from tidytape.schema import schema_of
 
 DAY: dict[str, Any] = {
@@ -37,10 +37,10 @@ DAY: dict[str, Any] = {
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("client") / "lake"
-    fill(path, days=2)
-    return path
+    return demo_lake(path)
 
 
+@pytest.mark.slow
 def test_candles_are_a_frame_of_the_schema(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         frame = client.candles(**DAY)
@@ -49,6 +49,7 @@ def test_candles_are_a_frame_of_the_schema(lake: Path) -> None:
     assert frame["timestamp"][0] == datetime(2024, 8, 8, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_sides_add_up_to_the_agnostic_volume(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         both = client.candles(**DAY)
@@ -59,6 +60,7 @@ def test_sides_add_up_to_the_agnostic_volume(lake: Path) -> None:
     assert buys.equals(sides.filter(pl.col("side") == "BUY"))
 
 
+@pytest.mark.slow
 def test_volume_profile_holds_the_volume_of_the_candles(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         candles = client.candles(**DAY)
@@ -67,6 +69,7 @@ def test_volume_profile_holds_the_volume_of_the_candles(lake: Path) -> None:
     assert (levels["price"] % 2.5 == 0).all()
 
 
+@pytest.mark.slow
 def test_times_may_be_written_in_any_usual_way(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         expected = client.candles(**DAY)
@@ -78,6 +81,7 @@ def test_times_may_be_written_in_any_usual_way(lake: Path) -> None:
             assert client.candles(**{**DAY, "start": start, "end": end}).equals(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 def test_empty_results_keep_columns_and_dtypes(lake: Path) -> None:
     window = {**DAY, "start": "2020-01-01", "end": "2020-01-02"}
@@ -91,6 +95,7 @@ def test_empty_results_keep_columns_and_dtypes(lake: Path) -> None:
         assert len(pandas_client.volume_profile(**window)) == 0
 
 
+@pytest.mark.slow
 def test_pandas_has_the_same_columns_and_values(lake: Path) -> None:
     with (
         tidytape.Client.local(lake) as client,
@@ -174,9 +179,10 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         assert repr(client) == "Client('http://127.0.0.1:9', backend='polars')"
 
 
+@pytest.mark.slow
 def test_a_client_of_a_lake_says_so(tmp_path: Path) -> None:
     path = tmp_path / "lake"
-    Lake.create(path)
+    empty_lake(path)
     with tidytape.Client.local(path) as client:
         assert repr(client) == f"Client.local({str(path)!r}, backend='polars')"
     with tidytape.Client.demo(backend="pandas") as client:
@@ -184,6 +190,7 @@ def test_a_client_of_a_lake_says_so(tmp_path: Path) -> None:
     assert repr(tidytape.AsyncClient.demo()) == "AsyncClient.demo(backend='polars')"
 
 
+@pytest.mark.slow
 def test_an_answer_of_a_lake_may_take_an_hour(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = []
     answer = local.AppTransport.handle_request
@@ -200,7 +207,7 @@ def test_an_answer_of_a_lake_may_take_an_hour(lake: Path, monkeypatch: pytest.Mo
     assert allowed == [pytest.approx(3_600, abs=10), 2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "service",
@@ -243,6 +250,7 @@ def test_an_unknown_backend_is_refused() -> None:
         tidytape.Client("https://service", "key", backend="dask")  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_the_demo_lake_is_removed_with_its_client() -> None:
     client = tidytape.Client.demo()
     folder = Path(client._of_process[0]._transport._resources.folder)  # type: ignore[attr-defined]

@@ -138,6 +138,7 @@ def test_a_fingerprint_is_that_of_the_values(fetch: Any) -> None:
     assert fingerprint(early) != fingerprint(early.with_columns(amount_unit=pl.lit("USD")))
 
 
+@pytest.mark.slow
 def test_cache_and_tape_keep_what_a_frame_said_and_the_cache_only_what_is_final(
     script: Any, client: Any, tmp_path: Path
 ) -> None:

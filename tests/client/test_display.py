@@ -61,6 +61,7 @@ def test_the_hash_of_a_huge_frame_is_made_on_demand(monkeypatch: pytest.MonkeyPa
     assert f"hash {huge.hash[:12]}" in repr(huge)  # asked for once, it is shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 def test_a_fetch_shows_what_it_was_and_its_frame(backend: str) -> None:
     with tidytape.Client.demo(backend=backend) as client:  # type: ignore[call-overload]

@@ -61,6 +61,7 @@ def study(client: tidytape.Client[Any]) -> pl.DataFrame:
     return options.term_structure(options.delta_points(chain))
 
 
+@pytest.mark.slow
 def test_an_option_study_replays_from_its_tape_alone(lake: Lake, tmp_path: Path) -> None:
     tape = tmp_path / "study.tape"
     with tidytape.Client.local(lake.path) as client, client.record(tape):
@@ -133,6 +134,7 @@ def test_a_service_elsewhere_has_no_events() -> None:
 # --- the study on the tape ---
 
 
+@pytest.mark.slow
 def test_a_tape_keeps_the_commit_and_what_is_said_of_the_study(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -259,6 +259,7 @@ def test_what_is_refused_or_fails_gives_its_weight_back() -> None:
     assert driven.settings.quota.available == 200
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of another kind there")
 def test_ctrl_c_ends_a_fetch_of_many_requests_at_once() -> None:
     program = """
@@ -286,6 +287,7 @@ except KeyboardInterrupt:
     assert int(done.stdout) < 20  # of fifty
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_fetch_of_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Books()
     fetcher = client(service, parallel=2)
@@ -307,6 +309,7 @@ def test_an_interrupt_ends_a_fetch_of_many_requests(monkeypatch: pytest.MonkeyPa
     assert len(service.asked) < 100
 
 
+@pytest.mark.slow
 def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     client(Books(), progress=True).fetch(books(12_000))
     assert "BLOCK_BOOK_SNAPSHOT_AGG" in capsys.readouterr().err
@@ -341,6 +344,7 @@ def test_points_of_another_window_are_refused(by: int, tmp_path: Path) -> None:
             asking.fetch(asked)
 
 
+@pytest.mark.slow
 def test_the_interval_before_the_window_is_dropped_and_counts_for_the_limit() -> None:
     asking = client(shifted(-1, most=1_000))
     assert asking.fetch(queries(999)).frame.height == 999
@@ -426,6 +430,7 @@ def coins() -> Iterator[tuple[str, list[int]]]:
     server.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_has_connections_of_its_own(coins: tuple[str, list[int]]) -> None:
     subprocess.run([sys.executable, "-c", FORKED, coins[0]], check=True, timeout=60)
@@ -446,6 +451,7 @@ except tidytape.errors.TransportError as error:
 """
 
 
+@pytest.mark.slow
 def test_an_async_client_may_be_used_on_one_loop_after_the_other(coins: tuple[str, list[int]]) -> None:
     subprocess.run([sys.executable, "-c", LOOPS, coins[0]], check=True, timeout=60)
     assert len(set(coins[1])) == len(coins[1]) == 2

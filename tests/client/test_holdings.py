@@ -12,7 +12,9 @@ import polars as pl
 import pytest
 
 import tidytape
+from lakes import empty_lake
 from simulated.everything import everything
+from tables import each_row
 from tidytape.errors import DecodeError, QueryError, RefusedQueryError, ServerError
 from tidytape.lake import Lake
 from tidytape.lake._tables import TRADES
@@ -29,6 +31,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(everything(tmp_path_factory.mktemp("held") / "lake").path)
 
 
+@pytest.mark.slow
 def test_a_lake_is_described_market_by_market_and_type_by_type(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         frame = client.describe()
@@ -43,6 +46,7 @@ def test_a_lake_is_described_market_by_market_and_type_by_type(lake: Path) -> No
     assert times.rows() == known.select(*names, pl.col("first", "last").cast(ns)).sort(pl.all()).rows()
 
 
+@pytest.mark.slow
 def test_filters_leave_rows_out(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         whole = client.describe()
@@ -54,6 +58,7 @@ def test_filters_leave_rows_out(lake: Path) -> None:
     assert only.height == 2
 
 
+@pytest.mark.slow
 def test_it_comes_as_pandas(lake: Path) -> None:
     with tidytape.Client.local(lake, backend="pandas") as client:
         frame = client.describe()
@@ -62,6 +67,7 @@ def test_it_comes_as_pandas(lake: Path) -> None:
     assert set(frame.columns) == set(HOLDINGS.names)
 
 
+@pytest.mark.slow
 def test_it_comes_in_asyncio(lake: Path) -> None:
     async def fetched() -> pl.DataFrame:
         async with tidytape.AsyncClient.local(lake) as client:
@@ -70,6 +76,7 @@ def test_it_comes_in_asyncio(lake: Path) -> None:
     assert asyncio.run(fetched()).equals(described(Lake(lake)))
 
 
+@pytest.mark.slow
 def test_it_replays_from_a_tape(lake: Path, tmp_path: Path) -> None:
     with tidytape.Client.local(lake) as client, client.record(tmp_path / "study.tape"):
         frame = client.describe(coin="BTC")
@@ -77,6 +84,7 @@ def test_it_replays_from_a_tape(lake: Path, tmp_path: Path) -> None:
         assert replayed.describe(coin="BTC").equals(frame)
 
 
+@pytest.mark.slow
 def test_a_lake_that_grows_is_described_anew(tmp_path: Path) -> None:
     def trades(*hours: int) -> pl.DataFrame:
         start = int(BEGIN.timestamp()) * 10**9
@@ -88,7 +96,7 @@ def test_a_lake_that_grows_is_described_anew(tmp_path: Path) -> None:
             )
         )  # fmt: skip
 
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     lake.writer().append("trades", trades(*range(30)), source="a")
     with tidytape.Client.local(lake.path) as client:
         assert client.describe(type="TRADE")["gaps"].to_list() == [0]
@@ -160,13 +168,14 @@ def test_a_service_that_fails_is_not_another_service(client: Any) -> None:
 # --- the body ---
 
 
+@pytest.mark.slow
 def test_a_body_gives_the_frame_again(lake: Path) -> None:
     frame = described(Lake(lake))
     assert decode_holdings(encode_holdings(frame)).equals(frame)
     assert decode_holdings(encode_holdings(HOLDINGS.empty())).equals(HOLDINGS.empty())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entry",
     [b"1", b"{}", b'{"type": 1}', b'{"type": "T", "rows": "x"}', b'{"type": "T", "firstTimestamp": 5}',
      b'{"type": "T", "gapStarts": {"s": 1}}', b'{"type": "T", "gapEnds": [1]}', b'{"type": "T", "quiet": 1.5}'],

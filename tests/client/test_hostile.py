@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 import tidytape
+from tables import each_row
 from tidytape.client._local import AppTransport
 from tidytape.errors import (
     AuthenticationError,
@@ -266,6 +267,7 @@ def test_a_body_is_read_up_to_a_limit(ask: Ask, mode: str) -> None:
     assert "larger max_body" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_encodings_that_were_not_asked_for_are_not_decoded(ask: Ask) -> None:
     with pytest.raises(DecodeError, match="encoded as gzip, gzip"):
         ask("bomb_in_bomb")
@@ -293,6 +295,7 @@ def test_a_service_that_does_not_heed_the_offset(client: Any, script: Any) -> No
     assert len(service.requests) == 4
 
 
+@pytest.mark.slow
 def test_pages_without_end_end_with_the_deadline(ask: Ask) -> None:
     with pytest.raises(TransportError, match=r"deadline of 0\.3 s"):
         ask("pages_for_ever", "markets", deadline=0.3)
@@ -428,7 +431,7 @@ def test_a_quota_of_no_integers(client: Any, script: Any, content: bytes) -> Non
 # --- settings ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("option", "value"),
     [
         *[(name, bad) for name in ("timeout", "deadline") for bad in ("5", None, True, float("nan"), -1)],

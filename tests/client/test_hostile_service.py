@@ -24,6 +24,7 @@ import pytest
 
 import tidytape
 from client.hostile_service import CASES, KEY, WIRE_CASES, Answer, Case, key_spellings
+from tables import each_row
 from tidytape.errors import TidytapeError, TransportError
 
 WINDOW = {"exchange": "X", "raw_symbol": "BTC", "interval": "1m", "start": 0, "end": 180}
@@ -100,9 +101,10 @@ class Server:
                     pass
 
     def close(self) -> None:
-        self.listening.shutdown(socket.SHUT_RDWR)
-        self.listening.close()
-        self.thread.join(5)
+        if self.thread.is_alive():
+            self.listening.shutdown(socket.SHUT_RDWR)
+            self.listening.close()
+            self.thread.join(5)
 
 
 def called(driver: str, address: str, ask: Callable[[Any], Any], **options: Any) -> Any:
@@ -161,10 +163,18 @@ def check(case: Case, came: Any, sent: int, folder: Path, heard: str) -> None:
 DRIVERS = pytest.mark.parametrize("driver", ["sync", "asyncio"])
 
 
+@pytest.mark.slow
 @DRIVERS
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_hostile_answer(case: Case, driver: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@each_row("case", CASES)
+def test_a_hostile_answer(
+    case: Case,
+    driver: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    folder = tmp_path_factory.mktemp("cache")
     transport = Transport(case)
+    caplog.clear()
     began = time.monotonic()
     with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -173,13 +183,13 @@ def test_a_hostile_answer(case: Case, driver: str, tmp_path: Path, caplog: pytes
             "https://service.example",
             ASKS[case.ask],
             transport=transport,
-            cache=tmp_path,
+            cache=folder,
             attempts=3,
             **case.options,
         )
     assert time.monotonic() - began < SECONDS
     heard = f"{caplog.text} {[str(one.message) for one in warned]}"
-    check(case, came, transport.sent, tmp_path, heard)
+    check(case, came, transport.sent, folder, heard)
 
 
 @pytest.fixture
@@ -191,25 +201,29 @@ def serve() -> Iterator[Callable[[Case], Server]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for server in made:
+        server.close()
 
 
+@pytest.mark.slow
 @DRIVERS
-@pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.name)
+@each_row("case", WIRE_CASES)
 def test_a_hostile_connection(
     case: Case,
     driver: str,
     serve: Callable[[Case], Server],
-    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    folder = tmp_path_factory.mktemp("cache")
     server = serve(case)
+    caplog.clear()
     began = time.monotonic()
     with caplog.at_level(logging.DEBUG):
-        came = called(driver, server.address, ASKS[case.ask], cache=tmp_path, attempts=3)
+        came = called(driver, server.address, ASKS[case.ask], cache=folder, attempts=3)
     assert time.monotonic() - began < SECONDS
-    check(case, came, server.sent, tmp_path, caplog.text)
+    check(case, came, server.sent, folder, caplog.text)
+    server.close()
 
 
 @DRIVERS
@@ -240,7 +254,8 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
+@pytest.mark.slow
+@each_row("case", BROKEN)
 def test_a_transfer_that_stays_broken_may_be_flagged(case: Case, serve: Callable[[Case], Server]) -> None:
     options: dict[str, Any] = {"attempts": 2, "cache": False, "partial": "flag"}
     service: Server | Transport

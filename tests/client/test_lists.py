@@ -15,6 +15,7 @@ import pytest
 import tidytape
 from simulated.asked import LISTS, predicted
 from simulated.everything import everything
+from tables import each_row
 from tidytape.catalogue import LISTS as ENDPOINTS
 from tidytape.catalogue import LISTS_OF_A_TYPE
 from tidytape.client._lists import ListMethods
@@ -47,7 +48,7 @@ def asked(name: str) -> dict[str, Any]:
 # --- what is sent ---
 
 
-@pytest.mark.parametrize("name", ENDPOINTS)
+@each_row("name", ENDPOINTS)
 def test_every_filter_reaches_its_endpoint(client: Any, script: Any, name: str) -> None:
     parameters = [*inspect.signature(getattr(ListMethods, METHOD[name])).parameters][1:]
     assert parameters == list(FILTERS) == list(MetaQuery.WIRE)
@@ -76,8 +77,8 @@ def test_a_search_is_that_of_markets(client: Any, script: Any, method: str) -> N
     assert MarketsQuery.from_params(parse_qsl(request.url.query.decode())) == MarketsQuery(**search)
 
 
-@pytest.mark.parametrize("name", LISTS_OF_A_TYPE)
-@pytest.mark.parametrize("given", [{}, {"type": None}, {"type": []}], ids=str)
+@each_row("name", LISTS_OF_A_TYPE)
+@each_row("given", [{}, {"type": None}, {"type": []}])
 def test_what_services_fail_at_is_never_sent(client: Any, script: Any, name: str, given: Any) -> None:
     transport = script(answering([]))
     with (
@@ -102,8 +103,8 @@ def test_a_list_is_asked_for_again_where_the_service_fails(
 # --- names ---
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("shape", ["named", "bare", "other", "plain"])
+@each_row("name", NAMES)
+@each_row("shape", ["named", "bare", "other", "plain"])
 def test_a_list_of_names_comes_in_any_shape_and_keeps_its_order(
     client: Any, script: Any, name: str, shape: str
 ) -> None:
@@ -118,7 +119,7 @@ def test_a_list_of_names_comes_in_any_shape_and_keeps_its_order(
         assert getattr(asking, METHOD[name])(**asked(name)) == values
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_an_empty_list_is_empty(client: Any, script: Any, name: str) -> None:
     for body in ({}, [], {ENDPOINTS[name]: []}, {ENDPOINTS[name]: None}):
         with client(script(answering(body))) as asking:
@@ -131,8 +132,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
+@each_row("name", NAMES)
+@each_row("body", HOSTILE)
 def test_what_is_no_list_of_names_is_refused(client: Any, script: Any, name: str, body: bytes) -> None:
     with client(script(answering(body))) as asking, pytest.raises(DecodeError):
         getattr(asking, METHOD[name])(**asked(name))
@@ -165,11 +166,10 @@ def test_block_sizes_are_objects_or_numbers(client: Any, script: Any) -> None:
         assert asking.block_sizes().schema == BLOCK_SIZES.empty().schema
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [[{}], [{"blockSize": None}], [None], [True], ["X"], [[1]], [{"blockSize": {}}], [{"exchange": 1, "blockSize": 1}],
      {"blockSizes": 5}, b"[1" + b"0" * 400 + b"]", 7],
-    ids=str,
 )  # fmt: skip
 def test_what_is_no_block_size_is_refused(client: Any, script: Any, body: Any) -> None:
     with client(script(answering(body))) as asking, pytest.raises(DecodeError):
@@ -237,10 +237,9 @@ def test_one_that_comes_twice_is_one_row_or_an_error(client: Any, script: Any) -
         asking.prediction_markets()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "nested",
     [{}, "a", [1], [{}], [{"slug": None}], [{"slug": "a", "closed": "yes"}], [{"slug": "a", "prices": 1}]],
-    ids=str,
 )
 def test_what_is_no_prediction_market_is_refused(client: Any, script: Any, nested: Any) -> None:
     for spelling in ("predictionMarkets", "prediction_markets"):

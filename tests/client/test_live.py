@@ -25,6 +25,7 @@ from client.stream_service import (
     refusal,
     resuming,
 )
+from tables import each_row
 from tidytape.catalogue import Change
 from tidytape.errors import DecodeError, QueryError, StreamGapError
 from tidytape.schema import schema_of
@@ -68,6 +69,7 @@ def test_a_live_frame_is_of_the_kind_of_the_client() -> None:
     assert type(whole("sync", LINES, backend="pandas").frame).__module__.startswith("pandas")
 
 
+@pytest.mark.slow
 @given(
     batches=st.lists(
         st.dictionaries(
@@ -157,6 +159,7 @@ def test_a_gap_is_an_error_or_noted() -> None:
             assert [gap[1].timestamp() for gap in live.gaps] == [120]
 
 
+@pytest.mark.slow
 def test_a_live_frame_that_is_forgotten_ends_its_stream() -> None:
     given = answer(LINES[0], FOREVER)
     body: Any = given.stream
@@ -176,7 +179,7 @@ def test_several_types_have_frames_of_their_own() -> None:
         _ = live.frame
 
 
-@pytest.mark.parametrize("keep", [0, -1, "1x", "", True, None, 1.5])
+@each_row("keep", [0, -1, "1x", "", True, None, 1.5])
 def test_what_cannot_be_kept_is_refused(keep: Any) -> None:
     with pytest.raises(QueryError) as refused:
         make("sync", Streaming(answer())).live(TYPE, **QUERY, keep=keep)

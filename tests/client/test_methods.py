@@ -17,6 +17,7 @@ import pytest
 import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
+from tables import each_row
 from tidytape.client import _series
 from tidytape.client._endpoints import Endpoints, Queries
 from tidytape.client._series import FetchQuery, SeriesMethods
@@ -97,13 +98,13 @@ def test_both_clients_answer_alike(lake: Path, client: Any) -> None:
             assert got == expected, name
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each_row("name", METHODS)
 def test_arguments_are_keyword_only(name: str) -> None:
     parameters = [*inspect.signature(getattr(Endpoints, name)).parameters.values()][1:]
     assert all(one.kind is one.KEYWORD_ONLY for one in parameters)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each_row("name", METHODS)
 def test_every_parameter_is_described_with_its_default(name: str) -> None:
     method = getattr(Endpoints, name)
     sections = re.split(r"\n\n(\w[\w ]*)\n-+\n", inspect.getdoc(method) or "")
@@ -135,7 +136,7 @@ def test_what_all_methods_share_stands_once_in_the_source() -> None:
         assert "``client.query`` has the same method." in told
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@each_row("name", FRAMES)
 def test_every_column_is_described_with_its_unit(name: str) -> None:
     text = " ".join((inspect.getdoc(getattr(Endpoints, name)) or "").split())
     schema = FRAMES[name]
@@ -149,7 +150,7 @@ def test_every_column_is_described_with_its_unit(name: str) -> None:
             assert f"{column.name}" in text.partition("[categorical]")[0]
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@each_row("name", FRAMES)
 def test_columns_are_described_in_the_order_of_the_frame(name: str) -> None:
     _, _, returns = (inspect.getdoc(getattr(Endpoints, name)) or "").partition("\nReturns\n")
     listed = re.findall(r"^ +- (.+?)(?: : | \[categorical\]$)", returns, re.MULTILINE)
@@ -157,8 +158,8 @@ def test_columns_are_described_in_the_order_of_the_frame(name: str) -> None:
     assert [column for column in described if column != "coverage"] == list(FRAMES[name].names)
 
 
-@pytest.mark.parametrize("kind", [tidytape.Client, tidytape.AsyncClient])
-@pytest.mark.parametrize("name", ["local", "demo", "replay"])
+@each_row("kind", [tidytape.Client, tidytape.AsyncClient])
+@each_row("name", ["local", "demo", "replay"])
 def test_the_other_ways_to_make_a_client_name_its_options(kind: type, name: str) -> None:
     described = inspect.getdoc(getattr(kind, name)) or ""
     assert f"The options of `{kind.__name__}`:" in described
@@ -213,7 +214,7 @@ def test_one_market_has_the_frame_of_many(client: Any, name: str) -> None:
     assert frames[0].equals(frames[1].filter(pl.col("raw_symbol") == "BTCUSDT"))
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(SeriesMethods, name)])
+@each_row("name", [name for name in METHODS if hasattr(SeriesMethods, name)])
 def test_a_query_is_the_same_call_and_says_what_would_be_fetched(name: str) -> None:
     asking, fetching = getattr(Queries, name), getattr(Endpoints, name)
     assert inspect.signature(asking) == inspect.signature(fetching)

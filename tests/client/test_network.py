@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidytape
+from tables import each_row
 from tidytape.client._secret import Secret
 from tidytape.errors import (
     CertificateError,
@@ -195,7 +196,7 @@ def test_a_key_that_nobody_can_read_is_not_warned_of(address: str, options: dict
         tidytape.Client(address, KEY, **options).close()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spelling",
     [
         "the-secret/key",

@@ -88,6 +88,7 @@ def test_categories_group_what_there_is(both: pd.DataFrame) -> None:
     assert wide.notna().all(axis=None)
 
 
+@pytest.mark.slow
 def test_frames_are_merged(client: tidytape.Client[pd.DataFrame], candles: pd.DataFrame) -> None:
     other = client.candles(interval="1h", **PERP)
     merged = candles.merge(other, on="timestamp", suffixes=("_spot", "_perp"))
@@ -98,6 +99,7 @@ def test_frames_are_merged(client: tidytape.Client[pd.DataFrame], candles: pd.Da
     assert with_mine["fee"].eq(0.001).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["candles", "tpo", "describe"])
 @pytest.mark.parametrize("way", ["parquet", "feather", "pickle"])
 def test_a_frame_comes_back_from_a_file_as_it_was(
@@ -125,6 +127,7 @@ def test_a_frame_comes_back_from_a_file_as_it_was(
             assert (one is None and other is None) or list(one) == list(other)
 
 
+@pytest.mark.slow
 def test_lists_explode(client: tidytape.Client[pd.DataFrame]) -> None:
     levels = client.tpo(interval="1d", session="daily", block_size=200, **SPOT)
     exploded = levels.explode("block_ids")
@@ -171,6 +174,7 @@ def test_a_time_in_the_index_is_named(candles: pd.DataFrame, function: Any) -> N
 # --- other libraries ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convert", [pit.to_backtesting, pit.to_vectorbt, pit.to_nautilus])
 def test_backtests_take_a_frame_of_either_backend(convert: Any) -> None:
     with tidytape.Client.demo() as polars, tidytape.Client.demo(backend="pandas") as pandas:

@@ -14,7 +14,9 @@ import pytest
 
 import tidytape
 from client.driven import NS
+from lakes import empty_lake
 from simulated.everything import ASKED, START, everything
+from tables import each_row
 from tidytape import Client, EmptyAnswerWarning
 from tidytape.catalogue import NoteCode
 from tidytape.cli import main
@@ -72,6 +74,7 @@ def fetched(client: Client[Any], **asked: Any) -> tuple[Fetched[Any], list[str]]
 # --- the four cases -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["VOLUME_PROFILE_AGG", "TPO_AGG", "TRADE", "TRADE_AGG"])
 def test_a_market_of_candles_alone_says_which_types_it_has(client: Client[pl.DataFrame], name: str) -> None:
     size = {"block_size": 0.5} if name in {"VOLUME_PROFILE_AGG", "TPO_AGG"} else {}
@@ -84,6 +87,7 @@ def test_a_market_of_candles_alone_says_which_types_it_has(client: Client[pl.Dat
     assert warned == [f"X OLDUSDT has no {name}; it has TRADE_SIDE_AGNOSTIC_AGG{call}"] == [str(reason)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "warning"),
     [
@@ -111,6 +115,7 @@ def test_an_exchange_that_adds_nothing_is_said(asked: Any, warning: str | None) 
     assert [one[: len(warning or "")] for one in warned] == ([] if warning is None else [warning])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ASKED))
 @pytest.mark.parametrize("days", [(-100, -90), (100, 101)], ids=["before", "after"])
 def test_a_window_outside_of_what_is_held_says_from_when_to_when(
@@ -128,6 +133,7 @@ def test_a_window_outside_of_what_is_held_says_from_when_to_when(
         assert reason.first.strftime("%Y-%m-%dT%H:%M:%SZ") in warned[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["TRADE_AGG", "LIQUIDATION_AGG", "TPO_AGG"])
 def test_an_interval_that_has_not_begun_is_said(client: Client[pl.DataFrame], name: str) -> None:
     later, warned = fetched(client, type=name, start=S0 + FAR, end=S0 + FAR + DAY, **PERP)
@@ -140,6 +146,7 @@ def test_an_interval_that_has_not_begun_is_said(client: Client[pl.DataFrame], na
     assert "yet" not in warned[0]  # it never will
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "around"),
     [
@@ -164,6 +171,7 @@ def test_a_window_in_which_nothing_starts_names_what_is_around_it(asked: Any, ar
     )
 
 
+@pytest.mark.slow
 def test_a_tenor_that_option_quotes_do_not_have_is_said() -> None:
     asked = {
         "exchange": "DEMO_OPTIONS",
@@ -195,8 +203,9 @@ def test_what_the_tier_does_not_see_is_said() -> None:
     assert "that the tier of this key sees" in warned[0]
 
 
+@pytest.mark.slow
 def test_candles_finer_than_those_of_one_of_several_markets_are_said(lake: Lake, tmp_path: Path) -> None:
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     candle = {
         "exchange": "X",
         "timestamp": [START],
@@ -223,6 +232,7 @@ def test_candles_finer_than_those_of_one_of_several_markets_are_said(lake: Lake,
 # --- and no other ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["TRADE", "TRADE_AGG", "TRADE_SIDE_AGNOSTIC_AGG", "VOLUME_PROFILE_AGG"])
 def test_a_quiet_hour_of_a_covered_market_warns_of_nothing(client: Client[pl.DataFrame], name: str) -> None:
     size = {"block_size": 0.5} if name == "VOLUME_PROFILE_AGG" else {}
@@ -246,6 +256,7 @@ def test_an_answer_with_points_of_every_market_warns_of_nothing(lake: Lake, name
     assert {one.code for one in answer.metadata.reason} <= {NoteCode.PART, NoteCode.QUIET}
 
 
+@pytest.mark.slow
 def test_a_market_without_points_is_said_though_others_have_some(client: Client[pl.DataFrame]) -> None:
     answer, warned = fetched(client, type="TRADE_AGG", exchange="X", raw_symbol=["BTC'PERP/x", "OLDUSDT"])
     assert answer.frame["raw_symbol"].unique().to_list() == ["BTC'PERP/x"]
@@ -279,6 +290,7 @@ def test_methods_that_return_a_frame_warn_too(client: Client[pl.DataFrame], tmp_
         client.to_parquet(client.query.candles(by_side=True, **OLD, **window), tmp_path / "none.parquet")
 
 
+@pytest.mark.slow
 def test_a_file_of_several_parts_of_which_one_has_points_warns_of_nothing(
     client: Client[pl.DataFrame], tmp_path: Path
 ) -> None:
@@ -293,6 +305,7 @@ def test_a_file_of_several_parts_of_which_one_has_points_warns_of_nothing(
     assert len(caught) == 1
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it_on_one_line_and_succeeds(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,7 +347,7 @@ def test_of_another_service_nothing_is_made_up() -> None:
     assert len(warned) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "notes",
     [
         "text",
@@ -344,7 +357,6 @@ def test_of_another_service_nothing_is_made_up() -> None:
         [{"code": "QUIET", "first": 5}],
         {"a": 1},
     ],
-    ids=str,
 )
 def test_notes_that_cannot_be_understood_are_left_out(notes: object) -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"series": [], "notes": notes}))
@@ -419,6 +431,7 @@ def test_spans_that_were_joined_in_the_cache_keep_what_they_say(remote: Any) -> 
     assert after.metadata.requests == 0
 
 
+@pytest.mark.slow
 def test_a_tape_says_it_again(client: Client[pl.DataFrame], tmp_path: Path) -> None:
     with client.record(tmp_path / "study.tape"):
         recorded, warned = fetched(client, type="TRADE_AGG", **OLD)
@@ -432,6 +445,7 @@ def test_a_tape_says_it_again(client: Client[pl.DataFrame], tmp_path: Path) -> N
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_member_that_adds_nothing_to_its_group_is_said(client: Client[pl.DataFrame]) -> None:
     asked = {
         "type": "TRADE_AGG",

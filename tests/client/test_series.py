@@ -16,6 +16,7 @@ import pytest
 import tidytape
 from simulated.asked import SERIES
 from simulated.everything import everything
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES, DataType, Selection, SortDirection
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.errors import IncompleteDataError, QueryError
@@ -88,7 +89,7 @@ def allowed(kind: DataType) -> set[str]:
     return selecting[kind.selection] - without | always | {name for name, has in options.items() if has}
 
 
-@pytest.mark.parametrize("name", SERIES)
+@each_row("name", SERIES)
 def test_a_method_takes_exactly_what_its_data_type_allows(name: str) -> None:
     by_side = {"by_side", "side"} if name == "candles" else set()
     assert set(parameters(name)) == allowed(DATA_TYPES[SERIES[name][0]]) | by_side
@@ -104,8 +105,9 @@ def query_of(name: str, arguments: dict[str, Any]) -> PointsQuery:
     return PointsQuery(type=kind, **{RENAMED.get(key, key): value for key, value in arguments.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*has no TPO_AGG that starts in:tidytape.errors.EmptyAnswerWarning")
-@pytest.mark.parametrize(
+@each_row(
     ("name", "option"),
     [(name, option) for name in SERIES for option in ("", *OPTIONS) if option in ("", *parameters(name))],
 )
@@ -121,7 +123,7 @@ def test_a_request_holds_what_was_said(client: Any, script: Any, name: str, opti
     assert sent == query_of(name, arguments).model_copy(update={"sort_direction": SortDirection.ASC})
 
 
-@pytest.mark.parametrize("name", [name for name in SERIES if "group_by" in parameters(name)])
+@each_row("name", [name for name in SERIES if "group_by" in parameters(name)])
 def test_a_group_is_asked_for_by_the_one_way_the_type_has(name: str) -> None:
     kind, arguments = SERIES[name]
     way = DATA_TYPES[kind].group_by
@@ -155,7 +157,7 @@ def test_a_funding_interval_is_a_duration_or_milliseconds() -> None:
         assert Asked().funding(**asked, funding_interval=given).queries[0].funding_interval == 28_800_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "changed", "message"),
     [
         ("tpo", {"block_minutes": 7}, "block_minutes: got 7, expected one of 5, 30, 60, 240"),
@@ -189,6 +191,7 @@ def test_what_cannot_be_right_is_never_sent(
 # --- the answers of the real service ---
 
 
+@pytest.mark.slow
 def test_trades_are_those_of_the_candles(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         trades = client.trades(**SERIES["trades"][1])
@@ -198,6 +201,7 @@ def test_trades_are_those_of_the_candles(lake: Path) -> None:
     assert buys.equals(trades.filter(pl.col("side") == "BUY"))
 
 
+@pytest.mark.slow
 def test_heatmaps_keep_what_was_asked_of_their_depth(lake: Path) -> None:
     with tidytape.Client.local(lake) as client:
         book = client.book_heatmap(**SERIES["book_heatmap"][1], max_depth=2)

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import tidytape
+from lakes import demo_lake
 from tidytape.client import _local as local
-from tidytape.demo import fill
 from tidytape.errors import EmptyAnswerWarning, QueryError
 
 WINDOW = {
@@ -33,8 +33,7 @@ STARTS = {
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sessions") / "lake"
-    fill(path, days=2)
-    return path
+    return demo_lake(path)
 
 
 @pytest.fixture(scope="module")
@@ -95,5 +94,6 @@ def test_neither_is_an_error_that_names_both(client: Any) -> None:
         asyncio.run(later())
 
 
+@pytest.mark.slow
 def test_an_interval_alone_is_a_session(client: Any) -> None:
     assert client.tpo_sessions(interval="4h", **WINDOW).height == 12

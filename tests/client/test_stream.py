@@ -34,6 +34,7 @@ from client.stream_service import (
     resuming,
     series,
 )
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES, Change
 from tidytape.client._streams import DataTypeName
 from tidytape.errors import (
@@ -110,7 +111,7 @@ def test_frames_have_the_columns_and_dtypes_of_a_fetch(kind: str, backend: str) 
             assert list(map(str, frame.dtypes)) == list(map(str, fetched.dtypes))
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("name", DATA_TYPES)
 def test_a_batch_without_rows_has_the_schema_of_its_type(name: str) -> None:
     select = {
         "TOKEN_SUPPLY_AGG": {"token_name": "Bitcoin"},
@@ -354,7 +355,7 @@ def test_a_refused_token_of_another_process_says_what_it_had_delivered(kind: str
     assert service.requests[-1].url.params["from"] == "120"
 
 
-@pytest.mark.parametrize("over", [None, 5, [], {TYPE: None}, {TYPE: 5}, {TYPE: {"s": "x"}}], ids=str)
+@each_row("over", [None, 5, [], {TYPE: None}, {TYPE: 5}, {TYPE: {"s": "x"}}])
 def test_a_refusal_that_says_it_in_another_way_says_nothing(over: Any) -> None:
     refused = httpx.Response(410, json={"error": "TOKEN_EXPIRED", "message": "no", "over": over})
     with pytest.raises(StreamGapError, match="is not known here") as caught:
@@ -478,6 +479,7 @@ def test_ctrl_c_closes_the_connection_and_the_loop_can_be_begun_again() -> None:
     assert received(batches + list(stream)) == EXPECTED
 
 
+@pytest.mark.slow
 @both
 def test_a_stream_that_is_forgotten_closes_its_connection(kind: str) -> None:
     given = answer(LINES[0], FOREVER)

@@ -19,8 +19,8 @@ import pytest
 
 import tidytape
 from client.stream_service import KEY, KINDS, LINES, QUERY, TYPE
+from lakes import demo_lake
 from served import served
-from tidytape.demo import fill
 from tidytape.lake import Lake
 from tidytape.lake.ingest import Market, ingest_frame
 
@@ -108,8 +108,7 @@ def test_a_stream_that_is_forgotten_closes_its_socket() -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    fill(tmp_path / "lake", days=2)
-    return tmp_path / "lake"
+    return demo_lake(tmp_path / "lake")
 
 
 @pytest.fixture

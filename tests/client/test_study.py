@@ -94,6 +94,7 @@ def test_a_study_comes_out_the_same_from_its_tape(
             replayed.candles(**DAY | {"coin": "ETH"})
 
 
+@pytest.mark.slow
 def test_what_is_not_on_a_tape_is_told_with_what_is_nearest(client: Any, tmp_path: Path) -> None:
     hour = DAY | {"interval": "1h"}
     with client.record(tmp_path / "t"):
@@ -121,6 +122,7 @@ def test_what_is_not_on_a_tape_is_told_with_what_is_nearest(client: Any, tmp_pat
         replayed.tenors()
 
 
+@pytest.mark.slow
 def test_a_tape_is_replayed_from_asyncio_too(client: Any, tmp_path: Path) -> None:
     with client.record(tmp_path / "t"):
         candles = client.candles(**DAY)
@@ -132,6 +134,7 @@ def test_a_tape_is_replayed_from_asyncio_too(client: Any, tmp_path: Path) -> Non
     assert asyncio.run(replay()).equals(candles)
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_tape_costs_nothing_and_asks_nobody(
     client: Any, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +160,7 @@ def test_a_plan_of_a_tape_costs_nothing_and_asks_nobody(
         replayed._run(usage(replayed._settings))
 
 
+@pytest.mark.slow
 def test_the_hash_is_that_of_the_recorded_frame(client: Any, tmp_path: Path) -> None:
     asked = client.query.candles(**DAY)
     with client.record(tmp_path / "t"):
@@ -183,6 +187,7 @@ def test_the_hash_is_of_the_frame_that_is_returned(client: Any, tmp_path: Path) 
     assert listed.facts["returned"]["method"] == "tpo_sessions"
 
 
+@pytest.mark.slow
 def test_one_tape_at_a_time(client: Any, tmp_path: Path) -> None:
     with client.record(tmp_path / "t"):
         with pytest.raises(QueryError, match="one tape at a time"), client.record(tmp_path / "u"):
@@ -192,6 +197,7 @@ def test_one_tape_at_a_time(client: Any, tmp_path: Path) -> None:
     assert [one.ask["ask"] for one in entries(tmp_path / "t")] == ["coins"]
 
 
+@pytest.mark.slow
 def test_a_study_that_fails_is_on_the_tape_as_far_as_it_went(client: Any, tmp_path: Path) -> None:
     def failing() -> None:
         with client.record(tmp_path / "t"):
@@ -210,6 +216,7 @@ def test_a_study_that_fails_is_on_the_tape_as_far_as_it_went(client: Any, tmp_pa
     assert tidytape.Client.replay(tmp_path / "t").coins() == client.coins()
 
 
+@pytest.mark.slow
 def test_asyncio_records_too(lake: Lake, tmp_path: Path) -> None:
     async def record() -> list[str]:
         async with tidytape.AsyncClient.local(lake.path) as client, client.record(tmp_path / "t"):
@@ -220,6 +227,7 @@ def test_asyncio_records_too(lake: Lake, tmp_path: Path) -> None:
     assert tidytape.Client.replay(tmp_path / "t").coins() == coins
 
 
+@pytest.mark.slow
 def test_a_damaged_entry_is_named(client: Any, tmp_path: Path) -> None:
     with client.record(tmp_path / "t"):
         client.coins()

@@ -58,6 +58,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@pytest.mark.slow
 def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     tape = Replayer(path)
@@ -70,6 +71,7 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
         tape.answer_to({"ask": "points", "params": []})
 
 
+@pytest.mark.slow
 def test_questions_asked_again_are_answered_in_turn(tmp_path: Path) -> None:
     with Recorder(tmp_path / "t", base_url="http://service") as tape:
         for used in (1, 2):
@@ -134,6 +136,7 @@ def test_one_byte_changed_is_told_and_never_returned(
         assert same(found, answered)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_takes_no_other_answer_along(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     (path / "1.arrow").write_bytes(b"ARROW1")
@@ -147,6 +150,7 @@ def test_a_damaged_file_takes_no_other_answer_along(tmp_path: Path) -> None:
     assert [one.partition(": ")[2].partition(" is")[0] for one in verify(path)] == ["entry 1", "entry 2"]
 
 
+@pytest.mark.slow
 def test_lines_that_were_moved_added_or_left_out_are_told(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     manifest = path / "manifest.jsonl"
@@ -162,6 +166,7 @@ def test_lines_that_were_moved_added_or_left_out_are_told(tmp_path: Path) -> Non
         assert verify(path)
 
 
+@pytest.mark.slow
 def test_a_study_that_was_killed_leaves_what_it_had(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     manifest = path / "manifest.jsonl"
@@ -178,6 +183,7 @@ def test_a_study_that_was_killed_leaves_what_it_had(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_tape_is_not_replaced_unless_that_is_said(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     with pytest.raises(TapeError, match="overwrite=True"):
@@ -187,6 +193,7 @@ def test_a_tape_is_not_replaced_unless_that_is_said(tmp_path: Path) -> None:
     assert entries(path) == []
 
 
+@pytest.mark.slow
 def test_a_tape_of_lies_is_told(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     manifest = path / "manifest.jsonl"
@@ -207,6 +214,7 @@ def test_a_tape_of_lies_is_told(tmp_path: Path) -> None:
             Replayer(path).answer_to(ASKS[0][0])
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_after_the_end_is_not_on_the_tape(tmp_path: Path) -> None:
     with Recorder(tmp_path / "t", base_url="http://service") as tape:
         tape.add({"ask": "coins"}, ["BTC"])
@@ -250,6 +258,7 @@ def test_an_answer_that_could_not_be_written_takes_no_later_one_along(tmp_path: 
     assert [one.ask["ask"] for one in entries(path)] == ["coins", "types"]
 
 
+@pytest.mark.slow
 def test_half_a_line_of_the_manifest_is_taken_back(tmp_path: Path) -> None:
     path = tmp_path / "t"
     with Recorder(path, base_url="http://service") as tape:
@@ -283,6 +292,7 @@ def test_a_recording_that_ended_before_its_first_line_is_replaced(tmp_path: Path
     assert verify(path) == []
 
 
+@pytest.mark.slow
 def test_a_tape_is_replaced_and_nothing_beside_it(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     (path / "thesis.txt").write_text("mine")
@@ -291,6 +301,7 @@ def test_a_tape_is_replaced_and_nothing_beside_it(tmp_path: Path) -> None:
     assert verify(path) == []
 
 
+@pytest.mark.slow
 def test_a_recording_that_is_replaced_writes_over_no_file_of_the_other(tmp_path: Path) -> None:
     path = tmp_path / "t"
     first = Recorder(path, base_url="http://service")
@@ -306,6 +317,7 @@ def test_a_recording_that_is_replaced_writes_over_no_file_of_the_other(tmp_path:
     assert Replayer(path).answer_to({"ask": "types"})[0] == ["TRADE"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_line_is_written_takes_no_later_answer_along(tmp_path: Path) -> None:
     path = tmp_path / "t"
     with Recorder(path, base_url="http://service") as tape:
@@ -328,6 +340,7 @@ def test_ctrl_c_while_a_line_is_written_takes_no_later_answer_along(tmp_path: Pa
     assert [one.ask["ask"] for one in entries(path)] == ["types"]
 
 
+@pytest.mark.slow
 def test_a_path_that_cannot_be_is_named() -> None:
     with pytest.raises(TapeError, match="cannot be written: embedded null byte"):
         Recorder("a\0b", base_url="http://service")
@@ -343,6 +356,7 @@ def rewrite(manifest: Path, place: int, change: dict[str, Any]) -> None:
     manifest.write_bytes(b"".join(lines))
 
 
+@pytest.mark.slow
 def test_a_tape_of_somebody_else_sends_a_terminal_nothing_but_text(tmp_path: Path) -> None:
     manifest = recorded(tmp_path / "t") / "manifest.jsonl"
     rewrite(manifest, 1, {"hash": "\x1b]0;mine\x07"})
@@ -352,6 +366,7 @@ def test_a_tape_of_somebody_else_sends_a_terminal_nothing_but_text(tmp_path: Pat
     assert "\x1b" not in listed.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "change"),
     [
@@ -398,6 +413,7 @@ def test_a_manifest_that_nobody_recorded_is_no_tape(tmp_path: Path, entry: Any, 
             continue
 
 
+@pytest.mark.slow
 def test_a_tape_reads_no_file_outside_of_itself(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     (path / "2.json").rename(tmp_path / "2.json")
@@ -438,6 +454,7 @@ def test_a_fingerprint_is_of_what_a_frame_says(tmp_path: Path) -> None:
     assert len({told, *map(fingerprint, others)}) == len(others) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", ["damaged", "left out", "swapped", "end cut"])
 def test_answers_never_move_to_the_place_of_another(tmp_path: Path, trouble: str) -> None:
     path, ask = tmp_path / "t", {"ask": "usage"}

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import tidytape
+from tables import each_row
 from tidytape import FetchError
 from tidytape.client._settings import Options
 
@@ -54,6 +55,7 @@ def test_asyncio_takes_them_too() -> None:
     assert asyncio.run(parallel()) == 3
 
 
+@pytest.mark.slow
 def test_what_a_client_returns_is_named_at_the_top() -> None:
     with tidytape.Client.demo() as client:
         asked = client.query.candles(**DAY)
@@ -64,6 +66,7 @@ def test_what_a_client_returns_is_named_at_the_top() -> None:
     assert {"Fetched", "Metadata", "Plan", "FetchError", "RefusedQueryError"} <= set(dir(tidytape))
 
 
+@pytest.mark.slow
 def test_points_is_fetch_and_says_so() -> None:
     with tidytape.Client.demo() as client:
         asked = client.query.candles(**DAY)
@@ -77,7 +80,7 @@ def answering(status: int, body: Any, **options: Any) -> Any:
     return tidytape.Client("http://service", "the-secret-key", transport=transport, attempts=1, **options)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "body"),
     [
         (400, {"error": "INVALID_PARAMS", "message": "coin: got 'BTC', expected another"}),
@@ -125,6 +128,7 @@ def test_a_refused_query_is_both() -> None:
     assert (caught.value.parameter, caught.value.status) == ("coin", 400)
 
 
+@pytest.mark.slow
 def test_frames_have_the_type_of_the_backend() -> None:
     with tidytape.Client.demo(backend="polars") as client:
         assert isinstance(client.candles(**DAY), pl.DataFrame)

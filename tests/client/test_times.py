@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import tidytape
+from tables import each_row
 from tidytape.client._series import SeriesMethods
 from tidytape.client._tape import entries
 from tidytape.client._window import Times
@@ -39,7 +40,7 @@ def probe(**fields: Any) -> PointsQuery:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         (Times("-90s"), (NOW - 0.5 - 90, NOW - 0.5)),
@@ -86,7 +87,7 @@ def test_the_last_candles_are_those_before_the_end(client: Any) -> None:
     assert client.query.candles(**HOURS, limit=5, end="2024-08-09").relative == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("times", "words"),
     [
         ({}, "start: left out, expected a time, '-30d' to count back from now, or limit instead"),
@@ -143,6 +144,7 @@ def study(client: Any, folder: Path) -> list[pl.DataFrame]:
     ]
 
 
+@pytest.mark.slow
 def test_a_tape_gives_the_windows_of_when_it_was_recorded(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_tape_gives_the_windows_of_when_it_was_recorded(
             replayed.candles(**HOURS, start="-7h")
 
 
+@pytest.mark.slow
 def test_windows_come_from_the_tape_one_after_the_other(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +180,7 @@ def test_windows_come_from_the_tape_one_after_the_other(
     assert plans == ends == [int(NOW), int(NOW) - 3_600, int(NOW) - 7_200]
 
 
+@pytest.mark.slow
 def test_an_async_client_counts_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at(monkeypatch, NOW)
 
@@ -189,6 +193,7 @@ def test_an_async_client_counts_back_too(tmp_path: Path, monkeypatch: pytest.Mon
     assert asyncio.run(heights()) == [4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [["a", "b"], ["1"], ["1", "2", "3"], [None, None]], ids=str)
 def test_a_window_that_is_none_is_damage(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: list[Any]

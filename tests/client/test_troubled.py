@@ -241,6 +241,7 @@ def test_trouble_without_end_is_an_error_and_charges_nothing(
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_the_rest_is_there_where_a_part_is_flagged(fetch: Fetch, plain: pl.DataFrame) -> None:
     came, used = fetch(*[status(500)] * 2, attempts=2, parallel=1, partial="flag")
     start, end = BOOK["start"], BOOK["start"] + 4_000 * 60  # type: ignore[operator]

@@ -65,6 +65,7 @@ def test_a_wait_beyond_the_bound_is_refused_before_anything_is_sent(service: Ser
     assert (service.sent, driven.waited, driven.settings.quota.available) == (0, 0, 200)
 
 
+@pytest.mark.slow
 def test_a_wait_within_the_bound_is_waited_for(service: Service) -> None:
     driven = Driven(service, Clock(0), max_wait=1_100)
     _, told = driven.fetch(window_of(200_000))
@@ -121,6 +122,7 @@ def test_a_wait_that_will_not_be_is_not_told(service: Service, caplog: pytest.Lo
     assert caplog.records == []
 
 
+@pytest.mark.slow
 def test_a_long_wait_is_told_once_and_a_short_one_never(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_long_wait_is_told_once_and_a_short_one_never(
     )
 
 
+@pytest.mark.slow
 def test_a_bar_says_until_when_it_waits(
     service: Service, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,6 +213,7 @@ def test_who_leaves_the_line_lets_nobody_in_too_soon() -> None:
     assert round(quota.take(60).wait) == 180
 
 
+@pytest.mark.slow
 def test_a_fetch_goes_on_as_soon_as_the_budget_is_larger(service: Service) -> None:
     class Raised(Driven):
         def _carry_out(self, step: object) -> Any:
@@ -229,6 +233,7 @@ def test_a_bound_that_is_none_is_refused(value: object) -> None:
         tidytape.Client("http://service", "k", max_wait=value)  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_a_client_waits_a_quarter_of_an_hour_unless_told_otherwise() -> None:
     bounds = [
         tidytape.Client("https://service", "k", **options)._settings.max_wait  # type: ignore[call-overload]

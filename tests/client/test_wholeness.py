@@ -117,6 +117,7 @@ def all_of(service: Cutting) -> list[tuple[str, int]]:
     return sorted((symbol, minute) for symbol, minutes in service.markets.items() for minute in minutes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [7, 999, 1_000, 1_024])
 @pytest.mark.parametrize("how", sorted(CUTS))
 @pytest.mark.parametrize("markets", [1, 2, 3], ids="{} markets".format)
@@ -314,6 +315,7 @@ def test_of_rare_points_nobody_can_know_whether_they_are_whole() -> None:
     assert "cannot be known of this type" in told._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_a_fetch_weighs_at_most() -> None:
     service = Cutting({"A": range(40_000)}, first_rows(30_000))
     driven = Driven(service, Clock(NOW))

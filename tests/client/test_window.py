@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tables import each_row
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
 from tidytape.client._window import Window, covering
@@ -40,9 +41,9 @@ def least(total: int, weights: list[int]) -> int:
     return best(total)
 
 
-@pytest.mark.parametrize("kind", [name for name in DATA_TYPES if DATA_TYPES[name].group_by])
-@pytest.mark.parametrize("venues", [1, 2, 3, 4])
-@pytest.mark.parametrize("points", [1, 999, 1000, 1001, 7_500, 23_000])
+@each_row("kind", [name for name in DATA_TYPES if DATA_TYPES[name].group_by])
+@each_row("venues", [1, 2, 3, 4])
+@each_row("points", [1, 999, 1000, 1001, 7_500, 23_000])
 def test_the_weight_is_the_least_there_is(kind: str, venues: int, points: int) -> None:
     group = DATA_TYPES[kind].group_by
     asked = window(kind, points=points, exchange=list("ABCD")[:venues], group_by=str(group))

@@ -14,6 +14,7 @@ import pytest
 
 from conformance.asked import identity
 from conformance.lake import NOW, NS, T0, create, option_quotes
+from lakes import empty_lake
 from tidytape.lake import Lake
 from tidytape.lake.rollup import rollup
 from tidytape.service import Key, Keys, create_app, hashed
@@ -172,7 +173,7 @@ def rolled_lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 @pytest.fixture
 def many_markets(tmp_path: Path) -> Lake:
     """A lake with nothing but one more market than a page has by default."""
-    made = Lake.create(tmp_path / "many")
+    made = empty_lake(tmp_path / "many")
     made.writer().register(
         pl.DataFrame({"exchange": "MANY", "raw_symbol": [f"S{number:03}" for number in range(101)]})
     )
@@ -182,7 +183,7 @@ def many_markets(tmp_path: Path) -> Lake:
 @pytest.fixture
 def only_quotes(tmp_path: Path) -> Lake:
     """A lake with the quotes of a chain of options, and nothing registered."""
-    made = Lake.create(tmp_path / "quotes")
+    made = empty_lake(tmp_path / "quotes")
     made.writer().append("option_quotes", option_quotes(), source="conformance")
     return made
 

@@ -19,6 +19,7 @@ def test_amounts_count_coins_unless_more_is_asked_for(service: Any, name: str) -
     assert {one["id"]["amountUnit"] for one in service.series(**of(name))} == {COIN}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["TRADE_AGG", "OPEN_INTEREST_AGG", "LIQUIDATION_AGG", "VOLUME_PROFILE_AGG"])
 @pytest.mark.parametrize("asked", [{"transform_normalize_quote": USD}, GROUP], ids=["quote", "group"])
 def test_amounts_count_us_dollars_where_that_is_asked_for_and_in_groups(
@@ -27,10 +28,12 @@ def test_amounts_count_us_dollars_where_that_is_asked_for_and_in_groups(
     assert {one["id"]["amountUnit"] for one in service.series(**{**of(name), **asked, "type": name})} == {USD}
 
 
+@pytest.mark.slow
 def test_rates_count_nothing(service: Any) -> None:
     assert "amountUnit" not in service.id(**FUNDING_GROUP)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["VOLUME_PROFILE_AGG", "TPO_AGG", "BLOCK_BOOK_SNAPSHOT_AGG"])
 def test_levels_say_how_high_they_are(service: Any, name: str) -> None:
     (size,) = {one["id"]["blockSize"] for one in service.series(type=name)}
@@ -46,6 +49,7 @@ def test_a_market_is_known_up_to_its_newest_event(service: Any) -> None:
     assert until > T0
 
 
+@pytest.mark.slow
 def test_a_group_is_known_up_to_what_its_oldest_member_is(service: Any) -> None:
     """A market without events of the type is no member."""
     members = {**GROUP}

@@ -40,6 +40,7 @@ def test_a_quote_that_is_usd_or_a_usd_stablecoin_counts_as_1_usd(
     assert service.rows("volume", exchange=exchange, rawSymbol=symbol, **USD) == [(0, value)]
 
 
+@pytest.mark.slow
 def test_another_quote_counts_what_its_usd_market_says(service: Any) -> None:
     # A euro is 1.25 from before the window, and 1.5 once the minute of its next trade is over.
     asked = {"exchange": "GAMMA", "rawSymbol": "BTCEUR"}
@@ -86,10 +87,12 @@ def test_grouped_open_interest_carries_what_a_member_last_reported(service: Any)
     ]
 
 
+@pytest.mark.slow
 def test_grouped_open_interest_carries_into_the_window(service: Any) -> None:
     assert service.rows("close", **OPEN_INTEREST, from_=T0 + 120, period=60) == [(120, 1_992.0)]
 
 
+@pytest.mark.slow
 def test_grouped_open_interest_carries_at_most_24_hours(service: Any) -> None:
     # BETA's report is of the second minute; ALPHA's 9 are at 98. 23:59 h later both count, 24:01 h later ALPHA alone.
     asked = {**OPEN_INTEREST, "from_": T0 + DAY, "period": 300}
@@ -101,6 +104,7 @@ def test_grouped_liquidations_are_summed(service: Any, side: str, found: list[tu
     assert service.rows("liquidations", **GROUP, type="LIQUIDATION_AGG", side=side) == found
 
 
+@pytest.mark.slow
 def test_grouped_funding_is_brought_to_the_funding_interval_first(service: Any) -> None:
     eight = service.rows("rateClose", **FUNDING_GROUP)
     one = service.rows("rateClose", **FUNDING_GROUP, transform_normalize_fundingInterval=3_600_000)
@@ -108,11 +112,13 @@ def test_grouped_funding_is_brought_to_the_funding_interval_first(service: Any) 
     assert eight[0] == (0, pytest.approx((0.0003 * 576 + 0.0008 * 1_000) / 1_576, rel=1e-12))
 
 
+@pytest.mark.slow
 def test_grouped_funding_leaves_out_a_member_without_open_interest(service: Any) -> None:
     asked = {**FUNDING_GROUP, "exchange": ["ALPHA", "VENUEX"]}
     assert service.rows("rateClose", **asked) == [(0, pytest.approx(0.0003, rel=1e-12))]
 
 
+@pytest.mark.slow
 def test_grouped_funding_without_a_member_has_no_point(service: Any) -> None:
     assert service.series(**{**FUNDING_GROUP, "exchange": "VENUEX"}) == []
     assert service.series(type="FUNDING_RATE_AGG", exchange="VENUEX", rawSymbol="BTC-A")
@@ -127,6 +133,7 @@ def test_a_filled_gap_is_flat_without_volume_and_without_times(service: Any) -> 
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_gapfill_looks_back_before_the_window(service: Any) -> None:
     """At 95 of a day and a half before; and beyond, at 90 of forty days before."""
     assert service.rows("close", gapfill="true", from_=T0 - 120, period=240) == [
@@ -147,6 +154,7 @@ def test_gapfill_of_sides_takes_each_sides_own_close(service: Any) -> None:
     assert [one["close"] for one in payloads(sells)] == [95.0, 101.5, 100.5]
 
 
+@pytest.mark.slow
 def test_gapfill_of_a_group_takes_the_close_of_the_member_that_traded_last(service: Any) -> None:
     # BETA traded at 99, 100 seconds before the window.
     assert service.rows("close", **GROUP, gapfill="true", from_=T0 - 60, period=120) == [
@@ -218,6 +226,7 @@ def test_atm_volatility_is_interpolated_in_total_variance(service: Any) -> None:
     assert point["impliedVolatility"] == pytest.approx(59.7372, abs=5e-5)  # definitions.md
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tenor", ["ONE_W", "TWO_M"])
 def test_nothing_is_extrapolated_to_a_tenor_outside_the_listed_expiries(service: Any, tenor: str) -> None:
     assert service.series(**{**SKEW, "tenor": tenor}) == []

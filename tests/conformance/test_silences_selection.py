@@ -9,6 +9,7 @@ import pytest
 from conformance.asked import FUNDING_GROUP, GROUP, HEATMAP, SKEW, SUM, TOKEN, VENUES, VOLATILITY, identity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "LIQUIDATION_AGG", "TRADE", "OPEN_INTEREST_AGG"]
 )
@@ -66,6 +67,7 @@ def test_a_grouped_series_carries_what_its_members_agree_on(
     assert [identity(one["id"]) for one in service.series(**asked)] == ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["OPEN_INTEREST_AGG", "LIQUIDATION_AGG", "VOLUME_PROFILE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG"]
 )
@@ -75,6 +77,7 @@ def test_a_grouped_series_has_no_exchange_and_no_raw_symbol(service: Any, name: 
         assert one["id"]["coin"] == "BTC"
 
 
+@pytest.mark.slow
 def test_a_grouped_series_of_funding_has_no_exchange_and_no_raw_symbol(service: Any) -> None:
     assert not {"exchange", "rawSymbol"} & set(service.id(**FUNDING_GROUP))
 
@@ -125,6 +128,7 @@ def test_a_side_keeps_to_the_types_that_have_sides(service: Any) -> None:
     assert both[1:] == service.series(type="VOLUME_PROFILE_AGG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("exchange", "symbol", "price"),
     [("STOCKS", "ACME", 50.0), ("METALS", "XAU", 2400.0), ("BANKS", "EURUSD", 1.25), ("PREDICT", "11", 0.25)],

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.asked import PERP, TPO, of
 from conformance.lake import AUGUST, DAY, HOUR, MONDAY, T0, WEEK
+from tables import each_row
 
 
 def test_the_window_is_half_open(service: Any) -> None:
@@ -19,13 +20,13 @@ def test_a_window_of_1000_minutes_gives_1000_points(service: Any) -> None:
     assert len(service.payloads(gapfill="true", period=60_000)) == 1_000
 
 
-@pytest.mark.parametrize(("start", "period", "ids"), [
+@each_row(("start", "period", "ids"), [
     (T0 + 30, 31, ["3", "4"]),  # 59.75 s and 60 s
     (T0 + 60, 1, ["4"]),
     (T0 + 60, 2, ["4", "5"]),
     (T0 + 1, 58, []),
 ])  # fmt: skip
-@pytest.mark.parametrize("interval", [None, "MINUTE", "HOUR"])
+@each_row("interval", [None, "MINUTE", "HOUR"])
 def test_a_trade_belongs_to_the_window_by_its_own_time(
     service: Any, start: int, period: int, ids: list[str], interval: str | None
 ) -> None:
@@ -77,6 +78,7 @@ def test_gaps_are_not_filled_that_have_not_begun(service: Any) -> None:
     assert [start for (start,) in service.rows(**asked)] == [0, 60, 120]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("session", "start"),
     [("TPO_SESSION_DAILY", T0), ("TPO_SESSION_WEEKLY", MONDAY), ("TPO_SESSION_MONTHLY", AUGUST)],

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.asked import BY_TYPE, of
+from tables import each_row
 
 # type, weight multiplier, most points per request, lowest tier
 CATALOGUE = [
@@ -34,7 +35,7 @@ def test_these_are_all_the_types() -> None:
     assert set(NAMES) == set(BY_TYPE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_is_answered(service: Any, name: str) -> None:
     series = service.series(**of(name))
     assert {one["id"]["type"] for one in series} == {name}

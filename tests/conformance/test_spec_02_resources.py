@@ -8,6 +8,7 @@ import pytest
 
 from conformance.asked import GROUP, NOTHING, SKEW, TOKEN, VENUES, of
 from conformance.lake import T0
+from tables import each_row
 
 
 def test_envelope_series_is_an_array_of_id_and_points(service: Any) -> None:
@@ -57,7 +58,7 @@ CANDLES = {
 }
 
 
-@pytest.mark.parametrize("name", CANDLES)
+@each_row("name", CANDLES)
 def test_series_identifier(service: Any, name: str) -> None:
     assert service.id()[name] == CANDLES[name]
 

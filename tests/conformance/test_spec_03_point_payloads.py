@@ -9,6 +9,7 @@ import pytest
 from conformance.asked import HEATMAP, PERP, SKEW, TOKEN, TPO, VOLATILITY, of
 from conformance.conftest import payloads
 from conformance.lake import DAY, HOUR, T0
+from tables import each_row
 
 # --- candles --------------------------------------------------------------------------------------------------------
 
@@ -34,12 +35,12 @@ BUYS_OF_THE_SECOND_MINUTE = {
 }
 
 
-@pytest.mark.parametrize("name", CANDLE)
+@each_row("name", CANDLE)
 def test_trade_side_agnostic_agg(service: Any, name: str) -> None:
     assert service.payloads()[0][name] == CANDLE[name]
 
 
-@pytest.mark.parametrize("name", BUYS_OF_THE_SECOND_MINUTE)
+@each_row("name", BUYS_OF_THE_SECOND_MINUTE)
 def test_trade_agg(service: Any, name: str) -> None:
     buys, _ = service.series(type="TRADE_AGG")
     assert payloads(buys)[1][name] == BUYS_OF_THE_SECOND_MINUTE[name]
@@ -133,13 +134,13 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("name", PROFILE)
+@each_row("name", PROFILE)
 def test_tpo_agg(service: Any, name: str) -> None:
     (profile,) = service.payloads(**TPO)
     assert profile[name] == PROFILE[name]
 
 
-@pytest.mark.parametrize("name", LEVELS)
+@each_row("name", LEVELS)
 def test_tpo_agg_level(service: Any, name: str) -> None:
     (profile,) = service.payloads(**TPO)
     assert [level[name] for level in profile["levels"]] == LEVELS[name]

@@ -41,26 +41,31 @@ def test_market_entry(service: Any, name: str) -> None:
     assert entry(service, "ALPHA", "BTCUSDT")[name] == ENTRY[name]
 
 
+@pytest.mark.slow
 def test_market_entry_tenor_of_an_option_summary(service: Any) -> None:
     assert entry(service, "OPTIONS", "BTC_25")["tenor"] == "ONE_M"
 
 
+@pytest.mark.slow
 def test_market_entry_tenor_only_when_present(service: Any) -> None:
     assert "tenor" not in entry(service, "ALPHA", "BTCUSDT")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_market_entry_figure(service: Any, name: str) -> None:
     service.clock.now_ns = (T0 + 300) * NS
     assert entry(service, "ALPHA", "BTCUSDT")[name] == FIGURES[name]
 
 
+@pytest.mark.slow
 def test_market_entry_figure_volume24h(service: Any) -> None:
     service.clock.now_ns = (T0 + 300) * NS
     # spec.md does not say in which terms: 7.75 coins, or 100 + 203 + 75.375 + 396 USD.
     assert entry(service, "ALPHA", "BTCUSDT")["volume24h"] in {7.75, 774.375}
 
 
+@pytest.mark.slow
 def test_market_entry_figure_oi_change24h(service: Any) -> None:
     service.clock.now_ns = (T0 + 300) * NS
     # From 4 to 8. spec.md does not say whether that is 4 coins, 384 USD or 100 percent.
@@ -94,6 +99,7 @@ PREDICTION = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREDICTION)
 def test_prediction_market_entry(service: Any, name: str) -> None:
     (prediction,) = entry(service, "PREDICT", "11")["predictionMarkets"]
@@ -105,6 +111,7 @@ def test_prediction_market_entry_has_these_fields_and_no_others(service: Any) ->
     assert set(prediction) == set(PREDICTION)
 
 
+@pytest.mark.slow
 def test_prediction_markets_are_present_only_at_the_prediction_market_venue(service: Any) -> None:
     listed = service.get("/v1/markets").json()["symbols"]
     assert {one["exchange"] for one in listed if "predictionMarkets" in one} == {"PREDICT"}

@@ -43,6 +43,7 @@ def test_category(service: Any, category: str, symbols: list[str]) -> None:
     assert [one["id"]["rawSymbol"] for one in found] == symbols
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("category", "venue"), [("FUTURE", "CME"), ("OPTION", "OPTIONS")], ids=["FUTURE", "OPTION"]
 )
@@ -51,6 +52,7 @@ def test_category_of_the_service_definition(service: Any, category: str, venue: 
     assert {one["exchange"] for one in listed} == {venue}
 
 
+@pytest.mark.slow
 def test_category_combo_of_the_service_definition(service: Any) -> None:
     assert service.markets(category="COMBO") == []
 
@@ -89,6 +91,7 @@ def test_side_unknown_is_an_error(service: Any, side: str) -> None:
     assert service.refused(type="TRADE_AGG", side=side) == (400, "INVALID_PARAMS")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tenor", "days"),
     [("ONE_D", 1), ("THREE_D", 3), ("ONE_W", 7), ("ONE_M", 30), ("TWO_M", 60), ("THREE_M", 90), ("SIX_M", 180),
@@ -123,6 +126,7 @@ SESSIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("session", "expected"), SESSIONS.items(), ids=SESSIONS)
 def test_tpo_session(service: Any, session: str, expected: list[tuple[int, int]]) -> None:
     asked = {**TPO, "from_": AUGUST, "period": 31 * DAY, "interval": "FOUR_HOURS"}
@@ -142,6 +146,7 @@ def test_group_by_open_interest_weighted_avg(service: Any) -> None:
     assert service.payloads(**FUNDING_GROUP)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MARKET_SYMBOL_MARKETCAP", "AVAILABLE_SINCE"])
 def test_market_sort_field(service: Any, name: str) -> None:
     asked = {"sortCriteria.field": name, "sortCriteria.direction": "SORT_DIRECTION_DESC"}
@@ -168,6 +173,7 @@ def test_market_sort_field_of_figures(service: Any, name: str) -> None:
 EXCHANGES = ["ALPHA", "BETA", "CME", "STOCKS", "METALS", "BANKS", "PREDICT"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_exchange_identifiers_of_every_kind_of_venue(service: Any, exchange: str) -> None:
     listed = service.get("/v1/markets", exchange=exchange).json()["symbols"]

@@ -15,6 +15,7 @@ from conformance.asked import (
     TPO,
 )  # fmt: skip
 from conformance.lake import T0
+from tables import each_row
 
 # --- the column "Required" ------------------------------------------------------------------------------------------
 
@@ -29,7 +30,7 @@ REQUIRED = {
 }
 
 
-@pytest.mark.parametrize(("name", "refusal"), REQUIRED.items(), ids=REQUIRED)
+@each_row(("name", "refusal"), REQUIRED.items())
 def test_required(service: Any, name: str, refusal: tuple[int, str]) -> None:
     assert service.refused(**{name: None}) == refusal
 
@@ -84,6 +85,6 @@ ONCE = {
 }
 
 
-@pytest.mark.parametrize("asked", ONCE.values(), ids=ONCE)
+@each_row("asked", ONCE.values())
 def test_not_repeatable(service: Any, asked: dict[str, Any]) -> None:
     assert service.refused(**asked) == (400, "INVALID_PARAMS")

@@ -17,6 +17,7 @@ from conformance.asked import (
     VOLATILITY,
 )
 from conformance.lake import T0
+from tables import each_row
 
 
 def test_type_selects_the_kind_of_data(service: Any) -> None:
@@ -50,6 +51,7 @@ def test_token_name_of_a_market_independent_query(service: Any) -> None:
     assert service.rows("marketcap", **{**TOKEN, "tokenName": "Ethereum"}) == [(0, 1.5e12)]
 
 
+@pytest.mark.slow
 def test_token_name_usually_equals_the_coin_name_of_a_market(service: Any) -> None:
     listed = service.get("/v1/markets", exchange="ALPHA", coin="BTC").json()["symbols"]
     assert {one.get("coinName") for one in listed} & {"Bitcoin"}
@@ -60,6 +62,7 @@ def test_interval_is_the_aggregation_interval(service: Any) -> None:
     assert service.rows("open", "close", "volume", interval="FIVE_MINUTES") == [(0, 100.0, 99.0, 7.75)]
 
 
+@pytest.mark.slow
 def test_tenor_of_an_option_summary(service: Any) -> None:
     assert service.id(**VOLATILITY, tenor="ONE_M")["tenor"] == "ONE_M"
     assert service.series(**VOLATILITY, tenor="ONE_W") == []
@@ -88,6 +91,7 @@ def test_side_keeps_only_that_side_of_liquidations(service: Any, side: str, minu
     assert service.rows("liquidations", type="LIQUIDATION_AGG", side=side, **PERP) == [(minute, 3.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["TRADE_AGG", "TRADE", "BLOCK_BOOK_SNAPSHOT_AGG", "VOLUME_PROFILE_AGG"])
 def test_sort_direction_turns_the_points_of_every_series(service: Any, name: str) -> None:
     asked = {"type": name, "rawSymbol": None, "coin": "BTC", "exchange": ["ALPHA", "BETA"]}
@@ -188,6 +192,7 @@ BLOCKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minutes", BLOCKS)
 def test_tpo_block_size_minutes(service: Any, minutes: int) -> None:
     (profile,) = service.payloads(**TPO, tpoBlockSizeMinutes=minutes)
@@ -199,7 +204,7 @@ def test_tpo_block_size_minutes_is_30_by_default(service: Any) -> None:
     assert service.payloads(**TPO)[0]["block_size_minutes"] == 30
 
 
-@pytest.mark.parametrize("minutes", [0, 1, 15, 120, -30, "half"])
+@each_row("minutes", [0, 1, 15, 120, -30, "half"])
 def test_tpo_block_size_minutes_has_four_values(service: Any, minutes: Any) -> None:
     assert service.refused(**TPO, tpoBlockSizeMinutes=minutes) == (400, "INVALID_PARAMS")
 
@@ -210,6 +215,7 @@ def test_tpo_parameters_are_of_tpo_agg_only(service: Any, name: str) -> None:
     assert service.refused(**{name: value}) == (400, "UNSUPPORTED")
 
 
+@pytest.mark.slow
 def test_tpo_session_makes_one_profile_of_a_day_of_hours(service: Any) -> None:
     (profile,) = service.payloads(**{**TPO, "interval": "HOUR"}, tpoSession="TPO_SESSION_DAILY")
     assert profile["total_tpo_count"] == 20
@@ -224,6 +230,7 @@ def test_max_depth_is_the_number_of_price_levels_of_the_order_book_heatmap(
     assert first["asks"] == [100.5, 3.0, 101.0, 5.0][: 2 * (depth or 2)]
 
 
+@pytest.mark.slow
 def test_max_depth_is_the_number_of_price_levels_of_a_group(service: Any) -> None:
     first = service.payloads(type="BLOCK_BOOK_SNAPSHOT_AGG", maxDepth=1, **GROUP)[0]
     assert (first["bids"], first["asks"]) == ([100.0, 100.0], [100.0, 3 * 100.5])
@@ -256,6 +263,7 @@ def test_block_size(service: Any, asked: dict[str, Any], name: str, prices: list
     assert service.payloads(**asked, blockSize=1)[0][name][::stride] == prices
 
 
+@pytest.mark.slow
 def test_block_size_of_a_market_profile(service: Any) -> None:
     (profile,) = service.payloads(**TPO, blockSize=2)
     assert [level["price"] for level in profile["levels"]] == [10.0, 12.0, 14.0]
@@ -272,7 +280,7 @@ def test_event_is_a_filter_by_slug(service: Any, event: str) -> None:
     assert [one["id"]["rawSymbol"] for one in found] == ["11", "22"]
 
 
-@pytest.mark.parametrize("value", ["1e3", "12.5", "", "now", "-1"])
-@pytest.mark.parametrize("name", ["from_", "period"])
+@each_row("value", ["1e3", "12.5", "", "now", "-1"])
+@each_row("name", ["from_", "period"])
 def test_from_and_period_are_whole_seconds(service: Any, name: str, value: str) -> None:
     assert service.refused(**{name: value}) == (400, "INVALID_PARAMS")

@@ -39,6 +39,7 @@ def test_shape_skew_of_several_exchanges_is_not_supported(service: Any) -> None:
     assert service.refused(**{**SKEW, "exchange": ["OPTIONS", "ALPHA"]}) == (400, "UNSUPPORTED")
 
 
+@pytest.mark.slow
 def test_shape_skew_symbols_and_tenors_are_discovered_on_markets(service: Any) -> None:
     listed = service.get("/v1/markets", exchange="OPTIONS").json()["symbols"]
     assert {(one["rawSymbol"], one["tenor"]) for one in listed} == {
@@ -46,6 +47,7 @@ def test_shape_skew_symbols_and_tenors_are_discovered_on_markets(service: Any) -
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_shape_tpo_of_a_group_with_coin(service: Any) -> None:
     asked = {
         **TPO,

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.asked import AVERAGE, FUNDING_GROUP, GROUP, SKEW, SUM, TPO, USD, of
 from conformance.lake import HOUR
+from tables import each_row
 
 # type, USD, the way of multi-exchange aggregation, gapfill
 TABLE: list[tuple[str, bool, str | None, bool]] = [
@@ -37,6 +38,7 @@ def test_usd(service: Any, name: str, able: bool) -> None:  # noqa: FBT001 - a c
         assert service.refused(**of(name, **USD)) == (400, "UNSUPPORTED")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "way"), [(row[0], row[2]) for row in TABLE], ids=NAMES)
 def test_multi_exchange_aggregation(service: Any, name: str, way: str | None) -> None:
     if way is None:
@@ -48,7 +50,7 @@ def test_multi_exchange_aggregation(service: Any, name: str, way: str | None) ->
     assert all("exchange" not in one["id"] for one in series)
 
 
-@pytest.mark.parametrize(("name", "way"), [(row[0], row[2]) for row in TABLE], ids=NAMES)
+@each_row(("name", "way"), [(row[0], row[2]) for row in TABLE])
 def test_multi_exchange_aggregation_of_the_other_type_is_unsupported(
     service: Any, name: str, way: str | None
 ) -> None:
@@ -78,6 +80,7 @@ def test_with_a_raw_symbol_where_the_cell_does_not_say_with_coin(service: Any, n
     assert service.series(**asked)
 
 
+@pytest.mark.slow
 def test_volume_profile_sums_volume_per_price_level(service: Any) -> None:
     # In rows of 1, the coarser of the two grids. In USD: 96 is 2 bought, 98 is 1 sold, 99 is 4 bought, 102 is 1 sold;
     # 100 is 1 of 100, a quarter of 100.5 and 3 of 100 bought, half of 100.5 sold; 101 is 2 of 101.5 sold.

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.asked import FUNDING_GROUP, GROUP, PERP, SUM, USD, VENUES, of
 from conformance.lake import T0
+from tables import each_row
 
 
 def test_selection_by_raw_symbol_is_one_market(service: Any) -> None:
@@ -111,7 +112,7 @@ def test_rule_5_rates_are_normalized_to_the_interval_given_in_milliseconds(servi
     assert found == [(0, pytest.approx(0.0001, rel=1e-12)), (60, pytest.approx(0.0002, rel=1e-12))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "LIQUIDATION_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG",
      "BLOCK_BOOK_SNAPSHOT_AGG", "VENUEX_LIQUIDATION_AGG", "TOKEN_SUPPLY_AGG", "SKEW_OPTION_SUMMARY_AGG",

@@ -18,10 +18,12 @@ def test_everything_is_listed(service: Any) -> None:
     assert service.markets() == ALL
 
 
+@pytest.mark.slow
 def test_the_body_has_symbols_and_next_offset(service: Any) -> None:
     assert set(service.get("/v1/markets").json()) == {"symbols", "nextOffset"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["basic", "advanced", "enterprise"])
 def test_weighs_nothing(service: Any, tier: str) -> None:
     assert service.get("/v1/markets", key=tier).headers["X-RateLimit-Used"] == "0"
@@ -56,17 +58,20 @@ FILTERS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "found"), FILTERS.values(), ids=FILTERS)
 def test_filter(service: Any, asked: dict[str, Any], found: list[str]) -> None:
     assert service.markets(**asked) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SKEW_OPTION_SUMMARY_AGG", "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG"])
 def test_filter_type_of_option_summaries(service: Any, name: str) -> None:
     symbols = ["BTC_ATM"] if name.startswith("IMPLIED") else ["BTC_10", "BTC_25"]
     assert service.markets(type=name) == [f"OPTIONS {symbol}" for symbol in symbols]
 
 
+@pytest.mark.slow
 def test_option_summaries_are_discovered_where_the_lake_has_the_quotes(
     service: Any, only_quotes: Any
 ) -> None:
@@ -78,6 +83,7 @@ def test_option_summaries_are_discovered_where_the_lake_has_the_quotes(
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_filter_unknown_type_is_an_error(service: Any) -> None:
     response = service.get("/v1/markets", type="CANDLES")
     assert (response.status_code, response.json()["error"]) == (400, "INVALID_TYPE")
@@ -86,10 +92,12 @@ def test_filter_unknown_type_is_an_error(service: Any) -> None:
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_page_size_is_the_number_of_results(service: Any) -> None:
     assert service.markets(pageSize=3) == ALL[:3]
 
 
+@pytest.mark.slow
 def test_page_offset_is_zero_based(service: Any) -> None:
     assert service.markets(pageSize=2, pageOffset=0) == ALL[:2]
     assert service.markets(pageSize=2, pageOffset=2) == ALL[2:4]
@@ -106,6 +114,7 @@ def test_next_offset_is_the_page_offset_of_the_next_page(service: Any) -> None:
     assert found == ALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("offset", "size", "following"), [(0, 5, 5), (5, 5, 10), (20, 100, 25), (25, 5, 25), (99, 5, 99)]
 )
@@ -117,11 +126,13 @@ def test_silences_next_offset_is_the_offset_plus_the_number_returned(
     assert body["nextOffset"] == following
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "status"), [(1, 200), (1_000, 200), (1_001, 400), (0, 400), (-1, 400)])
 def test_silences_page_size_is_at_most_1000(service: Any, size: int, status: int) -> None:
     assert service.get("/v1/markets", pageSize=size).status_code == status
 
 
+@pytest.mark.slow
 def test_silences_page_size_is_100_by_default(service: Any, many_markets: Any) -> None:
     service.lake = many_markets
     service.open()
@@ -132,6 +143,7 @@ def test_silences_page_size_is_100_by_default(service: Any, many_markets: Any) -
 # --- order ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("direction", "first"),
     [("SORT_DIRECTION_ASC", "ALPHA BTCUSDT"), ("SORT_DIRECTION_DESC", "ALPHA BTCUSDT_PERP")],
@@ -142,6 +154,7 @@ def test_sort_direction(service: Any, direction: str, first: str) -> None:
     assert service.markets(**asked)[0] == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("direction", "order"),
     [
@@ -163,16 +176,19 @@ def test_sort_unknown_is_an_error(service: Any, asked: dict[str, str]) -> None:
     assert (response.status_code, response.json()["error"]) == (400, "INVALID_PARAMS")
 
 
+@pytest.mark.slow
 def test_distinct_is_one_result_per_normalized_symbol(service: Any) -> None:
     symbols = service.get("/v1/markets", coin="BTC", distinct="true").json()["symbols"]
     names = [one["normalizedSymbol"] for one in symbols]
     assert sorted(names) == ["BTC", "BTC-EUR", "BTC-TRY", "BTC-USD", "BTC-USDT"]
 
 
+@pytest.mark.slow
 def test_distinct_is_off_by_default(service: Any) -> None:
     assert service.markets(coin="BTC", distinct="false") == service.markets(coin="BTC")
 
 
+@pytest.mark.slow
 def test_distinct_is_the_highest_ranked_exchange(service: Any) -> None:
     service.clock.now_ns = (T0 + 300) * NS
     # In the last 24 hours 4 coins were traded on BETA, 3 of ALPHA's perpetual and none on VENUEX.

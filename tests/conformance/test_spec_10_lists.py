@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.lake import DAY, HOUR, T0
+from tables import each_row
 
 OPTIONS = ["IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", "OPTION_OPEN_INTEREST_AGG", "SKEW_OPTION_SUMMARY_AGG"]
 TRADED = {"type": "TRADE_AGG"}
@@ -60,20 +61,20 @@ def test_list(service: Any, path: str, asked: dict[str, Any], name: str, held: l
     assert sorted(response.json()[name]) == sorted(held)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each_row("path", PATHS)
 def test_list_weighs_nothing(service: Any, path: str) -> None:
     response = service.get(f"/v1/{path}", key="basic", type="TRADE_AGG")
     assert response.status_code == 200
     assert response.headers["X-RateLimit-Used"] == "0"
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("key", [None, "guess"])
+@each_row("path", PATHS)
+@each_row("key", [None, "guess"])
 def test_list_needs_a_key(service: Any, path: str, key: str | None) -> None:
     assert service.get(f"/v1/{path}", key=key, type="TRADE_AGG").status_code == 401
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each_row("path", PATHS)
 def test_list_refuses_what_it_does_not_know(service: Any, path: str) -> None:
     response = service.get(f"/v1/{path}", type="TRADE_AGG", exchanges="ALPHA")
     assert (response.status_code, response.json()["error"]) == (400, "INVALID_PARAMS")

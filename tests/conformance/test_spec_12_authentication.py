@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from conformance.lake import NOW
+from tables import each_row
 from tidytape.service import KeyFile
 
 PATHS = ["/v1/points", "/v1/markets", "/v1/usage", "/v1/coins", "/v1/symbols", "/v1/normalized-symbols",
          "/v1/block-sizes", "/v1/tenors", "/v1/types", "/v1/exchanges", "/v1/categories", "/v1/nothing"]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("key", [None, "", "guess", "expired"], ids=["no key", "empty", "unknown", "expired"])
+@each_row("path", PATHS)
+@each_row("key", [None, "", "guess", "expired"])
 def test_1_every_request_is_authenticated(service: Any, path: str, key: str | None) -> None:
     response = service.get(path, key=key)
     assert (response.status_code, response.json()["error"]) == (401, "INVALID_API_KEY")

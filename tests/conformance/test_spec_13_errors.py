@@ -8,6 +8,7 @@ import pytest
 
 from conformance.asked import GROUP, SKEW, SUM, TOKEN, USD
 from conformance.lake import DAY, NOW
+from tables import each_row
 from tidytape.service.answer._scan import UNHURRIED
 from tidytape.service.work._computing import OverloadedError, StoppedError
 
@@ -37,7 +38,7 @@ def test_silences_code(
     assert response.json()["error"] == request.node.callspec.id
 
 
-@pytest.mark.parametrize("asked", [row[1] for row in CODES.values()], ids=CODES)
+@each_row("asked", [row[1] for row in CODES.values()])
 def test_silences_the_message_says_what_got_and_expected(service: Any, asked: dict[str, Any]) -> None:
     message = service.points(**asked).json()["message"]
     assert ": got " in message
@@ -56,8 +57,8 @@ def test_silences_code_not_found(service: Any, path: str) -> None:
     assert set(response.json()) == {"error", "message"}
 
 
-@pytest.mark.parametrize("path", ["/v1/points", "/v1/markets", "/v1/usage"])
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@each_row("path", ["/v1/points", "/v1/markets", "/v1/usage"])
+@each_row("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_silences_code_method_not_allowed(service: Any, method: str, path: str) -> None:
     """GET only."""
     response = service.request(method, path)

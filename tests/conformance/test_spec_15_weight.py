@@ -63,17 +63,20 @@ def test_3_exchange_multiplier_of_a_1x_type(service: Any, count: int, weight: in
     assert service.weight(**group(count), period=60_000) == weight
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "weight"), [(1, 10), (2, 14), (3, 16), (5, 20)])
 def test_3_exchange_multiplier_of_a_10x_type(service: Any, count: int, weight: int) -> None:
     asked = group(count, type="BLOCK_BOOK_SNAPSHOT_AGG")
     assert service.weight(**asked, period=60_000) == weight
 
 
+@pytest.mark.slow
 def test_3_several_exchanges_without_group_by_multiply_nothing(service: Any) -> None:
     asked = group(5, type="BLOCK_BOOK_SNAPSHOT_AGG", transform_groupBy_type=None)
     assert service.weight(**asked, period=60_000) == 10
 
 
+@pytest.mark.slow
 def test_silences_3_only_distinct_exchanges_count(service: Any) -> None:
     asked = {"type": "BLOCK_BOOK_SNAPSHOT_AGG", "period": 60_000}
     assert service.weight(**{**GROUP, "exchange": ["ALPHA", "ALPHA"]}, **asked) == 10
@@ -102,6 +105,7 @@ def test_4_other_types_have_no_depth_multiplier(service: Any, name: str) -> None
     assert service.weight(**asked, maxDepth=100_000) == service.weight(**asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "depth", "weight"),
     [
@@ -120,6 +124,7 @@ def test_5_the_minimum_of_a_data_request_is_1(service: Any) -> None:
     assert service.weight(period=1, interval="WEEK") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/v1/markets", "/v1/usage"])
 def test_6_discovery_weighs_nothing(service: Any, path: str) -> None:
     assert service.get(path).headers["X-RateLimit-Used"] == "0"

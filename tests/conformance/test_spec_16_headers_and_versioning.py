@@ -23,6 +23,7 @@ RESPONSES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "params"), RESPONSES.values(), ids=RESPONSES)
 @pytest.mark.parametrize("name", HEADERS)
 def test_header_on_every_response(service: Any, name: str, path: str, params: dict[str, Any]) -> None:

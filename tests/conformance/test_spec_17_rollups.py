@@ -30,6 +30,7 @@ def test_answers_are_the_same_of_a_lake_whose_minutes_are_kept(
     assert service.points(**asked).json() == before.json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True], ids=["no minutes", "minutes"])
 @pytest.mark.parametrize("name", [name for name in BY_TYPE if name != "TRADE"])
 def test_a_window_in_which_no_interval_starts_is_empty(

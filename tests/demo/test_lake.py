@@ -13,6 +13,7 @@ import pytest
 
 import tidytape
 from simulated.fingerprint import fingerprint
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.demo import fill
@@ -110,6 +111,7 @@ def test_every_list_has_something(client: Any) -> None:
         assert client.candles(exchange=market.exchange, raw_symbol=market.raw_symbol, **DAY).height == 1
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_lakes_tables(made: dict[str, pl.DataFrame]) -> None:
     assert set(made) == set(TABLES) - {"candles", "quote_rates", "markets", "prediction_markets"}
     for name, rows in made.items():
@@ -125,6 +127,7 @@ def test_rows_are_those_of_the_lakes_tables(made: dict[str, pl.DataFrame]) -> No
 # --- the same market, always ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_longer_market_begins_with_a_shorter_one(made: dict[str, pl.DataFrame]) -> None:
     for name, rows in joined(1).items():
         first = made[name].filter(pl.col("timestamp") < START_NS + DAY_NS)
@@ -139,6 +142,7 @@ def test_the_same_seed_gives_the_same_bits(made: dict[str, pl.DataFrame]) -> Non
         assert fingerprint(again[name].select(known)) == fingerprint(rows.select(known)), name
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_data(made: dict[str, pl.DataFrame]) -> None:
     for name, rows in joined(1, seed=8).items():
         assert not rows.equals(made[name].filter(pl.col("timestamp") < START_NS + DAY_NS)), name
@@ -208,6 +212,7 @@ def test_books_do_not_cross_and_hold_the_price(made: dict[str, pl.DataFrame], ma
     assert np.quantile(np.abs(middle / last_prices(made, market) - 1), 0.95) < 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("market", BOOKS, ids=names)
 def test_books_have_walls_that_last_and_levels_that_keep_their_size(
     made: dict[str, pl.DataFrame], market: DemoMarket
@@ -261,7 +266,7 @@ def test_liquidations_are_trades_against_those_who_held(
     assert set(rows["side"]) == {"BUY", "SELL"}
 
 
-@pytest.mark.parametrize("market", PERPETUALS, ids=names)
+@each_row("market", PERPETUALS)
 def test_liquidations_come_in_cascades_that_close_positions(
     made: dict[str, pl.DataFrame], market: DemoMarket
 ) -> None:
@@ -280,7 +285,7 @@ def test_liquidations_come_in_cascades_that_close_positions(
     assert after[column][0] < before[column][-1]
 
 
-@pytest.mark.parametrize("market", PERPETUALS, ids=names)
+@each_row("market", PERPETUALS)
 def test_open_interest_in_the_quote_is_at_the_price(
     made: dict[str, pl.DataFrame], market: DemoMarket
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tables import each_row
 from tidytape.demo._hidden import TAIL, Hidden, hidden_days
 from tidytape.demo._hours import MINUTES, SECONDS, activity, silent
 from tidytape.demo._lake import tables
@@ -56,6 +57,7 @@ def kurtosis(values: np.ndarray) -> float:
 # --- what a price looks like -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_day_begins_where_another_ends(days: list[Hidden]) -> None:
     for before, day in pairwise(days):
         for coin in COINS:
@@ -96,11 +98,13 @@ def test_volatility_is_that_of_such_things(days: list[Hidden]) -> None:
     assert 0.03 < annual["EUR"] < annual["XAU"] < 0.25
 
 
+@pytest.mark.slow
 def test_the_default_market_moves_as_bitcoin_does() -> None:
     moves = returns(list(islice(hidden_days(7), 3)), "BTC")
     assert 0.45 < moves.std() * np.sqrt(365.25 * MINUTES) < 0.70
 
 
+@pytest.mark.slow
 def test_premiums_of_perpetuals_return(days: list[Hidden]) -> None:
     for market in MARKETS:
         quotes = Quotes(market, days[0].seed)
@@ -141,7 +145,7 @@ def open_hours(hours: str, date: str) -> list[tuple[str, str]]:
     return [(f"{a // 60:02}:{a % 60:02}", f"{b // 60:02}:{b % 60:02}") for a, b in edges.reshape(-1, 2)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hours", "date", "expected"),
     [
         ("always", "2024-08-10", [("00:00", "24:00")]),
@@ -167,6 +171,7 @@ def test_coins_are_quiet_at_night_and_at_weekends() -> None:
     assert saturday.sum() < 0.7 * weekday.sum()
 
 
+@pytest.mark.slow
 def test_nothing_trades_where_a_market_is_closed_or_silent(tape: pl.DataFrame) -> None:
     for market in MARKETS:
         times = of(tape, market)["timestamp"].to_numpy() - START_NS
@@ -177,6 +182,7 @@ def test_nothing_trades_where_a_market_is_closed_or_silent(tape: pl.DataFrame) -
             assert not seen[silent(market.exchange, day, 7) | ~is_open].any()
 
 
+@pytest.mark.slow
 def test_outages_leave_gaps_in_all_that_an_exchange_reports() -> None:
     for outage in OUTAGES:
         first = START_NS + outage.day * DAY + outage.minute * MINUTE
@@ -215,7 +221,7 @@ def test_layout_is_that_of_the_lakes_trades(tape: pl.DataFrame) -> None:
     assert sum(tape.drop("received").null_count().row(0)) == 0
 
 
-@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+@each_row("market", MARKETS)
 def test_trades_are_in_order_with_ids_that_count_up(tape: pl.DataFrame, market: DemoMarket) -> None:
     rows = of(tape, market)
     assert rows.equals(rows.sort("timestamp", "sequence"))
@@ -227,7 +233,7 @@ def test_trades_are_in_order_with_ids_that_count_up(tape: pl.DataFrame, market: 
     assert (rows["received"] > rows["timestamp"]).all()
 
 
-@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+@each_row("market", MARKETS)
 def test_prices_and_amounts_are_decimals_on_their_grids(tape: pl.DataFrame, market: DemoMarket) -> None:
     rows = of(tape, market)
     tick = Decimal(market.tick).scaleb(-market.decimals)
@@ -243,7 +249,7 @@ def test_prices_and_amounts_are_decimals_on_their_grids(tape: pl.DataFrame, mark
             assert row["quote_amount"] == float(exact)
 
 
-@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+@each_row("market", MARKETS)
 def test_a_busy_market_is_never_silent_for_long(tape: pl.DataFrame, market: DemoMarket) -> None:
     if COINS[market.coin].hours == "always":
         assert of(tape, market)["timestamp"].diff().max() <= 26 * MINUTE  # type: ignore[operator]
@@ -251,7 +257,7 @@ def test_a_busy_market_is_never_silent_for_long(tape: pl.DataFrame, market: Demo
         assert minutes.n_unique() > 0.98 * DAYS * MINUTES
 
 
-@pytest.mark.parametrize("market", MARKETS, ids=NAMES)
+@each_row("market", MARKETS)
 def test_both_sides_trade_about_as_much_and_sizes_have_a_long_tail(
     tape: pl.DataFrame, market: DemoMarket
 ) -> None:
@@ -276,7 +282,7 @@ def by_minute(tape: pl.DataFrame, market: DemoMarket) -> pl.DataFrame:
 COIN_MARKETS = [market for market in MARKETS if COINS[market.coin].hours == "always"]
 
 
-@pytest.mark.parametrize("market", COIN_MARKETS, ids=lambda market: market.name)
+@each_row("market", COIN_MARKETS)
 def test_aggressors_follow_the_price_and_each_other(tape: pl.DataFrame, market: DemoMarket) -> None:
     minutes = by_minute(tape, market)
     assert minutes.select(pl.corr("move", "lean")).item() > 0.25
@@ -285,7 +291,7 @@ def test_aggressors_follow_the_price_and_each_other(tape: pl.DataFrame, market: 
     assert autocorrelation(signs, 5) > 0.02
 
 
-@pytest.mark.parametrize("market", COIN_MARKETS, ids=lambda market: market.name)
+@each_row("market", COIN_MARKETS)
 def test_trades_come_in_bursts_and_with_volatility(tape: pl.DataFrame, market: DemoMarket) -> None:
     minutes = by_minute(tape, market)
     size = pl.col("move").abs()
@@ -316,8 +322,8 @@ def test_markets_are_named_apart() -> None:
     assert frame.filter(exchange="DEMO_PERP", coin="BTC")["normalized_symbol"].to_list() == ["BTC-USDT"]
 
 
-@pytest.mark.parametrize("parameter", ["days", "seed"])
-@pytest.mark.parametrize("value", [-1, True, 1.5])
+@each_row("parameter", ["days", "seed"])
+@each_row("value", [-1, True, 1.5])
 def test_wrong_arguments_are_refused(parameter: str, value: object) -> None:
     with pytest.raises(QueryError) as caught:
         next(tables(**{parameter: value}))  # type: ignore[arg-type]

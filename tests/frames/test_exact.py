@@ -34,12 +34,14 @@ def test_amounts_of_eight_decimals_add_up_to_the_exact_decimal(amounts: list[flo
     assert added(amounts, pd.DataFrame) == float(by_hand)
 
 
+@pytest.mark.slow
 @given(st.lists(eight_decimals, min_size=1, max_size=50), st.randoms(use_true_random=False))
 def test_another_order_is_the_same_sum_to_the_last_bit(amounts: list[float], random: Any) -> None:
     shuffled = random.sample(amounts, len(amounts))
     assert added(shuffled) == added(amounts)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.integers(min_value=0, max_value=10**18).map(lambda count: count / 10**17), min_size=1, max_size=50

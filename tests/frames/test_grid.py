@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 
+from tables import each_row
 from tidytape.errors import QueryError
 from tidytape.frames._grid import Grid, exact, largest_125, recommended_block_size
 
@@ -78,7 +79,7 @@ def test_a_size_beyond_floats_is_refused(size):
         Grid.of(size)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limit", "expected"),
     [
         ("1", "1"),

@@ -86,6 +86,7 @@ def test_a_frame_of_another_kind_is_told_what_returns_the_right_one(frames, call
     assert str(caught.value).endswith(f"; {expected}")
 
 
+@pytest.mark.slow
 def test_what_is_suggested_works(frames):
     sides = Client.demo().candles(**SPOT, **DAY, by_side=True)
     assert flow.cvd(sides)["cvd"].null_count() == 0

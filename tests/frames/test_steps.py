@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import narwhals.stable.v2 as nw
 import polars as pl
-import pytest
 
 from engines import Engine
+from tables import each_row
 from tidytape.catalogue import Interval
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, bucket_start, length_of
@@ -28,7 +28,7 @@ def computed(engine: Engine, frame: pl.DataFrame, **columns: nw.Expr) -> pl.Data
     return engine.polars(table.closed(table.rows.with_columns(**columns))).sort("timestamp")
 
 
-@pytest.mark.parametrize("interval", list(Interval))
+@each_row("interval", list(Interval))
 def test_buckets_from_a_monday_are_those_of_every_interval(interval: Interval) -> None:
     rows = nw.from_native(pl.DataFrame({"timestamp": TIMES}))
     ours, theirs = (

@@ -54,12 +54,14 @@ def test_there_is_something_to_open() -> None:
     assert RELEASES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDY)
 def test_an_old_lake_answers_the_same(release: Path, name: str) -> None:
     with tidytape.Client.local(release / "lake") as client:
         assert_same(ask(client, name), pl.read_parquet(release / "answers" / f"{name}.parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDY)
 def test_an_old_cache_is_read_or_passed_over(release: Path, name: str) -> None:
     """Whether its files are read or fetched anew, the answer is the same, and the cache goes on working."""
@@ -78,6 +80,7 @@ def test_an_old_cache_is_read_or_passed_over(release: Path, name: str) -> None:
         assert_same(ask(client, name), old)
 
 
+@pytest.mark.slow
 def test_an_old_tape_replays_as_it_was_recorded(release: Path) -> None:
     tape = release / "study.tape"
     assert verify(tape) == []

@@ -67,6 +67,7 @@ def test_gaps_are_those_of_a_plain_loop(lake: Lake, seed: int, minutes: int) -> 
     assert row["gaps_from"] == "events"
 
 
+@pytest.mark.slow
 def test_minutes_tell_the_same_gaps_as_events(lake: Lake) -> None:
     dice = random.Random(7)
     times = sorted(
@@ -81,6 +82,7 @@ def test_minutes_tell_the_same_gaps_as_events(lake: Lake) -> None:
     assert fewer.drop("gaps_from").equals(exact.drop("gaps_from"))
 
 
+@pytest.mark.slow
 def test_minutes_that_later_events_changed_are_no_gaps(lake: Lake) -> None:
     first = [BEGIN + second * 10 * 10**9 for second in range(360)]  # an hour
     last = [time + 10 * HOUR for time in first]

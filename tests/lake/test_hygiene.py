@@ -83,6 +83,7 @@ def test_info_opens_no_file(lake, tape):
     assert hygiene.info(lake)["rows"][0] == 10
 
 
+@pytest.mark.slow
 def test_info_counts_what_another_tool_noted_no_statistics_of(lake, tape):
     lake.writer().append("trades", tape(0, 10), source="a")
     deltalake.DeltaTable(f"{lake.path}/trades").alter.set_table_properties(
@@ -99,6 +100,7 @@ def test_info_counts_what_another_tool_noted_no_statistics_of(lake, tape):
 # -- check -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sound_lake(lake, tape):
     lake.writer().append("trades", tape(0, 100), source="a")
     lake.writer().append("trades", tape(50, 150), source="b")
@@ -133,6 +135,7 @@ def test_rows_that_came_twice(lake, tape):
     assert report.frame().row(0) == ("keys", "error", "trades", "BINANCE BTCUSDT", 5, "id '40' has 2 rows")
 
 
+@pytest.mark.slow
 def test_keys_are_compared_in_shares(lake, tape, monkeypatch):
     monkeypatch.setattr(checks, "_AT_ONCE", 7)
     lake.writer().append("trades", tape(0, 100), source="a")
@@ -146,6 +149,7 @@ def test_a_key_with_a_null_is_nobodys_duplicate(lake):
     assert found(lake, checks=["keys"]) == []
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_or_spoilt(lake, tape):
     for symbol in ("A", "B", "C"):
         lake.writer().append("trades", tape(0, 10, raw_symbol=symbol), source=symbol)
@@ -172,6 +176,7 @@ def test_a_file_of_other_rows_than_the_log_says(lake, tape):
     assert "holds 4 rows, the log says 10" in finding.example
 
 
+@pytest.mark.slow
 def test_nulls_where_none_may_be(lake, tape):
     lake.writer().append("trades", tape(0, 10), source="a")
     # As another engine leaves it that lets the column be null.
@@ -204,6 +209,7 @@ def test_a_column_that_is_gone(lake, tape):
     assert "no column 'price'" in finding.example
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
@@ -231,6 +237,7 @@ def test_trades_of_one_time_and_place(lake, tape):
     assert found(lake) == [("sequence", "BINANCE BTCUSDT", 1)]
 
 
+@pytest.mark.slow
 def test_rows_out_of_the_order_of_time_are_advice(lake, tape):
     put_raw(lake, "trades", tape(0, 10).reverse())
     report = hygiene.check(lake, progress=False)
@@ -255,6 +262,7 @@ def test_a_snapshot_that_is_crossed(lake):
     assert finding.example == "2023-11-14T22:13:20+00:00: bid 11.0 is not below ask 11.0"
 
 
+@pytest.mark.slow
 def test_a_rebuilt_rebuilt_that_is_crossed(lake):
     minute = 60 * SECOND
     events = levels(
@@ -269,6 +277,7 @@ def test_a_rebuilt_rebuilt_that_is_crossed(lake):
     assert finding.example == "2023-11-14T22:14:59+00:00: bid 12.0 is not below ask 11.0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_a_rebuilt_lives_on_from_day_to_day(lake, with_ids):
     """One snapshot, then days of changes: a level of the first day crosses one of the third."""
@@ -286,6 +295,7 @@ def test_a_rebuilt_lives_on_from_day_to_day(lake, with_ids):
     assert [(f.count, f.example[:10]) for f in report.findings] == [(1, "2023-11-16")]
 
 
+@pytest.mark.slow
 def test_a_rebuilt_that_was_repaired_on_an_earlier_day_is_not_crossed(lake):
     rows = [
         *GOOD,
@@ -299,6 +309,7 @@ def test_a_rebuilt_that_was_repaired_on_an_earlier_day_is_not_crossed(lake):
     assert found(lake) == []
 
 
+@pytest.mark.slow
 def test_a_snapshot_without_an_id_after_a_day_with_ids_counts(lake):
     rows = [*GOOD, (EPOCH + DAY, None, True, "BID", 30.0, 1.0), (EPOCH + DAY, None, True, "ASK", 29.0, 1.0)]
     lake.writer().append("book", levels(*rows), source="a")
@@ -369,6 +380,7 @@ def test_every_check_says_what_must_hold():
     assert all(check.holds and any(map(check.concerns, EVERY_TABLE)) for check in CHECKS)
 
 
+@pytest.mark.slow
 def test_what_amounts_counted_in_their_files_is_shown(lake, tape):
     lake.writer().append("trades", tape(0, 2), source="a")
     lake.writer().append("trades", tape(0, 2, raw_symbol="BTCUSD_PERP"), source="b")

@@ -49,6 +49,7 @@ def on_disk_now(lake: Lake) -> list[Path]:
 # -- compact ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compacting_keeps_every_row_and_what_is_known_of_sources(lake, tape):
     for number in range(5):
         lake.writer().append("trades", tape(number * 10, number * 10 + 15), source=f"file {number}")
@@ -75,6 +76,7 @@ def test_compacting_keeps_every_row_and_what_is_known_of_sources(lake, tape):
     assert table.transaction_version("instrument:BINANCE/A/B=%") == counters[1] + 1 == 6
 
 
+@pytest.mark.slow
 def test_a_file_that_went_in_before_is_still_known(lake, recorded):
     path = recorded / "coinbase_btc-usd_trades_20230905.csv.gz"
     names = {"timestamp": "time", "price": "price", "amount": "size", "id": "trade_id"}
@@ -94,6 +96,7 @@ def test_a_file_that_went_in_before_is_still_known(lake, recorded):
     assert rows(lake).equals(before)
 
 
+@pytest.mark.slow
 def test_compacting_twice_does_nothing_the_second_time(lake, tape):
     for number in range(3):
         lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
@@ -165,6 +168,7 @@ def test_compacting_while_another_writes(lake, tape):
     assert hygiene.check(lake, progress=False).sound
 
 
+@pytest.mark.slow
 def test_a_compaction_that_others_overtook_begins_again(lake, tape, monkeypatch):
     """Of the same market: appended to, or compacted."""
     lake.writer().append("trades", tape(0, 100), source="a")
@@ -186,6 +190,7 @@ def test_a_compaction_that_others_overtook_begins_again(lake, tape, monkeypatch)
     assert lake.has_source("trades", "c")
 
 
+@pytest.mark.slow
 def test_a_compaction_does_not_mind_other_markets(lake, tape, monkeypatch):
     for number in (0, 1):
         lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
@@ -204,6 +209,7 @@ def test_a_compaction_does_not_mind_other_markets(lake, tape, monkeypatch):
     assert rows(lake).height == 70
 
 
+@pytest.mark.slow
 def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, monkeypatch):
     for number in (0, 1):
         lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
@@ -221,6 +227,7 @@ def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, m
     assert rows(lake)["sequence"].sort().to_list() == list(range(30))
 
 
+@pytest.mark.slow
 def test_names_with_quotes_and_tables_without_markets(lake, tape):
     for number in (0, 1):
         symbol = "it's A' OR '1'='1"
@@ -261,6 +268,7 @@ def test_a_table_without_markets_that_was_appended_to_begins_again(lake, monkeyp
     assert rows(lake, "quote_rates").height == 3
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_in_spans_that_fit_memory(lake, tape, monkeypatch):
     monkeypatch.setattr("tidytape.lake.hygiene._files._AT_ONCE", 150)
     for number in (2, 0, 1):
@@ -271,6 +279,7 @@ def test_rows_are_sorted_in_spans_that_fit_memory(lake, tape, monkeypatch):
     assert hygiene.check(lake, progress=False).findings == ()
 
 
+@pytest.mark.slow
 def test_the_log_says_of_new_files_what_is_in_them(lake, tape):
     """Readers leave out files by it, so what it says must be so, also of numbers that are none and of nulls."""
     for number in (0, 1):
@@ -300,6 +309,7 @@ def test_the_log_says_of_new_files_what_is_in_them(lake, tape):
         assert lake.scan("trades").filter(condition).collect().height == before.filter(condition).height > 0
 
 
+@pytest.mark.slow
 def test_other_engines_read_what_was_written(lake, tape):
     duckdb = pytest.importorskip("duckdb")
     for number in (0, 1):
@@ -349,6 +359,7 @@ def compacted(lake, tape) -> Lake:
     return lake
 
 
+@pytest.mark.slow
 def test_vacuuming_first_only_says_what_it_would_do(compacted):
     there = on_disk(compacted)
     version = compacted.version()
@@ -361,12 +372,14 @@ def test_vacuuming_first_only_says_what_it_would_do(compacted):
     assert compacted.version() == version
 
 
+@pytest.mark.slow
 def test_vacuuming_keeps_a_week(compacted):
     there = on_disk(compacted)
     assert hygiene.vacuum(compacted, dry_run=False)[0].files == 0
     assert on_disk(compacted) == there
 
 
+@pytest.mark.slow
 def test_vacuuming_deletes_what_was_replaced_and_no_row(compacted):
     before = rows(compacted)
     reader = compacted.scan("trades", raw_symbol="A/B=%")  # opened before, read after
@@ -379,6 +392,7 @@ def test_vacuuming_deletes_what_was_replaced_and_no_row(compacted):
     assert hygiene.vacuum(compacted, retention_hours=0)[0].files == 0
 
 
+@pytest.mark.slow
 def test_vacuuming_deletes_what_a_killed_ingest_left_behind(compacted):
     for file in on_disk(compacted):
         os.utime(file, OLD)  # however old the lake's own files are, they stay
@@ -396,6 +410,7 @@ def test_vacuuming_deletes_what_a_killed_ingest_left_behind(compacted):
     assert rows(compacted).equals(before)
 
 
+@pytest.mark.slow
 def test_what_the_newest_version_needs_is_never_deleted(compacted, monkeypatch):
     """Should delta-rs ever misread a path, nothing is lost."""
     needed = [str(Path(uri).relative_to(Path(compacted.path) / "trades")) for uri in files(compacted)]

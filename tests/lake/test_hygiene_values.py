@@ -77,6 +77,7 @@ def test_minutes_that_are_all_gone_are_found(lake: Lake, tape) -> None:
     assert ("conserved", "candles_1m") in found(lake)
 
 
+@pytest.mark.slow
 def test_lost_commits_are_found(lake: Lake, tape) -> None:
     lake.writer().append("trades", tape(0, 1_000), source="a")
     rollup(lake)
@@ -85,6 +86,7 @@ def test_lost_commits_are_found(lake: Lake, tape) -> None:
     assert ("conserved", "candles_1m") in found(lake)
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_read_keeps_nothing_else_from_being_checked(lake: Lake, tape) -> None:
     lake.writer().append("trades", tape(0, 10), source="a")
     put_raw(lake, "quote_rates", usd=0.0)
@@ -95,6 +97,7 @@ def test_a_log_that_cannot_be_read_keeps_nothing_else_from_being_checked(lake: L
     assert "\n" not in report.findings[0].example
 
 
+@pytest.mark.slow
 def test_times_of_which_the_log_says_something_else_are_found(lake: Lake, tape) -> None:
     lake.writer().append("trades", tape(0, 1_000), source="a")
     last = lake.extent("trades", *lake.markets_in("trades")[0])[1]
@@ -127,6 +130,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_found(lake: Lake, tape) -> Non
     assert found(lake) == {("files", "trades")}
 
 
+@pytest.mark.slow
 def test_a_vacuum_that_loses_a_race_begins_again(lake: Lake, tape, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
@@ -160,6 +164,7 @@ def candles(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quote_volume", "ratio"),
     [
@@ -190,6 +195,7 @@ def test_a_quote_volume_that_no_price_explains_is_found(
         assert "--contract and --contract-size" in one.example
 
 
+@pytest.mark.slow
 def test_a_quote_amount_that_is_not_amount_times_price_is_found(lake: Lake, tape) -> None:
     trades = tape(0, 100)
     lake.writer().append("trades", trades.with_columns(pl.col("quote_amount") * 1.0001), source="a")
@@ -199,6 +205,7 @@ def test_a_quote_amount_that_is_not_amount_times_price_is_found(lake: Lake, tape
     assert ("quote", "trades") in found(lake)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("symbol", "said", "wrong"),
     [

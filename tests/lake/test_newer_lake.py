@@ -293,6 +293,7 @@ def test_a_column_of_another_dtype_is_refused_by_name(path: Path, table: str) ->
     assert versions(path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["trades", "markets", "candles_1m"])
 def test_a_format_that_this_release_does_not_write_is_refused_by_name(path: Path, table: str) -> None:
     delta = deltalake.DeltaTable(f"{path}/{table}")
@@ -311,6 +312,7 @@ def test_a_format_that_this_release_does_not_write_is_refused_by_name(path: Path
 TRADES_CSV = "time,px,qty,side\n1693929601,100.5,2,buy\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["trades", "markets"])
 def test_an_ingest_into_a_newer_lake_is_refused_as_a_whole(path: Path, tmp_path: Path, table: str) -> None:
     make_anew(path, table, lambda column: column, Column("quality", "string", "", ""), quality=pl.lit("good"))

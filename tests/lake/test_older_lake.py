@@ -104,6 +104,7 @@ def test_creating_makes_the_tables(old):
     assert again.markets()["block_size"].to_list() == [2.0]
 
 
+@pytest.mark.slow
 def test_writers_that_add_the_same_columns_lose_nothing(old):
     def register(number: int) -> None:
         Lake(old.path).writer().register(
@@ -130,6 +131,7 @@ def test_a_lake_that_was_removed_is_no_older_lake(old, tmp_path):
         old.extents("funding")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_a_lake_without_trades_has_lost_them(old, tape, rolled_up):
     old.writer().append("trades", tape(0, 500), source="a")
@@ -170,6 +172,7 @@ def test_the_minutes_that_tell_of_events_are_made_of_them():
     assert set(MINUTES_OF) == {recipe.raw.name for recipe in RECIPES.values()}
 
 
+@pytest.mark.slow
 def test_candles_without_a_volume_in_coin_go_into_a_table_that_required_one(tmp_path):
     lake = empty_lake(tmp_path / "lake")
     shutil.rmtree(lake.uri("candles"))

@@ -85,6 +85,7 @@ def test_any_order_in_any_parts(tmp_path_factory, tape, numbers, size, symbols):
         true_to_its_word(lake)
 
 
+@pytest.mark.slow
 def test_a_tape_in_order_becomes_whole_row_groups(lake, tape, small):
     batch = Batch(TRADES)
     for first in range(0, 100, 5):  # each overlaps the next a little
@@ -99,6 +100,7 @@ def test_a_tape_in_order_becomes_whole_row_groups(lake, tape, small):
     assert len(files_of(lake)) == 4  # 32 rows each
 
 
+@pytest.mark.slow
 def test_the_newest_first_becomes_whole_row_groups_too(lake, tape, small):
     batch = Batch(TRADES)
     for first in range(95, -1, -5):

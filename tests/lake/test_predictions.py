@@ -88,6 +88,7 @@ def by_plain_loops(said: pl.DataFrame) -> dict[tuple[str, str], dict[str, object
     return {key: {name: facts[-1] for name, facts in market.items()} for key, market in found.items()}
 
 
+@pytest.mark.slow
 @given(reports())
 def test_of_each_field_the_newest_report_that_tells_it_counts(said):
     got = {
@@ -97,6 +98,7 @@ def test_of_each_field_the_newest_report_that_tells_it_counts(said):
     assert got == by_plain_loops(said)
 
 
+@pytest.mark.slow
 @given(reports())
 def test_each_field_of_a_market_is_told_once(said):
     state = merged(NOTHING, said)
@@ -206,6 +208,7 @@ def test_the_same_symbol_elsewhere_is_another_market():
     assert of_events(markets, two_events(), ["snow"]).rows() == [("P", "5")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [1, 2_000])
 def test_an_unknown_slug_names_the_nearest(copies):
     many = pl.concat(

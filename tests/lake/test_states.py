@@ -133,6 +133,7 @@ def test_every_table_of_states_says_so():
     assert QUOTE_RATES.tells_states
 
 
+@pytest.mark.slow
 def test_random_ids_in_many_parts(lake, tape, monkeypatch):
     """Parts that all overlap, and runs of several parts: the same rows as in one piece."""
     monkeypatch.setattr("tidytape.lake._dedupe._AT_ONCE", 50)

@@ -83,6 +83,7 @@ def test_an_object_store_is_not_a_local_path(monkeypatch):
         Lake.create("foo://bucket/lake")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["sp ace", "ha#sh", "q?m", "100%", "50%off", "ünï", "{c}", "*", "a:b&c", "~", "it's", 'a"b']
 )
@@ -418,6 +419,7 @@ print(new)
 """
 
 
+@pytest.mark.slow
 def test_writers_at_the_same_time_lose_nothing_and_double_nothing(lake, tape, tmp_path):
     tape(0, 4500).write_parquet(tmp_path / "tape.parquet")
     writers = [
@@ -508,6 +510,7 @@ def test_a_summary_symbol_is_a_market_per_tenor(lake):
         lake.writer().register(pl.concat([market(tenor="ONE_W")] * 2))
 
 
+@pytest.mark.slow
 def test_versions_that_are_not_the_newest_any_more_are_freed(tmp_path: Path) -> None:
     """A lake that others write to has a new version every second."""
     lake = empty_lake(tmp_path / "lake")
@@ -524,6 +527,7 @@ def test_versions_that_are_not_the_newest_any_more_are_freed(tmp_path: Path) -> 
     assert len(alive) <= 5
 
 
+@pytest.mark.slow
 def test_a_lake_as_it_was_has_the_rows_of_then(tmp_path: Path) -> None:
     lake = empty_lake(tmp_path / "lake")
     lake.writer().append("trades", trades([("1", 1, "BUY", 1.0, 1.0)]), source="a")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tables import each_row
 from tidytape.lake._symbols import guessed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw_symbol", "normalized"),
     [
         ("BTCUSDT", "BTC-USDT"),
@@ -39,6 +38,6 @@ def test_guess(raw_symbol, normalized):
     assert guessed(raw_symbol).normalized == normalized
 
 
-@pytest.mark.parametrize("raw_symbol", ["", "BTC", "AAPL", "USDT", "FOOBUSD", "-", "PERP", "币安USDT"])
+@each_row("raw_symbol", ["", "BTC", "AAPL", "USDT", "FOOBUSD", "-", "PERP", "币安USDT"])
 def test_no_guess_rather_than_a_wrong_one(raw_symbol):
     assert guessed(raw_symbol) is None

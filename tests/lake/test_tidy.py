@@ -92,6 +92,7 @@ def test_two_thousand_small_commits_leave_some_hundred_files(lake: Lake, tmp_pat
     assert candles["count_buy"].sum() if "count_buy" in candles.columns else candles.height == 2000 // 60 + 1
 
 
+@pytest.mark.slow
 def test_an_older_version_is_readable_after_a_merge(lake: Lake, tmp_path: Path) -> None:
     clock = Clock()
     path = tmp_path / "log"

@@ -205,6 +205,7 @@ def test_open_interest_is_not_a_price(hours, ax, unit, label):
     assert ax.get_ylabel() == f"Open interest{label}"
 
 
+@pytest.mark.slow
 def test_thousands_of_candles_are_two_artists(hours, ax):
     frame = hours(*((hour, *UP[1:]) for hour in range(5000)))
     drawn = plot.candles(frame, ax=ax)

@@ -110,6 +110,7 @@ def test_what_has_no_times_has_no_row(ax, native):
         plot.coverage(plain, timezone="Mars")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 def test_the_demo_is_covered(ax, backend):
     with tidytape.Client.demo(backend=backend) as client:
@@ -193,6 +194,7 @@ def test_holdings_in_arrow_types_of_pandas_are_drawn(ax):
     assert plot.coverage(frame.to_pandas(use_pyarrow_extension_array=True), ax=ax).gaps is None
 
 
+@pytest.mark.slow
 def test_a_picture_of_very_many_markets_has_a_height_that_a_file_can_have():
     frame = counted(*((f"M{number}", 0, 10, 9) for number in range(5_000)))
     assert plot.completeness(frame).ax.figure.get_figheight() <= 100

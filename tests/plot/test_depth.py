@@ -49,6 +49,7 @@ def test_depth_adds_up_from_the_mid(ax, native):
     assert_allclose(drawn.mid.get_xdata(), 100)
 
 
+@pytest.mark.slow
 def test_depth_is_that_of_analytics(ax):
     frame = book(*BOOK[:4])
     drawn = plot.depth(frame, ax=ax)
@@ -114,6 +115,7 @@ def test_no_book_says_no_data(ax, native, draw, rows):
     ax.figure.canvas.draw()
 
 
+@pytest.mark.slow
 def test_slippage_is_that_of_analytics(ax, native):
     frame = book(*BOOK[:4])
     drawn = plot.slippage(native(frame), ax=ax, size=[1, 2, 4, 6, 9])
@@ -125,6 +127,7 @@ def test_slippage_is_that_of_analytics(ax, native):
     assert np.isnan(drawn.sells.get_ydata()[-2:]).all()  # 4 rest on the bids
 
 
+@pytest.mark.slow
 def test_curves_end_where_the_book_does(ax):
     drawn = plot.slippage(book(*BOOK[:4]), ax=ax)
     sizes, cost = drawn.sells.get_data()
@@ -134,6 +137,7 @@ def test_curves_end_where_the_book_does(ax):
     assert np.all(np.diff(cost[np.isfinite(cost)]) >= -1e-9)
 
 
+@pytest.mark.slow
 def test_axes_of_slippage_are_labelled_with_units(ax):
     plot.slippage(book(*BOOK, amount_unit="USD"), ax=ax)
     assert ax.get_xlabel() == "Order size [USD, log scale]"

@@ -63,6 +63,7 @@ def test_numbers_say_what_was_sold_and_bought(points, ax):
     assert len(drawn.numbers) == 6
 
 
+@pytest.mark.slow
 def test_colours_alone_where_numbers_have_no_room(points):
     drawn = plot.footprint(points(*[FIRST] * 60), ax=Figure(figsize=(6, 4)).add_subplot())
     assert drawn.numbers == ()

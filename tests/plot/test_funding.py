@@ -56,6 +56,7 @@ def test_lines_are_rates_per_year(ax, native):
     ax.figure.canvas.draw()
 
 
+@pytest.mark.slow
 def test_title_says_the_funding_interval(ax):
     plot.funding(TWO, ax=ax)
     assert ax.get_title(loc="left") == "Funding · BTC, 2 markets, 1h, from rates per 8h"
@@ -74,6 +75,7 @@ def test_a_column_says_the_interval_of_each_rate(ax):
         plot.funding(own, funding_interval="8h", ax=ax)
 
 
+@pytest.mark.slow
 def test_the_mean_weighs_by_open_interest(ax, native):
     """0.05% on 10 billion and 0.2% on 0.1 billion are 0.051485%, as definitions say."""
     pair = rates(("A", 0, 0.0005, None), ("B", 0, 0.002, None))

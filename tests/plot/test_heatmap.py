@@ -170,6 +170,7 @@ def test_several_markets_are_refused(ax):
         plot.book_heatmap(pl.concat([book(*ROWS), book(*ROWS, exchange="Y")]), ax=ax)
 
 
+@pytest.mark.slow
 def test_times_must_be_datetimes_or_nanoseconds(ax):
     counted = pl.col("timestamp").to_physical()
     drawn = plot.book_heatmap(book(*ROWS).with_columns(counted), ax=ax)
@@ -189,6 +190,7 @@ def trades(*rows, **whose):
     )
 
 
+@pytest.mark.slow
 def test_the_mid_is_drawn_where_both_sides_are_known(ax):
     drawn = plot.book_heatmap(book(*ROWS, (4, "BID", 99.0, 1.0)), ax=ax)
     assert_allclose(drawn.mid.get_data().values, [99.75, 100, np.nan, 99.5, np.nan])
@@ -264,6 +266,7 @@ def test_a_block_size_that_is_text_is_not_known(ax):
     assert plot.book_heatmap(frame, ax=ax).block_size == 0.5
 
 
+@pytest.mark.slow
 def test_sizes_below_what_a_cell_can_hold_are_drawn_as_nothing(ax):
     drawn = plot.book_heatmap(book((0, "BID", 100.0, 1e-300), (0, "ASK", 101.0, 2e-300)), ax=ax)
     drawn.ax.get_figure().draw_without_rendering()

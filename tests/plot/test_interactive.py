@@ -21,6 +21,7 @@ from matplotlib.patches import StepPatch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tidytape
+from tables import each_row
 from tidytape import plot
 from tidytape.analytics import cross, options, quality
 from tidytape.errors import MissingColumnError, QueryError
@@ -198,6 +199,7 @@ def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(cas
     assert " · ".join(filter(None, lines)) == title
 
 
+@pytest.mark.slow
 def test_hovering_says_units_and_pages_are_small(case, figure):
     labels = [split_label(title) for title in titles_of(figure)]
     units = {unit.removesuffix(", log scale") for name, unit in labels if name != "Time"} - {"", "log scale"}
@@ -208,7 +210,7 @@ def test_hovering_says_units_and_pages_are_small(case, figure):
     assert len(figure.to_json()) < 700_000
 
 
-@pytest.mark.parametrize("name", ASKED)
+@each_row("name", ASKED)
 def test_twins_take_what_the_static_functions_take(name):
     own, static = (inspect.signature(getattr(room, name)).parameters for room in (interactive, plot))
     both = {one for one in static if one not in {"ax", "axes"}}
@@ -248,6 +250,7 @@ def test_errors_are_those_of_the_static_functions(case):
 # --- subjects ---
 
 
+@pytest.mark.slow
 def test_a_book_of_many_cells_is_one_image_and_a_grid_of_the_largest(client):
     book = client.book_heatmap(interval="5m", **SPOT, **DAYS)
     static = plot.book_heatmap(book, ax=Figure().add_subplot())
@@ -263,6 +266,7 @@ def test_a_book_of_many_cells_is_one_image_and_a_grid_of_the_largest(client):
     assert len(figure.to_json()) < 1_000_000
 
 
+@pytest.mark.slow
 def test_dots_of_trades_say_their_amounts(client):
     book = client.book_heatmap(interval="1h", **SPOT, **DAYS)
     trades = client.events("trades", **SPOT, start="2024-08-08", end="2024-08-08T02:00").with_columns(
@@ -277,6 +281,7 @@ def test_dots_of_trades_say_their_amounts(client):
     assert dots.hovertemplate.endswith("Buys: %{customdata:,.6~r} BTC<extra></extra>")
 
 
+@pytest.mark.slow
 def test_rows_of_a_market_profile_say_their_time_blocks(client):
     levels = client.tpo(session="daily", **SPOT, **DAYS)
     static = plot.market_profile(levels, ax=Figure().add_subplot())
@@ -314,6 +319,7 @@ def test_shares_are_said_and_add_up(client):
     assert_allclose(sum(trace.customdata for trace in lines), 100)
 
 
+@pytest.mark.slow
 def test_many_shares_are_an_image_and_thin_lines():
     parts = [minutes(9_000, exchange=exchange) for exchange in ("X", "Y", "Z")]
     figure = interactive.market_share(cross.market_share(pl.concat(parts), amount="volume"))
@@ -332,6 +338,7 @@ def test_coverage_says_when_spans_began_and_ended(client):
     assert spans.text[0].startswith("DEMO_PERP BTC-PERP<br>book<br>")
 
 
+@pytest.mark.slow
 def test_liquidations_of_shorts_are_said_without_a_sign(client):
     figure = interactive.liquidations(client.liquidations(interval="15m", **PERP, **DAYS))
     (shorts,) = [trace for trace in figure.data if trace.name == "Shorts liquidated"]
@@ -340,6 +347,7 @@ def test_liquidations_of_shorts_are_said_without_a_sign(client):
     assert all(not text.startswith("-") for text in figure.layout.yaxis.ticktext)
 
 
+@pytest.mark.slow
 def test_more_bars_than_a_page_shows_are_an_outline():
     sides = [
         minutes(8_000, side=side).select(
@@ -360,6 +368,7 @@ def test_more_bars_than_a_page_shows_are_an_outline():
     assert max(figure.data[0].y) == 8
 
 
+@pytest.mark.slow
 def test_the_same_picture_from_pandas_and_from_a_user_s_own_style(hours):
     frame = hours((0, 60, 63, 59, 62, 10), (1, 62, 64, 61, 61.5, 4), (3, 61, 61, 60, 61, 2))
     figure = interactive.candles(frame)
@@ -415,6 +424,7 @@ def minutes(number, **columns):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "interval", "length"), [(5_001, "5m", 5), (30_000, "15m", 15)])
 def test_more_candles_than_a_page_shows_are_joined_exactly(number, interval, length):
     frame = minutes(number)
@@ -434,6 +444,7 @@ def test_more_candles_than_a_page_shows_are_joined_exactly(number, interval, len
     assert len(figure.to_json()) < 600_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [["volume"], ["interval"], ["volume", "interval"], ["amount_unit"], []])
 def test_candles_of_few_columns_are_joined_too(columns):
     frame = minutes(6_000).drop(columns)
@@ -443,6 +454,7 @@ def test_candles_of_few_columns_are_joined_too(columns):
     assert figure.layout.yaxis.title.text == drawn("candles", [frame], {}).axes[0].get_ylabel()
 
 
+@pytest.mark.slow
 def test_exactly_as_many_candles_as_a_page_shows_stay_as_they_are():
     figure = interactive.candles(minutes(MOST_CANDLES))
     assert len(figure.data[0].x) == MOST_CANDLES

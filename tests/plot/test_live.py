@@ -24,6 +24,7 @@ def closed() -> Any:
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_the_last_picture_is_of_the_whole_frame() -> None:
     source, frames = market(), []
 
@@ -38,6 +39,7 @@ def test_the_last_picture_is_of_the_whole_frame() -> None:
     assert len(frames) <= source.batches + 1
 
 
+@pytest.mark.slow
 def test_candles_are_drawn_unless_something_else_is_asked_for() -> None:
     ax = plot.live(market(), every=0.01)
     assert ax.get_ylabel() == "Price [quote per coin]"
@@ -47,6 +49,7 @@ def test_candles_are_drawn_unless_something_else_is_asked_for() -> None:
         plot.live(market(), every=0)
 
 
+@pytest.mark.slow
 def test_a_frame_that_is_empty_at_first_hides_nothing_of_later_pictures() -> None:
     source = market(b'{"token":"a","over":{"%b":{"s":0}}}\n' % TYPE.encode(), *LINES)
     empty = make("sync", Streaming(answer(FOREVER))).live(TYPE, **QUERY)
@@ -59,6 +62,7 @@ def test_a_frame_that_is_empty_at_first_hides_nothing_of_later_pictures() -> Non
     assert all(one.label1.get_visible() for one in ax.yaxis.get_major_ticks())
 
 
+@pytest.mark.slow
 def test_it_draws_on_the_axes_it_is_given_and_leaves_the_others() -> None:
     figure, (left, right) = plt.subplots(1, 2)
     right.plot([1, 2])
@@ -67,6 +71,7 @@ def test_it_draws_on_the_axes_it_is_given_and_leaves_the_others() -> None:
     assert len(right.lines) == 1
 
 
+@pytest.mark.slow
 def test_it_ends_when_something_is_so_or_with_ctrl_c_and_the_stream_goes_on() -> None:
     with market(LINES[0], FOREVER) as source:
         plot.live(source, every=0.01, until=lambda: source.batches > 0)
@@ -78,11 +83,13 @@ def test_it_ends_when_something_is_so_or_with_ctrl_c_and_the_stream_goes_on() ->
         assert source.is_running
 
 
+@pytest.mark.slow
 def test_what_ended_the_stream_is_raised() -> None:
     with pytest.raises(DecodeError):
         plot.live(market(LINES[0], b"garbage\n"), every=0.01)
 
 
+@pytest.mark.slow
 def test_a_notebook_replaces_the_picture_and_shows_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     IPython = pytest.importorskip("IPython.display")  # noqa: N806
     shown: list[str] = []
@@ -115,6 +122,7 @@ def settled(figure: Any) -> str:
     return str(figure.layout.title.text)
 
 
+@pytest.mark.slow
 def test_a_widget_has_the_newest_candles_and_says_how_the_stream_ended() -> None:
     pytest.importorskip("plotly")
     figure = plot.live_widget(market(), every=0.01)

@@ -140,6 +140,7 @@ def test_letters_name_the_time_blocks(ax):
     ]
 
 
+@pytest.mark.slow
 def test_letters_without_room_are_blocks():
     ax = Figure(figsize=(1.5, 1.2)).add_subplot()
     many = {100 + n: [*range(48)] for n in range(40)}
@@ -158,12 +159,14 @@ def test_larger_rows_count_a_block_once(ax):
     assert "rows of 2 USDT" in ax.get_title(loc="left")
 
 
+@pytest.mark.slow
 def test_rows_too_many_to_see_become_larger_ones(ax):
     drawn = plot.market_profile(levels({100 + n: [0] for n in range(500)}), ax=ax)
     assert drawn.row_height == 5
     assert len(drawn.blocks.get_paths()) == 100
 
 
+@pytest.mark.slow
 def test_touches_of_trades_look_as_their_levels(ax, native):
     touches = levels(*SESSIONS).explode("block_ids").rename({"block_ids": "block_id"})
     drawn = plot.market_profile(native(touches), ax=ax)
@@ -188,11 +191,13 @@ def test_title_and_axes_say_what_is_drawn(drawn):
     assert labels == ["Value area, 70%", "POC", "POC until touched", "Initial balance", "Single prints"]
 
 
+@pytest.mark.slow
 def test_a_profile_of_candles_says_so(ax):
     plot.market_profile(levels(*SESSIONS, spreading="uniform"), ax=ax)
     assert ax.get_title(loc="left").endswith("rows of 1 USDT, made of candles")
 
 
+@pytest.mark.slow
 def test_a_session_without_its_end_has_that_of_its_interval(ax):
     drawn = plot.market_profile(levels(*SESSIONS).drop("period_end"), ax=ax)
     assert_allclose(
@@ -202,6 +207,7 @@ def test_a_session_without_its_end_has_that_of_its_interval(ax):
     assert len(plot.market_profile(without, ax=ax).pocs.get_segments()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sessions", [(), ({100: []},)])
 @pytest.mark.parametrize("style", ["blocks", "letters"])
 def test_nothing_to_show_says_no_data(ax, native, sessions, style):

@@ -136,6 +136,7 @@ def test_wrong_axes_are_refused(hours, levels, axes):
         plot.candles_with_profile(hours(*CANDLES), levels(*LEVELS), axes=[axes.price])
 
 
+@pytest.mark.slow
 def test_two_pictures_fit_in_one_figure(hours, levels):
     figure = Figure(figsize=(20, 8), layout="constrained")
     for part in figure.subfigures(1, 2):
@@ -151,6 +152,7 @@ def test_a_figure_with_a_layout_keeps_it():
     assert figure.get_layout_engine() is engine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(14, 8), (6.4, 4.8), (6, 11), (22, 5)])
 def test_nothing_overlaps(hours, levels, size):
     many = hours(*((hour, *CANDLES[hour % 2][1:]) for hour in range(100)))
@@ -177,6 +179,7 @@ def test_nothing_overlaps(hours, levels, size):
     assert all(a.x1 < b.x0 for a, b in pairwise(inside))
 
 
+@pytest.mark.slow
 def test_given_axes_need_neither_pyplot_nor_settings(hours, levels, axes):
     before = dict(mpl.rcParams)
     plot.candles_with_profile(hours(*CANDLES), levels(*LEVELS), axes=axes)
@@ -197,6 +200,7 @@ CANDLE = {"open": 60.0, "high": 61.0, "low": 59.0, "close": 60.0}
 LEVEL = {"price": 60.0, "buy_volume": 1.0, "sell_volume": 1.0}
 
 
+@pytest.mark.slow
 def test_a_profile_of_a_part_of_the_candles_is_refused(axes):
     """Asked for from 00:03 to 00:15: the profile's first interval of 5 minutes began before, and is left out."""
     bars = minutes(interval="MINUTE", numbers=range(3, 15), columns={**CANDLE, "volume": 1.0})

@@ -71,6 +71,7 @@ def test_legend_names_lines_with_their_prices(levels, ax):
     ]
 
 
+@pytest.mark.slow
 def test_axes_are_labelled_with_units(levels, ax):
     plot.volume_profile(levels(*GOLDEN), ax=ax)
     assert ax.get_xlabel() == "Volume [BTC per 1 USDT]"
@@ -109,6 +110,7 @@ def test_a_profile_without_sides_is_gathered_and_may_be_empty(levels, ax):
         plot.volume_profile(plain.drop("volume"), ax=ax)
 
 
+@pytest.mark.slow
 def test_a_profile_of_candles_is_drawn(hours):
     bars = hours((0, 60.0, 64.0, 59.0, 62.0, 5.0), (1, 62.0, 63.0, 58.0, 59.0, 7.0))
     profile = aggregate.candle_profile(bars, interval="1d", block_size=1, spreading="uniform")
@@ -116,6 +118,7 @@ def test_a_profile_of_candles_is_drawn(hours):
     assert drawn.profile.volume.get_data().values.sum() == pytest.approx(12.0)
 
 
+@pytest.mark.slow
 def test_title_says_how_many_timestamps_were_added(levels, ax):
     hour = levels(*GOLDEN).with_columns(interval=pl.lit("HOUR"))
     later = hour.with_columns(pl.col("timestamp").dt.offset_by("1h"))
@@ -178,6 +181,7 @@ def test_value_area_of_a_dense_profile_is_that_of_its_levels(levels, ax):
     assert (drawn.poc, drawn.vah, drawn.val) == wanted.select("poc", "vah", "val").row(0)
 
 
+@pytest.mark.slow
 def test_rows_have_no_seams():
     """Every pixel inside the bars of an even profile has one colour, at heights no multiple of the rows'."""
     for inches in (3.37, 5.0, 7.91):

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from ingested import ingest
+from lakes import empty_lake
 from oracles import options as oracle
 from tidytape import aggregate, plot
 from tidytape.catalogue import Tenor
-from tidytape.lake import Lake
 from tidytape.schema import schema_of
 
 CHAINS = [f"deribit_options_snapshot_20260305T{time}Z.csv.gz" for time in ("042746", "093529", "155733")]
@@ -59,7 +59,7 @@ def quotes(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def chains(recorded: Path, tmp_path: Path) -> pl.LazyFrame:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     for name in CHAINS:
         ingest(recorded / name, lake, layout="deribit-chain", exchange="DERIBIT")
     return lake.scan("option_quotes")
@@ -91,7 +91,7 @@ def test_both_term_structures_of_three_chains(recorded: Path, chains: pl.LazyFra
 
 @pytest.mark.slow
 def test_a_recorded_book_is_drawn_as_it_stood(recorded: Path, tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     ingest(recorded / LOG, lake, layout="binance-ws", exchange="BINANCE")
     events = lake.scan("book")
     points = aggregate.book_heatmap(events, interval="1m", block_size=10).collect(engine="streaming")

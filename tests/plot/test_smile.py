@@ -315,6 +315,7 @@ def test_what_is_wrong_with_a_surface_is_named(ax):
 # -- recorded
 
 
+@pytest.mark.slow
 def test_recorded_chain_from_quotes_to_the_artists(recorded, ax):
     chains = recorded_chains(recorded)
     btc = chains.filter(coin="BTC").filter(pl.col("timestamp") == pl.col("timestamp").min())

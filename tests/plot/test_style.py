@@ -13,6 +13,7 @@ from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from tables import each_row
 from tidytape import plot
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
@@ -29,7 +30,7 @@ def axes(face, ground="white"):
     return Figure(facecolor=ground).add_subplot(facecolor=face)
 
 
-@pytest.mark.parametrize("face", ["white", "#f4f1e8", "#1e1e1e", "black", "#0d1117", "#002b36"])
+@each_row("face", ["white", "#f4f1e8", "#1e1e1e", "black", "#0d1117", "#002b36"])
 def test_colours_are_readable_on_any_face(face):
     look = style.inside(axes(face))
     assert contrast(look.ink, face) > 7
@@ -156,8 +157,8 @@ def test_every_colour_bar_has_ticks(low, high, is_log):
     assert bar.ax.get_ylabel() == "Size [BTC]"
 
 
-@pytest.mark.parametrize("place", ["inside", "beside", "above", "corner"])
-@pytest.mark.parametrize("face", ["white", "black"])
+@each_row("place", ["inside", "beside", "above", "corner"])
+@each_row("face", ["white", "black"])
 def test_legends_are_readable_wherever_they_stand(place, face):
     ax = axes(face, "white")
     ax.plot([0, 1], label="one")
@@ -168,6 +169,7 @@ def test_legends_are_readable_wherever_they_stand(place, face):
     assert min(contrast(text.get_color(), below) for text in texts) > 7
 
 
+@pytest.mark.slow
 def test_a_dollar_in_a_name_begins_no_formula():
     name = r"$x^2_{\frac and $WIF"
     ax = axes("white")
@@ -196,6 +198,7 @@ def test_what_is_not_axes_is_refused(hours, given, got):
     assert ("such as axes[0]" in str(caught.value)) == (got == "ndarray")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given", [Figure().subplots(2, 2), Figure().subplots(2), Figure().add_subplot(), "xyz"]
 )

@@ -49,6 +49,7 @@ def and_again(frame, rows):
     return nw.concat([frame, frame.head(rows)]).to_native()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_row_that_came_twice_is_refused(name, backend):
@@ -63,6 +64,7 @@ def test_a_row_that_came_twice_is_refused(name, backend):
             draw(and_again(frame, rows))
 
 
+@pytest.mark.slow
 def test_flow_that_came_twice_is_refused(demo):
     candles = demo.candles(interval="1h", **MARKET)
     sides = demo.candles(interval="1h", by_side=True, **MARKET)
@@ -77,6 +79,7 @@ def test_flow_that_came_twice_is_refused(demo):
         plot.order_flow(candles, and_again(profile, 1))
 
 
+@pytest.mark.slow
 def test_flow_that_nothing_tells_apart_is_added_up(demo):
     candles = demo.candles(interval="1h", **MARKET)
     trades = demo.trades(**MARKET | {"end": "2024-08-08T00:10Z"})
@@ -88,6 +91,7 @@ def test_flow_that_nothing_tells_apart_is_added_up(demo):
     plot.order_flow(candles, profile.select("timestamp", "buy_volume", "sell_volume"))
 
 
+@pytest.mark.slow
 def test_what_is_of_another_market_is_named_in_the_title(demo):
     def titled(drawn):
         return (drawn.ax if hasattr(drawn, "ax") else drawn.axes.price).get_title(loc="left")
@@ -126,6 +130,7 @@ def test_a_side_that_is_none_is_no_other_side(demo, side):
         plot.liquidations(liquidations.with_columns(pl.col("side").cast(pl.String).str.to_lowercase()))
 
 
+@pytest.mark.slow
 def test_touches_of_two_kinds_of_blocks_are_refused(demo):
     days = {"exchange": "DEMO_PERP", "coin": "BTC", "start": "2024-08-08", "end": "2024-08-09"}
     halves, fives = (demo.tpo(session="daily", block_minutes=minutes, **days) for minutes in (30, 5))
@@ -133,6 +138,7 @@ def test_touches_of_two_kinds_of_blocks_are_refused(demo):
         plot.market_profile(pl.concat([halves, fives]))
 
 
+@pytest.mark.slow
 def test_holdings_and_completeness_that_came_twice_are_refused(demo):
     held = demo.describe(exchange="DEMO_PERP", coin="BTC")
     with pytest.raises(QueryError, match="one row per exchange, raw_symbol, coin, type and tables"):

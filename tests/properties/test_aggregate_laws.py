@@ -60,6 +60,7 @@ def same(left: pl.DataFrame, right: pl.DataFrame) -> None:
     assert_frame_equal(left, right, check_exact=False, rel_tol=1e-9, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 @given(tapes, intervals, st.booleans())
 def test_candles_equal_the_plain_loop(tape, interval, by_side):
     expected = oracle["candles"](tape.to_dicts(), interval, by_side=by_side)
@@ -67,6 +68,7 @@ def test_candles_equal_the_plain_loop(tape, interval, by_side):
     same(got, pl.DataFrame(expected, schema=got.schema))
 
 
+@pytest.mark.slow
 @given(tapes, intervals, sizes)
 def test_profile_equals_the_plain_loop(tape, interval, size):
     expected = oracle["volume_profile"](tape.to_dicts(), interval, size)

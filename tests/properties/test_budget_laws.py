@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def spelled_out(
     return total
 
 
+@pytest.mark.slow
 @given(
     names=st.lists(st.sampled_from(sorted(TYPES)), min_size=1, unique=True),
     interval=st.sampled_from(sorted(SECONDS)),
@@ -159,6 +161,7 @@ jumps = st.sampled_from([0, 1, 10 * NS, 25 * NS, 45 * NS, 60 * NS]) | st.integer
 steps = st.lists(st.tuples(pauses, st.fractions(0, 1)), max_size=40)
 
 
+@pytest.mark.slow
 @given(budget=budgets, steps=steps, now=st.integers(0, 2**32 * NS))
 def test_bucket_is_the_plain_one_under_any_pattern_of_calls(
     budget: tuple[int, int], steps: list[tuple[int, Fraction]], now: int
@@ -179,6 +182,7 @@ def test_bucket_is_the_plain_one_under_any_pattern_of_calls(
         assert got.retry_after == (0 if admitted else plain.wait(wanted))
 
 
+@pytest.mark.slow
 @given(budget=budgets, steps=steps)
 def test_retry_after_is_the_first_whole_second_that_is_enough(
     budget: tuple[int, int], steps: list[tuple[int, Fraction]]
@@ -197,6 +201,7 @@ def test_retry_after_is_the_first_whole_second_that_is_enough(
             assert bucket.take(wanted, now_ns=now).admitted
 
 
+@pytest.mark.slow
 @given(budget=budgets, steps=steps)
 def test_no_window_admits_more_than_burst_and_refill(
     budget: tuple[int, int], steps: list[tuple[int, Fraction]]

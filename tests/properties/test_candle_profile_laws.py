@@ -40,6 +40,7 @@ def shown(found: pl.DataFrame) -> list[tuple]:
     return found.select("timestamp", "price", "volume").rows()
 
 
+@pytest.mark.slow
 @given(tapes, sizes, rules)
 def test_the_profile_equals_the_plain_loop(tape, size, rule):
     wanted = oracle.profile(tape, HOUR, size, spreading=rule)
@@ -62,6 +63,7 @@ def test_the_order_of_candles_does_not_matter(tape, size, rule, random):
     assert shown(profile(random.sample(tape, len(tape)), size, rule)) == shown(profile(tape, size, rule))
 
 
+@pytest.mark.slow
 @given(tapes, sizes, rules)
 def test_a_candle_of_one_price_is_one_row(tape, size, rule):
     flat = [(number * HOUR, price, price, price, 1.0) for number, (_, price, *_) in enumerate(tape)]

@@ -103,6 +103,7 @@ def test_averages_are_those_of_a_loop(rate, interest):
     assert close(got.select("timestamp", "rate_close", "coverage", "markets").rows(), wanted)
 
 
+@pytest.mark.slow
 @given(points)
 def test_dispersion_is_that_of_a_loop(cells):
     got = cross.dispersion(frame(cells)).select(
@@ -201,6 +202,7 @@ def test_one_market_alone_is_itself(cells):
     )
 
 
+@pytest.mark.slow
 @given(points)
 def test_shares_add_up_to_one(cells):
     got = cross.market_share(frame(cells), amount="close").drop_nulls("share")

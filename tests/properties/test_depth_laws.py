@@ -57,6 +57,7 @@ def same(found, wanted):
         assert_array_equal(getattr(found, name), getattr(wanted, name))
 
 
+@pytest.mark.slow
 @settings(max_examples=often(25, thoroughly=50))
 @given(books, steps, firsts, st.sampled_from([None, "1", "3", "2.5"]), st.booleans())
 def test_matrix_equals_the_plain_loop(book, step, first, coarser, is_even):
@@ -70,6 +71,7 @@ def test_matrix_equals_the_plain_loop(book, step, first, coarser, is_even):
     assert found.prices.tolist() == prices
 
 
+@pytest.mark.slow
 @settings(max_examples=often(25, thoroughly=100))
 @given(books, st.sampled_from([None, "3"]), st.booleans(), st.integers(1, 9), st.booleans(), st.booleans())
 def test_however_many_parts_there_are_the_matrix_is_the_plain_loop_s(
@@ -89,6 +91,7 @@ def test_however_many_parts_there_are_the_matrix_is_the_plain_loop_s(
     assert found.prices.tolist() == prices
 
 
+@pytest.mark.slow
 @few
 @given(books, st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(book, draw):
@@ -108,6 +111,7 @@ def test_sizes_scale(book, power):
     assert_array_equal(scaled.asks, found.asks * np.float32(2.0**power))
 
 
+@pytest.mark.slow
 @few
 @given(books, st.sampled_from([2, 3, 5]))
 def test_larger_blocks_keep_the_sum_of_every_time(book, block):
@@ -116,6 +120,7 @@ def test_larger_blocks_keep_the_sum_of_every_time(book, block):
         assert_array_equal(np.nansum(getattr(fine, side), axis=1), np.nansum(getattr(coarse, side), axis=1))
 
 
+@pytest.mark.slow
 @few
 @given(books, books)
 def test_what_comes_later_leaves_the_past_as_it_was(book, later):
@@ -142,6 +147,7 @@ def same_rows(found, wanted):
         assert all(map(close, got, expected)), (got, expected)
 
 
+@pytest.mark.slow
 @few
 @given(books, steps, firsts.filter(bool), st.sampled_from([1, 50, 333.3, 5000]))
 def test_depth_within_equals_the_plain_loop(book, step, first, bps):
@@ -152,6 +158,7 @@ def test_depth_within_equals_the_plain_loop(book, step, first, bps):
     same_rows(found.select(columns).rows(), [wanted[time] for time in sorted(wanted)])
 
 
+@pytest.mark.slow
 @few
 @given(books)
 def test_a_wider_band_holds_the_narrower(book):
@@ -163,6 +170,7 @@ def test_a_wider_band_holds_the_narrower(book):
     assert found["imbalance"].drop_nulls().is_between(-1, 1).all()
 
 
+@pytest.mark.slow
 @few
 @given(
     books, steps, firsts.filter(bool), st.sampled_from([0.1, 1, 7.5, 60]), st.sampled_from(["coin", "quote"])
@@ -192,6 +200,7 @@ def test_larger_sizes_cost_no_less(book):
         assert of_a_side["average_price"].is_null().is_sorted()
 
 
+@pytest.mark.slow
 @few
 @given(books, st.sampled_from([0.5, 2, 5]), st.integers(1, 3), st.sampled_from([None, 1, 2]))
 def test_walls_equal_the_plain_loop(book, threshold, snapshots, minutes):
@@ -227,6 +236,7 @@ def test_regridding_keeps_sums(book, step, coarser, interval):
             assert abs(got - wanted) <= 1e-12 * wanted
 
 
+@pytest.mark.slow
 @few
 @given(books)
 def test_the_mean_of_a_book_that_stands_still_is_that_book(book):

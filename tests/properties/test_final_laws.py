@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from ingested import ingest
+from lakes import empty_lake
 from simulated.everything import ASKED, START, everything
 from tidytape.catalogue import DATA_TYPES
 from tidytape.lake import TABLES, Lake
@@ -32,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 def copied(source: Lake, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame]) -> Lake:
     """Return a lake with what is kept of each table and market."""
-    made = Lake.create(path)
+    made = empty_lake(path)
     made.writer().register(source.markets())
     for table in EVENTS:
         rows, partition = source.scan(table).collect(), list(TABLES[table].partitions)
@@ -111,7 +112,7 @@ def test_a_final_row_never_changes(whole: Lake, tmp_path: Path, seed: int) -> No
 @pytest.mark.slow
 def test_a_recorded_market_at_any_time(recorded: Path, tmp_path: Path) -> None:
     """Of a day of recorded trades what came in by some moment, and then the rest."""
-    whole = Lake.create(tmp_path / "whole")
+    whole = empty_lake(tmp_path / "whole")
     ingest(
         recorded / "coinbase_btc-usd_trades_20230905.csv.gz",
         whole,

@@ -54,6 +54,7 @@ def everything(rows: pl.DataFrame) -> list[pl.DataFrame]:
     ]
 
 
+@pytest.mark.slow
 @quick
 @given(trades)
 def test_delta_and_cvd_equal_the_plain_loops(rows):
@@ -66,6 +67,7 @@ def test_delta_and_cvd_equal_the_plain_loops(rows):
     assert found["cvd"].to_list() == pytest.approx(sums, abs=1e-8)
 
 
+@pytest.mark.slow
 @quick
 @given(trades, st.sampled_from([1.0, 5.0, 100.0]), st.sampled_from([1, 60, 6_000]))
 def test_cascades_equal_the_plain_loop(rows, threshold, minutes):
@@ -77,6 +79,7 @@ def test_cascades_equal_the_plain_loop(rows, threshold, minutes):
     assert found.select(columns).rows() == expected
 
 
+@pytest.mark.slow
 @quick
 @given(trades, st.none() | st.sampled_from([1.0, 3.0]), st.integers(1, 19))
 def test_large_shares_equal_the_plain_loop(rows, at_least, twentieths):
@@ -130,6 +133,7 @@ def test_series_do_not_touch_each_other(left, right):
         assert_frame_equal(found, pl.concat(parts), check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(prices, bands, orders)
 def test_order_of_rows_does_not_matter_to_quadrants(rows, bands, draw):
@@ -138,6 +142,7 @@ def test_order_of_rows_does_not_matter_to_quadrants(rows, bands, draw):
     assert_frame_equal(found, flow.oi_price_quadrant(interest, candles, **bands), check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(trades, anchors)
 def test_the_differences_of_cvd_are_delta(rows, anchor):
@@ -174,6 +179,7 @@ def test_cvd_goes_on_from_where_it_was_cut(rows, cut, unit):
     assert flow.cvd(scaled)["cvd"].to_list() == pytest.approx(expected, rel=1e-15, abs=1e-15 * gross)
 
 
+@pytest.mark.slow
 @quick
 @given(trades)
 def test_imbalances_lie_between_minus_one_and_one(rows):
@@ -222,6 +228,7 @@ def test_the_future_leaves_past_sums_as_they_were(rows, others, anchor):
     assert_frame_equal(found, flow.cvd(frame(rows), **anchor), check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(prices, prices, bands)
 def test_the_future_leaves_past_quadrants_as_they_were(rows, others, bands):
@@ -230,6 +237,7 @@ def test_the_future_leaves_past_quadrants_as_they_were(rows, others, bands):
     assert_frame_equal(found.head(len(rows)), past, check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(trades, trades, st.sampled_from([{"at_least": 2.0}, {"above_quantile": 0.75}]))
 def test_the_future_leaves_past_shares_as_they_were(rows, others, rule):
@@ -240,6 +248,7 @@ def test_the_future_leaves_past_shares_as_they_were(rows, others, rule):
     assert_frame_equal(found.filter(pl.col("timestamp") < end), past, check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(trades, st.integers(1, 4))
 def test_cascades_hold_what_is_in_them_and_no_more(rows, threshold):

@@ -70,6 +70,7 @@ def errors(frame):
     return funding.predicted_error(frame, settled_every="8h", interval="1h")
 
 
+@pytest.mark.slow
 @given(hours, positions)
 def test_settlements_add_up_as_in_a_loop(rows, position):
     frame = points(rows)
@@ -129,6 +130,7 @@ def test_series_do_not_touch_each_other(first, second):
     assert together.equals(pl.concat([paid(frame) for frame in frames]))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.NoMatchWarning")  # costs of exchanges that are not there
 @given(
     venues,
@@ -169,6 +171,7 @@ def test_intervals_compose_and_scale(rows, through, to):
     assert close(*(funding.annualized(one)["apr"] for one in (direct, by_way)))
 
 
+@pytest.mark.slow
 @given(hours)
 def test_a_warning_is_a_rate_that_changes_between_settlements(rows):
     told = {}

@@ -104,6 +104,7 @@ def test_the_future_leaves_the_past_as_it_was(past, future, seconds):
     assert_frame_equal(forwards.filter(was), alone, **SAME)
 
 
+@pytest.mark.slow
 @given(chains, st.integers(-12, 12))
 @settings(max_examples=8)
 def test_another_unit_of_price_changes_no_volatility(chain, power):
@@ -157,6 +158,7 @@ def structure(by_days, name="implied_volatility"):
     return pl.DataFrame({"timestamp": NOW, "days": [float(length) for length in lengths], name: values})
 
 
+@pytest.mark.slow
 @given(structures, st.floats(0, 1))
 @settings(max_examples=often(10, thoroughly=20))
 def test_total_variance_at_a_maturity_lies_between_those_around_it(by_days, share):
@@ -169,6 +171,7 @@ def test_total_variance_at_a_maturity_lies_between_those_around_it(by_days, shar
     assert min(near, far) * (1 - 1e-12) <= found**2 * wanted <= max(near, far) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @given(structures)
 @settings(max_examples=often(10, thoroughly=20))
 def test_at_an_expiry_there_is_the_expiry_itself(by_days):
@@ -200,6 +203,7 @@ def test_forward_variances_add_up(by_days):
             assert gain < 0
 
 
+@pytest.mark.slow
 @given(structures)
 @settings(max_examples=often(10, thoroughly=20))
 def test_slope_turned_round_has_the_other_sign(by_days):
@@ -278,6 +282,7 @@ def curves(draw):
     return {"a": least - b * sigma * np.sqrt(1 - rho**2), "b": b, "rho": rho, "m": m, "sigma": sigma}
 
 
+@pytest.mark.slow
 @given(curves(), st.floats(0.01, 0.2))
 @settings(max_examples=often(7, thoroughly=15))
 def test_a_curve_lifted_has_no_calendar_arbitrage_and_lowered_has(curve, step):
@@ -290,6 +295,7 @@ def test_a_curve_lifted_has_no_calendar_arbitrage_and_lowered_has(curve, step):
         assert found["least_gain"][0] == pytest.approx(gain, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(curves())
 @settings(max_examples=often(7, thoroughly=15))
 def test_a_curve_mirrored_is_alike(curve):
@@ -303,6 +309,7 @@ def test_a_curve_mirrored_is_alike(curve):
     assert one["left_wing"] == pytest.approx(other["right_wing"])
 
 
+@pytest.mark.slow
 @given(curves(), st.integers(7, 300))
 @settings(max_examples=often(7, thoroughly=15))
 def test_a_fit_to_a_curve_is_the_curve(curve, length):

@@ -61,6 +61,7 @@ def found(joined):
     return joined.sort("decision")["fact"].to_list()
 
 
+@pytest.mark.slow
 @few
 @given(decided, told, st.none() | st.integers(0, 5))
 def test_join_equals_the_plain_loop(decisions, facts, minutes):
@@ -134,6 +135,7 @@ def test_views_only_grow(facts, one, other):
     assert (pit.as_of(frame, early)["known_at"] <= early).all()
 
 
+@pytest.mark.slow
 @few
 @given(
     st.lists(st.tuples(times, st.sampled_from([*Interval, "1m", "4h", None, "soon"])), min_size=1),

@@ -65,6 +65,7 @@ def rows(frame, *columns):
     return frame.select((pl.col(name) / STEP if name in prices else pl.col(name)) for name in columns).rows()
 
 
+@pytest.mark.slow
 @given(sessions)
 @quick
 def test_single_prints_and_tails_equal_the_plain_loop(sessions):
@@ -85,6 +86,7 @@ def test_single_prints_and_tails_equal_the_plain_loop(sessions):
     assert rows(found, "timestamp", "end", *columns, "is_excess") == expected
 
 
+@pytest.mark.slow
 @given(sessions, st.integers(1, 3))
 @quick
 def test_poor_extremes_equal_the_plain_loop(sessions, min_excess_rows):
@@ -114,6 +116,7 @@ def test_initial_balance_equals_the_plain_loop(sessions, minutes, block_minutes)
     assert up.to_list() == down.to_list() == (1.5 * width).to_list()
 
 
+@pytest.mark.slow
 @given(sessions, rules)
 @quick
 def test_developing_equals_the_plain_loop_and_ends_with_the_whole(sessions, rules):
@@ -191,6 +194,7 @@ def test_later_sessions_change_only_what_was_touched(past, future):
     assert_frame_equal(seen.join(touched, on="timestamp", how="semi").select(touched.columns), touched)
 
 
+@pytest.mark.slow
 @given(profiles, st.integers(1, 4), st.booleans())
 @quick
 def test_nodes_equal_the_plain_loop(profiles, within, sparse):
@@ -206,6 +210,7 @@ def test_nodes_equal_the_plain_loop(profiles, within, sparse):
     assert found.select("timestamp", "kind", "low", "high", "rows").rows() == expected
 
 
+@pytest.mark.slow
 @given(profiles, rules)
 @quick
 def test_naked_pocs_equal_the_plain_loop(profiles, rules):
@@ -247,6 +252,7 @@ def test_touches_in_memory_equal_the_join(sessions):
     assert_frame_equal(found, expected)
 
 
+@pytest.mark.slow
 @given(profiles, st.sampled_from([0.1, 0.25, 0.5]), st.booleans())
 @quick
 def test_shape_equals_the_plain_loop(profiles, min_second, sparse):
@@ -264,6 +270,7 @@ def test_shape_equals_the_plain_loop(profiles, min_second, sparse):
     assert_frame_equal(features, wanted, rel_tol=1e-12)
 
 
+@pytest.mark.slow
 @given(profiles)
 @quick
 def test_composite_of_one_session_is_that_session(profiles):
@@ -274,6 +281,7 @@ def test_composite_of_one_session_is_that_session(profiles):
     assert_frame_equal(profile.value_area(alone, row_size=0.1), area)
 
 
+@pytest.mark.slow
 @given(profiles, profiles)
 @quick
 def test_composite_adds_counts_and_may_be_made_in_steps(first, second):

@@ -66,18 +66,21 @@ def audit_but_for_order(frame: pl.DataFrame) -> pl.DataFrame:
     return quality.audit(frame).filter(pl.col("finding") != "unordered")
 
 
+@pytest.mark.slow
 @quick
 @given(closes, st.integers(1, 6))
 def test_standstills_equal_the_plain_loop(values, limit):
     assert hours(candles(values), "frozen_price", frozen=limit) == oracle.frozen(values, limit)
 
 
+@pytest.mark.slow
 @quick
 @given(closes, st.sampled_from([1.5, 2.0, 8.0]))
 def test_unit_jumps_equal_the_plain_loop(values, factor):
     assert hours(candles(values), "unit_jump", unit_jump=factor) == oracle.unit_jumps(values, factor)
 
 
+@pytest.mark.slow
 @quick
 @given(closes, outlier_limits)
 def test_outliers_equal_the_plain_loop(values, limit):
@@ -85,6 +88,7 @@ def test_outliers_equal_the_plain_loop(values, limit):
     assert hours(candles(values), "outlier", outlier=limit) == expected
 
 
+@pytest.mark.slow
 @quick
 @given(st.lists(st.integers(-3, 3).map(float) | st.sampled_from([50.0, -9.0]), max_size=45), outlier_limits)
 def test_far_rates_equal_the_plain_loop(values, limit):
@@ -94,6 +98,7 @@ def test_far_rates_equal_the_plain_loop(values, limit):
     assert hours(frame, "outlier", outlier=limit) == oracle.far_rates(values, limit)
 
 
+@pytest.mark.slow
 @quick
 @given(
     st.lists(st.tuples(st.integers(-5_000, 9_000), st.sampled_from([1.0, 2.0, 3.0, 40.0])), max_size=45),
@@ -110,6 +115,7 @@ def test_far_prices_equal_the_plain_loop(drawn, limit, draw):
     assert {int(name) for name in found["id"]} == oracle.far_prices(drawn, limit)
 
 
+@pytest.mark.slow
 @quick
 @given(
     st.lists(
@@ -132,6 +138,7 @@ def test_crossed_books_equal_the_plain_loop(drawn, draw):
         assert sorted(found.rows()) == sorted(drawn[row] for row in oracle.crossed(drawn))
 
 
+@pytest.mark.slow
 @quick
 @given(buckets, st.integers(0, HOUR - 1))
 def test_gaps_equal_the_plain_loop(drawn, offset):
@@ -144,6 +151,7 @@ def test_gaps_equal_the_plain_loop(drawn, offset):
     assert audited["count"].sum() == sum(missing for *_, missing in expected)
 
 
+@pytest.mark.slow
 @quick
 @given(buckets, st.integers(-30, 50), st.integers(1, 60))
 def test_gaps_of_a_window_and_what_is_there_make_it_up(drawn, begin, length):
@@ -158,6 +166,7 @@ def test_gaps_of_a_window_and_what_is_there_make_it_up(drawn, begin, length):
     assert share["completeness"].item() == share["present"].item() / length
 
 
+@pytest.mark.slow
 @quick
 @given(buckets, st.integers(-30, 50), st.integers(1, 60), st.sampled_from([1, 3, 5, 24]))
 def test_spans_of_a_window_are_windows_of_their_own_and_make_it_up(drawn, begin, length, hours):

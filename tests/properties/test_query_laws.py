@@ -117,6 +117,7 @@ def fields_of_points(draw: st.DrawFn) -> dict[str, Any]:
     return fields
 
 
+@pytest.mark.slow
 @given(fields=fields_of_points())
 def test_a_query_is_what_its_parameters_say(fields: dict[str, Any]) -> None:
     query = PointsQuery(**fields)
@@ -130,6 +131,7 @@ def test_a_query_is_what_its_parameters_say(fields: dict[str, Any]) -> None:
     assert {name for name, _ in params} <= set(PointsQuery.WIRE.values())
 
 
+@pytest.mark.slow
 @given(fields=fields_of_points(), data=st.data())
 def test_order_of_the_parameters_does_not_matter(fields: dict[str, Any], data: st.DataObject) -> None:
     query = PointsQuery(**fields)
@@ -140,6 +142,7 @@ def test_order_of_the_parameters_does_not_matter(fields: dict[str, Any], data: s
     assert PointsQuery.from_params([pair for name in shuffled for pair in by_name[name]]) == query
 
 
+@pytest.mark.slow
 @given(fields=fields_of_points())
 def test_valid_points_and_weight_are_within_their_limits(fields: dict[str, Any]) -> None:
     query = PointsQuery(**fields)
@@ -248,6 +251,7 @@ def test_any_parameters_give_a_query_or_a_query_error(kind: Any, data: st.DataOb
         assert str(error).startswith((f"{error.parameter}: got ", f"{error.parameter}: left out"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", sorted(PointsQuery.WIRE))
 @given(value=anything)
 def test_any_value_of_a_field_gives_a_query_or_a_query_error(field: str, value: Any) -> None:
@@ -275,6 +279,7 @@ def long_windows(draw: st.DrawFn, weigh: Callable[[str], bool]) -> dict[str, Any
     return fields | {"start": start, "end": draw(st.integers(start + 1, min(LAST, start + longest)))}
 
 
+@pytest.mark.slow
 @given(fields=long_windows(lambda name: True))
 def test_split_covers_the_window_exactly(fields: dict[str, Any]) -> None:
     parts = list(PointsQuery.split(**fields))
@@ -296,6 +301,7 @@ def test_split_of_a_1x_type_on_one_exchange_weighs_what_the_whole_formula_says(
     assert sum(map(weight, parts)) == thousands
 
 
+@pytest.mark.slow
 @given(fields=long_windows(lambda name: True), data=st.data())
 def test_split_on_one_exchange_is_never_dearer_than_other_cuts(
     fields: dict[str, Any], data: st.DataObject

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakes import empty_lake
 from thorough import often
-from tidytape.lake import TABLES, Lake
+from tidytape.lake import TABLES
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 
@@ -54,7 +55,7 @@ def answers(lacking: list[set[Candle]]) -> dict[str, dict[tuple[str, int], float
         **{name: pl.lit(1.0) for name in ("open", "high", "low", "close")},
     )
     with TemporaryDirectory() as folder:
-        lake = Lake.create(Path(folder) / "lake")
+        lake = empty_lake(Path(folder) / "lake")
         lake.writer().register(pl.DataFrame({"exchange": "X", "raw_symbol": names}))
         lake.writer().append("candles", TABLES["candles"].conform(frame), source="candles")
         engine = Engine(lake, clock=lambda: (T0 + 10**6) * 10**9)

@@ -262,6 +262,7 @@ def test_open_interest_equals_the_plain_loop(frame, interval):
     as_rows(cme_open_interest(frame, interval=interval), plain_ohlc(frame.to_dicts(), interval, columns))
 
 
+@pytest.mark.slow
 @given(
     funding_reports,
     intervals,
@@ -279,6 +280,7 @@ def test_funding_equals_the_plain_loop(frame, interval, asked, unstated):
     as_rows(funding(frame, interval=interval, funding_interval=asked, unstated=unstated), expected)
 
 
+@pytest.mark.slow
 @given(events, intervals, st.sampled_from(["0.1", "0.3", "1"]))
 def test_liquidations_equal_the_plain_loop(frame, interval, size):
     rows = frame.to_dicts()
@@ -289,6 +291,7 @@ def test_liquidations_equal_the_plain_loop(frame, interval, size):
     assert got.rows() == [(*key, float(row * Decimal(size)), amount) for *key, row, amount in expected]
 
 
+@pytest.mark.slow
 @given(quotes, intervals)
 def test_option_open_interest_equals_the_plain_loop(frame, interval):
     as_rows(option_open_interest(frame, interval=interval), plain_options(frame.to_dicts(), interval))
@@ -395,6 +398,7 @@ def test_open_interest_scales(frame, interval):
     same(got, option_open_interest(frame, interval=interval).with_columns(pl.col("oi_close") * 4))
 
 
+@pytest.mark.slow
 @given(events, intervals)
 def test_liquidated_volume_is_conserved(frame, interval):
     frame = frame.with_columns(pl.col("coin").fill_null("C"))

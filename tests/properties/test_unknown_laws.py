@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakes import empty_lake
 from thorough import often
 from tidytape import aggregate
 from tidytape.analytics import cross
@@ -42,7 +43,7 @@ def filled(folder: str, candles: dict[tuple[str, int], bool]) -> Lake:
 
     Market D has trades; nothing of it is unknown.
     """
-    lake = Lake.create(Path(folder) / "lake")
+    lake = empty_lake(Path(folder) / "lake")
     names = [{"exchange": name, "raw_symbol": "BTC", "coin": "BTC", "quote_coin": "USDT"} for name in "ABCD"]
     lake.writer().register(pl.DataFrame(names).with_columns(category=pl.lit("PERPETUAL"), block_size=1.0))
     rows = [

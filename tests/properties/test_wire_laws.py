@@ -176,6 +176,7 @@ def test_types_in_one_body_do_not_see_each_other(data: st.DataObject, one: DataT
         assert_same(given_values(decode(body, other.name, among=types)), given_values(second))
 
 
+@pytest.mark.slow
 @given(st.data(), ALL_TYPES)
 def test_arrow_is_the_same_frame(data: st.DataObject, kind: DataType) -> None:
     frame = data.draw(frames(kind))
@@ -183,6 +184,7 @@ def test_arrow_is_the_same_frame(data: st.DataObject, kind: DataType) -> None:
     assert_same(given_values(back), given_values(frame))
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.none() | texts, st.none() | st.booleans(), st.none() | st.integers(-(2**63), 2**63 - 1))
@@ -339,6 +341,7 @@ def bodies(draw: st.DrawFn, kind: DataType, values: dict[str, st.SearchStrategy[
     return json.dumps(document, indent=indent, ensure_ascii=draw(st.booleans())).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_pieces")
 @pytest.mark.parametrize("values", [PLAIN, SPELT], ids=["plain", "proto3"])
 @given(data=st.data(), kind=ALL_TYPES)
@@ -407,6 +410,7 @@ def test_a_broken_body_is_a_frame_or_a_decode_error(data: st.DataObject, kind: D
     assert frame.select(list(dtypes)).equals(again.select(list(dtypes)))
 
 
+@pytest.mark.slow
 @given(st.data(), ALL_TYPES)
 def test_a_broken_stream_is_a_frame_or_a_decode_error(data: st.DataObject, kind: DataType) -> None:
     body = data.draw(broken(to_arrow(data.draw(frames(kind)), kind.name)))

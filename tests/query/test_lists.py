@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tables import each_row
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery
 
@@ -77,7 +78,7 @@ def test_asking_for_everything(kind: type[MarketsQuery | MetaQuery]) -> None:
     assert hash(kind()) == hash(kind.from_params([]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("alias", "value"),
     [
         ("volume_24h", "VOLUME_24H"),
@@ -101,7 +102,7 @@ def test_a_direction_that_was_asked_for_is_sent() -> None:
     ).to_params()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "parameter"),
     [
         ({"page_size": 0}, "page_size"),
@@ -115,7 +116,6 @@ def test_a_direction_that_was_asked_for_is_sent() -> None:
         ({"category": "PERPS"}, "category"),
         ({"limit": 5}, "limit"),
     ],
-    ids=str,
 )
 def test_mistakes_in_a_markets_query(changes: dict[str, Any], parameter: str) -> None:
     with pytest.raises(QueryError) as caught:
@@ -123,7 +123,7 @@ def test_mistakes_in_a_markets_query(changes: dict[str, Any], parameter: str) ->
     assert caught.value.parameter == parameter
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pair", "parameter", "hint"),
     [
         (("pageSizes", "5"), "pageSizes", "did you mean 'pageSize'?"),

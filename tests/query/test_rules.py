@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tables import each_row
+
 ALL = (
     *("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "LIQUIDATION_AGG"),
     *("TOKEN_SUPPLY_AGG", "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", "SKEW_OPTION_SUMMARY_AGG"),
@@ -24,7 +26,7 @@ def without(*names: str) -> list[str]:
     return [name for name in ALL if name not in names]
 
 
-@pytest.mark.parametrize("name", ALL)
+@each_row("name", ALL)
 def test_every_type_can_be_asked_for(ask, name: str) -> None:
     query = ask(name)
     assert query.type == (name,)
@@ -44,16 +46,16 @@ def test_known_types_are_written_in_any_case_and_unknown_ones_kept(ask) -> None:
 # --- selection ---
 
 
-@pytest.mark.parametrize("name", OF_MARKETS)
-@pytest.mark.parametrize("way", ["raw_symbol", "normalized_symbol", "coin"])
+@each_row("name", OF_MARKETS)
+@each_row("way", ["raw_symbol", "normalized_symbol", "coin"])
 def test_one_of_three_ways_picks_markets(ask, name: str, way: str) -> None:
     query = ask(name, **{"coin": ..., way: "S"})
     picked = {one: getattr(query, one) for one in ("raw_symbol", "normalized_symbol", "coin")}
     assert {one: values for one, values in picked.items() if values} == {way: ("S",)}
 
 
-@pytest.mark.parametrize("name", OF_MARKETS)
-@pytest.mark.parametrize(
+@each_row("name", OF_MARKETS)
+@each_row(
     "given",
     [
         {"raw_symbol": "S", "coin": "BTC"},
@@ -61,7 +63,6 @@ def test_one_of_three_ways_picks_markets(ask, name: str, way: str) -> None:
         {"raw_symbol": "S", "normalized_symbol": "S", "coin": ...},
         {"raw_symbol": "S", "normalized_symbol": "S", "coin": "BTC"},
     ],
-    ids=["raw+coin", "normalized+coin", "raw+normalized", "all"],
 )
 def test_two_ways_to_pick_are_refused(refuse, name: str, given: dict[str, Any]) -> None:
     error = refuse(name, **given)
@@ -71,15 +72,15 @@ def test_two_ways_to_pick_are_refused(refuse, name: str, given: dict[str, Any]) 
     assert name in str(error)
 
 
-@pytest.mark.parametrize("name", OF_MARKETS)
+@each_row("name", OF_MARKETS)
 def test_no_way_to_pick_is_refused(refuse, name: str) -> None:
     error = refuse(name, coin=...)
     assert (error.parameter, error.got, error.code) == ("raw_symbol", None, "INVALID_SYMBOL")
     assert "exactly one of raw_symbol, normalized_symbol and coin" in error.expected
 
 
-@pytest.mark.parametrize("name", without("TOKEN_SUPPLY_AGG", "VENUEX_LIQUIDATION_AGG"))
-@pytest.mark.parametrize("exchange", [None, [], ...], ids=["none", "empty", "absent"])
+@each_row("name", without("TOKEN_SUPPLY_AGG", "VENUEX_LIQUIDATION_AGG"))
+@each_row("exchange", [None, [], ...])
 def test_a_venue_is_needed(refuse, name: str, exchange: Any) -> None:
     error = refuse(name, exchange=exchange)
     assert (error.parameter, error.got, error.code) == ("exchange", None, "INVALID_EXCHANGE")
@@ -114,7 +115,7 @@ def test_token_supply_of_nothing(refuse) -> None:
     )
 
 
-@pytest.mark.parametrize("name", without("TOKEN_SUPPLY_AGG"))
+@each_row("name", without("TOKEN_SUPPLY_AGG"))
 def test_token_name_is_for_token_supply_only(refuse, name: str) -> None:
     error = refuse(name, token_name="Bitcoin")
     assert (error.parameter, error.got, error.code) == ("token_name", "Bitcoin", "UNSUPPORTED")
@@ -151,7 +152,7 @@ def test_implied_volatility_of_nothing(refuse) -> None:
     assert (error.parameter, error.code) == ("coin", "INVALID_SYMBOL")
 
 
-@pytest.mark.parametrize("name", without("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", "SKEW_OPTION_SUMMARY_AGG"))
+@each_row("name", without("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", "SKEW_OPTION_SUMMARY_AGG"))
 def test_tenor_is_for_option_summaries_only(refuse, name: str) -> None:
     error = refuse(name, tenor="1w")
     assert (error.parameter, error.got, error.code) == ("tenor", "ONE_W", "UNSUPPORTED")
@@ -190,7 +191,7 @@ def test_market_class_of_the_type_is_taken(ask, name: str, category: str) -> Non
 # --- interval and size ---
 
 
-@pytest.mark.parametrize("name", without("TRADE"))
+@each_row("name", without("TRADE"))
 def test_interval_is_needed(refuse, name: str) -> None:
     error = refuse(name, interval=...)
     assert (error.parameter, error.got, error.code) == ("interval", None, "INVALID_INTERVAL")
@@ -215,7 +216,7 @@ MOST = {
 }
 
 
-@pytest.mark.parametrize(("name", "most"), MOST.items())
+@each_row(("name", "most"), MOST.items())
 def test_most_points_of_a_type(ask, refuse, name: str, most: int) -> None:
     assert ask(name, end=60 * most).points == most
     error = refuse(name, end=60 * most + 1)  # one second into the next point
@@ -230,7 +231,7 @@ def test_most_points_of_the_strictest_type_hold(refuse) -> None:
     assert error.expected == "at most 4000 points of BLOCK_BOOK_SNAPSHOT_AGG in one request"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("interval", "start", "end", "expected"),
     [
         ("1m", 0, 60, (0, 60)),
@@ -248,7 +249,7 @@ def test_span_is_the_whole_intervals_that_start_inside(
     assert ask("TRADE", interval=interval, start=start, end=end).span == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("interval", "end", "points"),
     [("1m", 1, 1), ("1m", 60, 1), ("1m", 61, 2), ("1h", 86_400, 24), ("1w", 604_801, 2), ("4h", 14_399, 1)],
 )
@@ -277,14 +278,14 @@ def test_gapfill_of_candles(ask, name: str) -> None:
     assert ask(name, gapfill=True).gapfill is True
 
 
-@pytest.mark.parametrize("name", without(*CANDLES))
+@each_row("name", without(*CANDLES))
 def test_gapfill_of_anything_else_is_refused(refuse, name: str) -> None:
     error = refuse(name, gapfill=True)
     assert (error.parameter, error.got, error.code) == ("gapfill", True, "UNSUPPORTED")
     assert "only TRADE_SIDE_AGNOSTIC_AGG, TRADE_AGG can be filled" in error.expected
 
 
-@pytest.mark.parametrize("name", without(*CANDLES))
+@each_row("name", without(*CANDLES))
 def test_gapfill_false_is_nothing(ask, name: str) -> None:
     assert ask(name, gapfill=False) == ask(name)
 
@@ -295,12 +296,12 @@ USD = (
 )
 
 
-@pytest.mark.parametrize("name", USD)
+@each_row("name", USD)
 def test_usd_where_it_applies(ask, name: str) -> None:
     assert ask(name, quote="usd").quote == "USD"
 
 
-@pytest.mark.parametrize("name", without(*USD))
+@each_row("name", without(*USD))
 def test_usd_where_it_does_not_apply(refuse, name: str) -> None:
     error = refuse(name, quote="USD")
     assert (error.parameter, error.got, error.code) == ("quote", "USD", "UNSUPPORTED")
@@ -313,7 +314,7 @@ SUM = (
 WEIGHTED = ("FUNDING_RATE_AGG",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "group_by", "value"),
     [
         *((name, "sum", "GROUP_BY_TYPE_SUM") for name in SUM),
@@ -326,7 +327,7 @@ def test_group_by_of_a_type(ask, name: str, group_by: str, value: str) -> None:
     assert query.is_aggregation
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "group_by"),
     [*((name, "open_interest_weighted_avg") for name in SUM), *((name, "sum") for name in WEIGHTED)],
 )
@@ -337,8 +338,8 @@ def test_group_by_of_another_type_is_refused(refuse, name: str, group_by: str) -
     assert error.expected == f"{able} for {name}"
 
 
-@pytest.mark.parametrize("name", without(*SUM, *WEIGHTED))
-@pytest.mark.parametrize("group_by", ["sum", "open_interest_weighted_avg"])
+@each_row("name", without(*SUM, *WEIGHTED))
+@each_row("group_by", ["sum", "open_interest_weighted_avg"])
 def test_types_that_cannot_be_grouped(refuse, name: str, group_by: str) -> None:
     error = refuse(name, group_by=group_by)
     assert (error.parameter, error.code) == ("group_by", "UNSUPPORTED")
@@ -374,12 +375,12 @@ def test_aggregation_is_two_distinct_venues_and_a_group_by(
     assert ask(**changes).is_aggregation is expected
 
 
-@pytest.mark.parametrize("minutes", [5, 30, 60, 240, "30", 30.0], ids=repr)
+@each_row("minutes", [5, 30, 60, 240, "30", 30.0])
 def test_tpo_blocks(ask, minutes: object) -> None:
     assert ask("TPO_AGG", tpo_block_minutes=minutes).tpo_block_minutes == int(minutes)
 
 
-@pytest.mark.parametrize("minutes", [0, 1, 15, 120, -5, 5.5, "x", True, 10**30, float("nan")])
+@each_row("minutes", [0, 1, 15, 120, -5, 5.5, "x", True, 10**30, float("nan")])
 def test_tpo_blocks_of_other_lengths(refuse, minutes: object) -> None:
     error = refuse("TPO_AGG", tpo_block_minutes=minutes)
     assert (error.parameter, error.expected, error.code) == (
@@ -390,8 +391,8 @@ def test_tpo_blocks_of_other_lengths(refuse, minutes: object) -> None:
     assert error.got is minutes
 
 
-@pytest.mark.parametrize("name", without("TPO_AGG"))
-@pytest.mark.parametrize(("option", "value"), [("tpo_block_minutes", 30), ("tpo_session", "daily")])
+@each_row("name", without("TPO_AGG"))
+@each_row(("option", "value"), [("tpo_block_minutes", 30), ("tpo_session", "daily")])
 def test_tpo_options_are_for_tpo_only(refuse, name: str, option: str, value: object) -> None:
     error = refuse(name, **{option: value})
     assert (error.parameter, error.expected, error.code) == (
@@ -413,7 +414,7 @@ def test_block_size_of_profiles_and_heatmaps(ask, name: str) -> None:
     assert str(ask(name, block_size="0.5").block_size) == "0.5"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", without("VOLUME_PROFILE_AGG", "TPO_AGG", "VENUEX_LIQUIDATION_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")
 )
 def test_block_size_of_anything_else_is_refused(refuse, name: str) -> None:
@@ -421,7 +422,7 @@ def test_block_size_of_anything_else_is_refused(refuse, name: str) -> None:
     assert (error.parameter, error.got, error.code) == ("block_size", "5", "UNSUPPORTED")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changes",
     [
         {"tpo_block_minutes": 30},
@@ -433,14 +434,13 @@ def test_block_size_of_anything_else_is_refused(refuse, name: str) -> None:
         {"tenor": "1w"},
         {"exchange": ..., "coin": ...},
     ],
-    ids=str,
 )
 def test_types_we_do_not_know_may_take_anything(ask, changes: dict[str, Any]) -> None:
     assert ask("NEW_AGG", **changes).type == ("NEW_AGG",)
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("side", ["BUY", "sell"])
+@each_row("name", ALL)
+@each_row("side", ["BUY", "sell"])
 def test_side_never_hurts(ask, name: str, side: str) -> None:
     assert ask(name, side=side).side == side.upper()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tables import each_row
 from tidytape.budget import weight
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery
@@ -14,7 +15,7 @@ from tidytape.query import PointsQuery
 FIELDS: dict[str, Any] = {"type": "TRADE_AGG", "exchange": "X", "coin": "BTC", "interval": "1m"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "points", "expected"),
     [
         ("TRADE_AGG", 100_000, [100_000]),

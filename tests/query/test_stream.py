@@ -9,6 +9,7 @@ import pytest
 
 from query.conftest import fields_of
 from query.test_wire import EVERYTHING
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery, StreamQuery
@@ -35,7 +36,7 @@ def test_parameters_in_and_out() -> None:
     assert (query.start, query.period, query.token) == (1_723_161_600, 3600, "eyJ2IjoxfQ.c2ln")
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("name", DATA_TYPES)
 def test_a_stream_needs_no_window(name: str) -> None:
     query = stream_of(name)
     assert not {"from", "period", "token"} & dict(query.to_params()).keys()
@@ -44,7 +45,7 @@ def test_a_stream_needs_no_window(name: str) -> None:
     assert (started.start, started.end, dict(started.to_params())["from"]) == (60, None, "60")
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("name", DATA_TYPES)
 def test_a_window_of_a_stream_is_that_of_points(name: str, ask: Any) -> None:
     assert stream_of(name).window(0, 3600) == [ask(name)]
 
@@ -57,7 +58,7 @@ def test_a_stream_is_not_limited_in_points() -> None:
     assert all(one.end == following.start for one, following in pairwise(parts))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "parameter"),
     [
         ({"type": ()}, "type"),
@@ -82,7 +83,7 @@ def test_what_cannot_be_right_is_refused(changes: dict[str, Any], parameter: str
     assert refused.value.parameter == parameter
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("params", "parameter"),
     [
         ([("period", "60")], "from"),

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from tables import each_row
 from tidytape.catalogue import Interval, Side, Tenor
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery
@@ -22,7 +23,7 @@ from tidytape.query import PointsQuery
 # --- enumerations ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("alias", "name"),
     [
         ("1m", "MINUTE"),
@@ -43,10 +44,9 @@ def test_interval_by_name_and_alias(ask, alias: str, name: str) -> None:
     assert written == {Interval(name)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     ["2m", "1min", "", "60", 60, True, b"1m", ["1m"], "ONE_D", Tenor.ONE_D, "\u0661m", "1m\n5m"],
-    ids=repr,
 )
 def test_other_intervals(refuse, value: object) -> None:
     error = refuse(interval=value)
@@ -70,7 +70,7 @@ def test_interval_hint_is_a_name_that_is_taken(ask, refuse) -> None:
     assert ask(interval="FIVE_MINUTES").interval == "FIVE_MINUTES"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("alias", "name"),
     [
         ("1d", "ONE_D"),
@@ -97,7 +97,7 @@ def test_other_tenors(refuse, value: object) -> None:
     assert error.expected.startswith("one of ONE_D (1d), THREE_D (3d), ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "spellings", "value"),
     [
         ("side", ["BUY", "buy", Side.BUY], "BUY"),
@@ -117,7 +117,7 @@ def test_choice_in_every_spelling(ask, field: str, spellings: list[Any], value: 
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value", "hint"),
     [
         ("side", "BOTH", None),
@@ -152,7 +152,7 @@ def test_categories_in_any_case(ask) -> None:
 # --- names ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "expected"),
     [
         ("X", ("X",)),
@@ -166,7 +166,6 @@ def test_categories_in_any_case(ask) -> None:
         (pd.Series(["X", "Y"]), ("X", "Y")),
         (pl.Series(["X", "Y"]), ("X", "Y")),
     ],
-    ids=["one", "list", "tuple", "iterator", "repeats", "blanks", "keys", "numpy", "pandas", "polars"],
 )
 def test_one_name_or_several(ask, given: Any, expected: tuple[str, ...]) -> None:
     query = ask(exchange=given)
@@ -183,28 +182,10 @@ def test_names_of_venues_keep_their_case(ask) -> None:
     assert ask(exchange=["x", "X"]).exchange == ("x", "X")
 
 
-@pytest.mark.parametrize(
-    "field", ["exchange", "coin", "raw_symbol", "normalized_symbol", "event", "token_name"]
-)
-@pytest.mark.parametrize(
+@each_row("field", ["exchange", "coin", "raw_symbol", "normalized_symbol", "event", "token_name"])
+@each_row(
     "value",
     ["", "   ", "a\x00b", "a\nb", "a\x7fb", "\x85a", "a\n", "\ud800", "x" * 257, 5, 1.5, True, object, b"X"],
-    ids=[
-        "empty",
-        "blank",
-        "nul",
-        "newline",
-        "del",
-        "control",
-        "newline at the end",
-        "surrogate",
-        "long",
-        "int",
-        "float",
-        "bool",
-        "object",
-        "bytes",
-    ],
 )
 def test_what_is_no_name(refuse, field: str, value: object) -> None:
     error = refuse("TOKEN_SUPPLY_AGG", **{field: value})
@@ -213,17 +194,16 @@ def test_what_is_no_name(refuse, field: str, value: object) -> None:
     assert len(str(error)) < 400
 
 
-@pytest.mark.parametrize("field", ["type", "exchange", "coin", "category", "event"])
-@pytest.mark.parametrize(
+@each_row("field", ["type", "exchange", "coin", "category", "event"])
+@each_row(
     "value",
     [[["X"]], [{}], {"X": 1}, np.array("X"), [None], [1, 2]],
-    ids=["nested", "dict-inside", "dict", "0-d", "none-inside", "ints"],
 )
 def test_what_is_no_list_of_names(refuse, field: str, value: object) -> None:
     assert refuse("LIQUIDATION_AGG", **{field: value}).parameter == field
 
 
-@pytest.mark.parametrize("name", ["1000PEPE", "BTC-USDT", "币安人生USDT", "ÑANDÚ", "a b", "x" * 256, "🚀"])
+@each_row("name", ["1000PEPE", "BTC-USDT", "币安人生USDT", "ÑANDÚ", "a b", "x" * 256, "🚀"])
 def test_names_in_any_script(ask, name: str) -> None:
     assert ask(coin=name).coin == (name,)
 
@@ -233,7 +213,7 @@ def test_names_in_any_script(ask, name: str) -> None:
 FRIDAY = 1_723_161_600  # 2024-08-09T00:00:00Z
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         1_723_161_600,
@@ -262,7 +242,6 @@ FRIDAY = 1_723_161_600  # 2024-08-09T00:00:00Z
         np.float64(1_723_161_600),
         pl.Series([datetime(2024, 8, 9, tzinfo=UTC)])[0],
     ],
-    ids=repr,
 )
 def test_every_usual_time(ask, value: Any) -> None:
     query = ask(start=value, end=FRIDAY + 60)
@@ -280,7 +259,7 @@ def test_the_hour_that_happens_twice(ask, fold: int, expected: int) -> None:
     assert ask(start=value, end=expected + 60).start == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         0.5,
@@ -291,7 +270,6 @@ def test_the_hour_that_happens_twice(ask, fold: int, expected: int) -> None:
         pd.Timestamp("2024-08-09") + pd.Timedelta(1, "ns"),
         np.datetime64("2024-08-09T00:00:00.000000001"),
     ],
-    ids=repr,
 )
 def test_less_than_a_second_is_refused(refuse, value: Any) -> None:
     error = refuse(start=value, end=FRIDAY + 60)
@@ -302,7 +280,7 @@ def test_less_than_a_second_is_refused(refuse, value: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         *(True, False, np.True_, float("nan"), float("inf"), -float("inf")),
@@ -310,7 +288,6 @@ def test_less_than_a_second_is_refused(refuse, value: Any) -> None:
         *(time(1), timedelta(1), b"5", [5], (5,), {}, Decimal(5), 1j),
         *(pd.NaT, np.datetime64("NaT"), np.array(["2024-08-09"] * 2, dtype="M8[s]"), np.array([5, 6])),
     ],
-    ids=lambda value: repr(value)[:40],
 )
 def test_what_is_no_time(refuse, value: Any) -> None:
     for field in ("start", "end"):
@@ -345,7 +322,7 @@ def test_milliseconds_by_mistake_are_named(refuse, value: Any) -> None:
     assert error.hint == "epoch times are in seconds; this looks like milliseconds or finer"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         -1,
@@ -369,7 +346,7 @@ def test_the_last_second_the_service_can_hold(ask, refuse) -> None:
 # --- numbers, durations, flags ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [(1, 1), ("3500", 3500), (3501.0, 3501), (np.int32(7), 7), (2**63 - 1, 2**63 - 1), (" 5 ", 5)],
 )
@@ -379,7 +356,7 @@ def test_max_depth(ask, value: Any, expected: int) -> None:
     assert type(query.max_depth) is int
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         0,
@@ -398,7 +375,6 @@ def test_max_depth(ask, value: Any, expected: int) -> None:
         np.array([1, 2]),
         "9" * 5000,
     ],
-    ids=lambda value: repr(value)[:20],
 )
 def test_what_is_no_depth(refuse, value: Any) -> None:
     error = refuse("BLOCK_BOOK_SNAPSHOT_AGG", max_depth=value)
@@ -406,7 +382,7 @@ def test_what_is_no_depth(refuse, value: Any) -> None:
     assert len(str(error)) < 250
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         (28_800_000, 28_800_000),
@@ -420,22 +396,19 @@ def test_what_is_no_depth(refuse, value: Any) -> None:
         (timedelta(hours=8), 28_800_000),
         (pd.Timedelta("1h"), 3_600_000),
     ],
-    ids=repr,
 )
 def test_funding_interval_in_milliseconds(ask, value: Any, expected: int) -> None:
     assert ask("FUNDING_RATE_AGG", funding_interval=value).funding_interval == expected
 
 
-@pytest.mark.parametrize(
-    "value", [0, -1, "8 h", "h", "1w", "-1h", 0.5, True, timedelta(0), timedelta(microseconds=1)]
-)
+@each_row("value", [0, -1, "8 h", "h", "1w", "-1h", 0.5, True, timedelta(0), timedelta(microseconds=1)])
 def test_what_is_no_funding_interval(refuse, value: Any) -> None:
     error = refuse("FUNDING_RATE_AGG", funding_interval=value)
     assert error.parameter == "funding_interval"
     assert error.got == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         (0.1, "0.1"),
@@ -449,13 +422,12 @@ def test_what_is_no_funding_interval(refuse, value: Any) -> None:
         ("1.00000000000000000000", "1"),
         (np.int64(5), "5"),
     ],
-    ids=repr,
 )
 def test_block_size_is_the_decimal_it_is_written_as(ask, value: Any, expected: str) -> None:
     assert str(ask("VOLUME_PROFILE_AGG", block_size=value).block_size) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         *(0, -1, "", "x", "NaN", "Infinity", "-0.1", float("nan"), float("inf"), True, [1], "1e13", 9e-13),
@@ -468,7 +440,6 @@ def test_block_size_is_the_decimal_it_is_written_as(ask, value: Any, expected: s
             "1" * 5000,
         ),
     ],
-    ids=lambda value: repr(value)[:24],
 )
 def test_what_is_no_block_size(refuse, value: Any) -> None:
     error = refuse("VOLUME_PROFILE_AGG", block_size=value)
@@ -476,16 +447,15 @@ def test_what_is_no_block_size(refuse, value: Any) -> None:
     assert error.expected in {"a number from 1e-12 to 1e12", "a number of at most 15 significant digits"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [(True, True), (False, False), ("true", True), ("False", False), ("1", True), ("0", False)],
-    ids=repr,
 )
 def test_gapfill_values(ask, value: Any, expected: bool) -> None:  # noqa: FBT001
     assert ask(gapfill=value).gapfill is expected
 
 
-@pytest.mark.parametrize("value", ["yes", "", 1, 0, 2, [True]])
+@each_row("value", ["yes", "", 1, 0, 2, [True]])
 def test_what_is_no_flag(refuse, value: Any) -> None:
     error = refuse(gapfill=value)
     assert (error.parameter, error.got, error.expected) == ("gapfill", value, "true or false")

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
+from tables import each_row
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery
 
@@ -62,7 +63,7 @@ def test_every_field_to_its_parameter() -> None:
     assert PointsQuery.from_params(EVERYTHING).to_params() == EVERYTHING
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "changes", "parameter"),
     [
         ("TRADE_AGG", {"coin": ..., "raw_symbol": "S"}, ("rawSymbol", "S")),
@@ -128,14 +129,14 @@ def test_wire_names_are_exact(refuse_params) -> None:
             assert error.hint == f"did you mean {right!r}?"
 
 
-@pytest.mark.parametrize("name", ["end", "zzz", "", "\x00", "🚀", "x" * 100_000])
+@each_row("name", ["end", "zzz", "", "\x00", "🚀", "x" * 100_000])
 def test_unknown_parameters_are_refused(refuse_params, name: str) -> None:
     error = refuse_params((name, "x"))
     assert error.parameter == name
     assert "no such parameter" in error.expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         ("interval", "HOUR"),
@@ -160,8 +161,8 @@ def test_single_valued_parameters_are_given_once(refuse_params, name: str, value
     assert (error.parameter, error.got, error.expected) == (name, [value, value], "to be given once")
 
 
-@pytest.mark.parametrize("name", ["from", "period"])
-@pytest.mark.parametrize(
+@each_row("name", ["from", "period"])
+@each_row(
     "value",
     [
         "",
@@ -180,7 +181,6 @@ def test_single_valued_parameters_are_given_once(refuse_params, name: str, value
         "4294967297",
         "1,000",
     ],
-    ids=lambda value: value[:12],
 )
 def test_what_is_no_wire_time(refuse_params, name: str, value: str) -> None:
     error = refuse_params(name, (name, value))
@@ -194,7 +194,7 @@ def test_window_beyond_the_clock_of_the_service(refuse_params) -> None:
     assert (error.parameter, error.expected) == ("period", "a whole number from 1 to 1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "code"),
     [
         ("type", "", "INVALID_TYPE"),
@@ -255,14 +255,14 @@ BROKEN_RULES = {
 }
 
 
-@pytest.mark.parametrize("changes", BROKEN_RULES.values(), ids=BROKEN_RULES)
+@each_row("changes", BROKEN_RULES.values())
 def test_broken_rule_is_told_in_wire_spelling(refuse_params, changes: list) -> None:
     error = refuse_params(*changes)
     assert error.parameter in PointsQuery.WIRE.values()
     assert PYTHON_ONLY.findall(str(error)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "parameter", "code"),
     [
         ("two ways", "coin", "INVALID_SYMBOL"),

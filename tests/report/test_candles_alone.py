@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import tidytape
+from lakes import empty_lake
 from tidytape import aggregate, report
 from tidytape.analytics import profile
 from tidytape.cli import app
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
 from tidytape.lake.ingest import Csv, Market, ingest
 from tidytape.report._answers import Answers
 from tidytape.report._overview import overview
@@ -39,7 +39,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     bars = bars.with_columns(high=price + 0.3, low=price - 0.2, volume=pl.lit(2.0))
     bars.write_csv(folder / "bars.csv")
-    made = Lake.create(folder / "lake")
+    made = empty_lake(folder / "lake")
     ingest(
         folder / "bars.csv",
         made,
@@ -49,6 +49,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "lake"
 
 
+@pytest.mark.slow
 def test_profiles_are_those_of_the_candles_on_the_tape(lake: Path, tmp_path: Path) -> None:
     with tidytape.Client.local(lake) as client:
         report.record(client, tmp_path / "a.tape")
@@ -78,6 +79,7 @@ def test_profiles_are_those_of_the_candles_on_the_tape(lake: Path, tmp_path: Pat
     assert "1 markets" not in text
 
 
+@pytest.mark.slow
 def test_a_session_that_the_window_cuts_is_not_shown_as_a_whole_one(lake: Path, tmp_path: Path) -> None:
     with tidytape.Client.local(lake) as client:
         report.record(client, tmp_path / "a.tape", start="2024-08-02T16:00Z", end="2024-08-05T15:00Z")
@@ -94,6 +96,7 @@ def test_a_session_that_the_window_cuts_is_not_shown_as_a_whole_one(lake: Path, 
     assert " The window begins within the first session, at 2024-08-02 16:00 UTC." in part.parts[1].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("interval", "minutes"), [("1h", 60), ("4h", 240)])
 def test_longer_candles_take_longer_time_blocks(
     lake: Path, tmp_path: Path, interval: str, minutes: int
@@ -105,6 +108,7 @@ def test_longer_candles_take_longer_time_blocks(
     assert f"block_minutes={minutes})" in section.rule
 
 
+@pytest.mark.slow
 def test_candles_longer_than_every_time_block_make_no_profile(lake: Path, tmp_path: Path) -> None:
     with tidytape.Client.local(lake) as client:
         report.record(client, tmp_path / "a.tape", interval="1d")
@@ -113,6 +117,7 @@ def test_candles_longer_than_every_time_block_make_no_profile(lake: Path, tmp_pa
     assert "Profiles (trades, or candles of 4 hours or shorter)" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -145,13 +150,14 @@ def hourly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bars.write_csv(folder / "bars.csv")
     ingest(
         folder / "bars.csv",
-        Lake.create(folder / "lake"),
+        empty_lake(folder / "lake"),
         Csv(table="candles", interval="1h"),
         market=Market(exchange="X", raw_symbol="BTC-USD"),
     )
     return folder / "lake"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "interval"), [(None, "1h"), ("2026-07-10", "1h"), ("2024-08-01", "1w")])
 def test_the_interval_is_the_shortest_that_the_lake_has(
     hourly: Path, tmp_path: Path, start: str | None, interval: str
@@ -165,6 +171,7 @@ def test_the_interval_is_the_shortest_that_the_lake_has(
         report.record(client, tmp_path / "b.tape", start=start, interval="15m")
 
 
+@pytest.mark.slow
 def test_volatility_is_that_of_the_window_and_of_enough_candles(hourly: Path, tmp_path: Path) -> None:
     with tidytape.Client.local(hourly) as client:
         report.record(client, tmp_path / "a.tape", interval="1h", start="2026-07-10")
@@ -198,7 +205,7 @@ def _rows(section: Section) -> list[dict[str, str]]:
 def _hours_of(folder: Path, markets: dict[str, pl.DataFrame]) -> dict[str, dict[str, str]]:
     """Return the row of each market in the report of a lake of hourly candles, which have ``hour``, open and close."""
     start = int(datetime(2026, 7, 10, tzinfo=UTC).timestamp())
-    lake = Lake.create(folder / "lake")
+    lake = empty_lake(folder / "lake")
     for symbol, hours in markets.items():
         hours.select(
             "open",
@@ -217,6 +224,7 @@ def _hours_of(folder: Path, markets: dict[str, pl.DataFrame]) -> dict[str, dict[
     return {row["Symbol"]: row for row in _rows(section)}
 
 
+@pytest.mark.slow
 def test_a_gap_is_no_return_and_a_market_that_closes_has_a_volatility(tmp_path: Path) -> None:
     hours = np.arange(4 * 24)
     is_open = (hours % 24 >= 8) & (hours % 24 < 17)

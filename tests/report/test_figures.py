@@ -46,6 +46,7 @@ def figures(page: str) -> dict[str, dict]:
     return json.loads(text)
 
 
+@pytest.mark.slow
 def test_plotly_is_there_once_and_each_figure_has_its_place(page: str) -> None:
     assert page.count(plotly.offline.get_plotlyjs()) == 1
     places = re.findall(r'<div class="plot" id="([\w-]+)"', page)
@@ -55,12 +56,14 @@ def test_plotly_is_there_once_and_each_figure_has_its_place(page: str) -> None:
     assert len(page.encode()) <= MOST_BYTES
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_interactive_plots(small: Path, page: str) -> None:
     with tidytape.Client.replay(small) as client:
         figure = tidytape.plot.interactive.candles(client.candles(**SMALL))
     assert figures(page)["figure-1-1"] == json.loads(figure.to_json())
 
 
+@pytest.mark.slow
 def test_images_are_there_for_browsers_without_scripts(page: str) -> None:
     assert len(re.findall(r"<noscript>\s*<div class=\"wide\"><img", page)) == 3
     outside = re.sub(r"<noscript>.*?</noscript>|<script.*?</script>", "", page, flags=re.DOTALL)
@@ -68,11 +71,13 @@ def test_images_are_there_for_browsers_without_scripts(page: str) -> None:
     assert "plotly 7" in outside or "plotly 6" in outside  # the manifest says what drew
 
 
+@pytest.mark.slow
 def test_the_same_tape_gives_the_same_bytes(small: Path, page: str, tmp_path: Path) -> None:
     again = report.write(small, tmp_path / "again.html", interactive=True)
     assert again.read_text(encoding="utf-8") == page
 
 
+@pytest.mark.slow
 def test_the_users_template_and_encoder_have_no_part_in_a_figure(
     small: Path, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,10 +89,12 @@ def test_the_users_template_and_encoder_have_no_part_in_a_figure(
     assert plotly.io.templates.default == "plotly_dark"
 
 
+@pytest.mark.slow
 def test_a_page_that_is_not_interactive_has_no_script(small: Path, tmp_path: Path) -> None:
     assert "<script" not in report.write(small, tmp_path / "static.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_without_plotly_nothing_is_written(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +104,7 @@ def test_without_plotly_nothing_is_written(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_no_text_of_a_market_ends_the_script() -> None:
     names = {"exchange": "X</script><script>alert(1)</script>", "raw_symbol": "<b>A"}
     with tidytape.Client.demo() as client:
@@ -106,6 +114,7 @@ def test_no_text_of_a_market_ends_the_script() -> None:
     assert json.loads(sent.json)["layout"]["title"]["subtitle"]["text"].startswith("X&lt;/script&gt;")
 
 
+@pytest.mark.slow
 def test_a_name_that_the_font_lacks_warns_of_nothing() -> None:
     with tidytape.Client.demo() as client:
         candles = client.candles(**SMALL).with_columns(exchange=pl.lit("\N{ROCKET}"))

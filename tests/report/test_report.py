@@ -87,6 +87,7 @@ def test_every_section_stands_on_the_page_with_a_picture_or_a_table(page: Page) 
     assert all(text.endswith(".") for text in page.images)
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_from_outside(page: Page) -> None:
     assert all(address.startswith(("data:", "#")) for address in page.addresses)
     assert not re.findall(r"url\(|@import|<script|<link", page.text)
@@ -117,6 +118,7 @@ def test_the_last_bit_of_a_number_does_not_decide_what_a_table_shows() -> None:
             assert len(shown) == 1
 
 
+@pytest.mark.slow
 def test_the_value_area_is_that_of_the_analytics(tape: Path, page: Page) -> None:
     with tidytape.Client.replay(tape) as client:
         exchanges = sorted(set(client.describe(coin="BTC").filter(type="VOLUME_PROFILE_AGG")["exchange"]))
@@ -131,6 +133,7 @@ def test_the_value_area_is_that_of_the_analytics(tape: Path, page: Page) -> None
     assert shown == pytest.approx([area["val"], area["poc"], area["vah"]], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_shares_of_open_interest_are_of_the_coin(tape: Path, page: Page) -> None:
     answers = Answers(tape)
     rates, interest = answers.points("FUNDING_RATE_AGG"), answers.points("OPEN_INTEREST_AGG")
@@ -150,6 +153,7 @@ def test_shares_of_open_interest_are_of_the_coin(tape: Path, page: Page) -> None
         assert f">{market['close'] / total:.2%}</td>" in row
 
 
+@pytest.mark.slow
 def test_the_manifest_has_every_answer_and_what_is_known_of_the_study(tape: Path, page: Page) -> None:
     entries = tidytape.client._tape.entries(tape)
     assert all(entry.hash in page.text for entry in entries)
@@ -190,6 +194,7 @@ def test_answers_that_overlap_are_drawn_once(tmp_path: Path) -> None:
     assert points.entries == (1, 2)
 
 
+@pytest.mark.slow
 def test_pictures_of_a_thousand_markets_show_the_worst_of_them(tmp_path: Path) -> None:
     with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
         client.candles(exchange="DEMO_SPOT", coin="BTC", interval="4h", **DAY)
@@ -233,6 +238,7 @@ def test_summaries_of_a_service_make_the_section_about_options(tmp_path: Path) -
     assert "risk reversal is" not in written.text
 
 
+@pytest.mark.slow
 def test_the_chain_of_a_coin_is_the_newest_that_it_has() -> None:
     with tidytape.Client.demo() as client:
         hour = {"start": "2024-08-08T12:00Z", "end": "2024-08-08T14:00Z"}
@@ -246,6 +252,7 @@ def test_the_chain_of_a_coin_is_the_newest_that_it_has() -> None:
     assert text.startswith("Volatility by strike of BTC at 2024-08-08 12:00 UTC")
 
 
+@pytest.mark.slow
 def test_quotes_that_come_one_by_one_make_a_chain_of_the_last_of_each_option() -> None:
     with tidytape.Client.demo() as client:
         hour = {"start": "2024-08-08T12:00Z", "end": "2024-08-08T13:00Z"}
@@ -285,6 +292,7 @@ def test_amounts_in_dollars_say_so_and_books_in_dollars_are_left_out(tmp_path: P
     assert "Depth (order books, with sizes in coins)" in written.text
 
 
+@pytest.mark.slow
 def test_a_study_of_market_profiles_alone_shows_them_and_not_those_of_candles(tmp_path: Path) -> None:
     study = _about_a_day(
         tmp_path / "study.tape",
@@ -325,6 +333,7 @@ def test_one_side_is_not_shown_as_the_whole(tmp_path: Path) -> None:
     assert points.entries == (3,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [None, 0.0, float("nan"), 1e-7])
 def test_books_without_sizes_have_no_section(tape: Path, size: float | None) -> None:
     answers = Answers(tape)
@@ -335,6 +344,7 @@ def test_books_without_sizes_have_no_section(tape: Path, size: float | None) -> 
     assert (depths(answers, "UTC") is None) == (size != 1e-7)
 
 
+@pytest.mark.slow
 def test_a_study_hides_no_fact_of_the_manifest_and_a_device_is_no_file(tmp_path: Path) -> None:
     study = tmp_path / "study.tape"
     about = {"recorded": "by somebody else", "title of BTC": 3}
@@ -350,6 +360,7 @@ def test_a_study_hides_no_fact_of_the_manifest_and_a_device_is_no_file(tmp_path:
     assert (tmp_path / "pipe").is_fifo()
 
 
+@pytest.mark.slow
 def test_findings_of_books_name_the_side(tape: Path) -> None:
     answers = Answers(tape)
     books = answers.points("BLOCK_BOOK_SNAPSHOT_AGG")
@@ -367,6 +378,7 @@ def test_findings_of_books_name_the_side(tape: Path) -> None:
     assert {row[5] for row in found} == {"BID"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -391,6 +403,7 @@ def test_a_tape_that_somebody_wrote_by_hand_names_the_entry_that_is_wrong(
     assert raised.value.entries == (1,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", [[["type", 1]], [["type"]], [["type", "TRADE", "x"]], [5], None])
 def test_a_query_that_nobody_could_ask_names_its_entry(tmp_path: Path, params: object) -> None:
     with tidytape.Client.demo() as client, client.record(tmp_path / "study.tape"):
@@ -401,6 +414,7 @@ def test_a_query_that_nobody_could_ask_names_its_entry(tmp_path: Path, params: o
         answers.points("TRADE_SIDE_AGNOSTIC_AGG")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_path: Path) -> None:
     with tidytape.Client.demo() as client, client.record(tmp_path / "empty.tape"):
         client.coins()
@@ -424,6 +438,7 @@ def test_what_cannot_be_a_report_is_refused_and_writes_nothing(tape: Path, tmp_p
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "parameter"),
     [
@@ -442,6 +457,7 @@ def test_a_recording_that_cannot_be_right_is_refused(
     assert raised.value.parameter == parameter
 
 
+@pytest.mark.slow
 def test_what_was_fetched_is_counted(tape: Path) -> None:
     fetched = report.fetched(tape)
     candles = fetched.filter(type="TRADE_SIDE_AGNOSTIC_AGG").row(0, named=True)
@@ -467,6 +483,7 @@ def test_the_command_writes_the_same_report_again_from_its_tape(
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == page.text
 
 
+@pytest.mark.slow
 def test_the_command_refuses_a_question_beside_a_tape(tape: Path, tmp_path: Path) -> None:
     words = ["report", "--tape", str(tape), "--out", str(tmp_path / "again.html"), "--coin", "BTC"]
     done = CliRunner().invoke(app, words)

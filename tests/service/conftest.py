@@ -11,6 +11,7 @@ import httpx
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from redis_server import RedisServer
 from tidytape.client._local import AppTransport
 from tidytape.lake import Lake
@@ -77,7 +78,7 @@ def trades(exchange: str, raw_symbol: str, rows: list[tuple[float, str, float, f
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("service") / "lake"
-    made = Lake.create(path)
+    made = empty_lake(path)
     made.writer().register(
         pl.DataFrame(
             {

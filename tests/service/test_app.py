@@ -91,6 +91,7 @@ def test_candles_of_one_market(service: Any, window: Any) -> None:
     }
 
 
+@pytest.mark.slow
 def test_candles_by_side_are_two_series(service: Any, window: Any) -> None:
     body = service.get("/v1/points", params=window(type="TRADE_AGG")).json()
     assert [(one["id"]["side"], [p["Point"]["volume"] for p in one["points"]]) for one in body["series"]] == [
@@ -132,6 +133,7 @@ def test_coin_selects_every_market_of_the_venues(service: Any, window: Any) -> N
     assert [one["id"]["exchange"] for one in only["series"]] == ["BETA"]
 
 
+@pytest.mark.slow
 def test_several_types_are_answered_together_and_weights_add_up(service: Any, window: Any) -> None:
     response = service.get("/v1/points", params=window(type=["TRADE_AGG", "VOLUME_PROFILE_AGG"]))
     assert [one["id"]["type"] for one in response.json()["series"]] == [
@@ -153,6 +155,7 @@ def test_an_empty_window_is_an_empty_answer(service: Any, window: Any) -> None:
 # --- volume profile ---
 
 
+@pytest.mark.slow
 def test_volume_profile_uses_the_market_block_size(service: Any, window: Any) -> None:
     body = service.get("/v1/points", params=window(type="VOLUME_PROFILE_AGG", interval="HOUR")).json()
     assert points(body) == [
@@ -163,6 +166,7 @@ def test_volume_profile_uses_the_market_block_size(service: Any, window: Any) ->
     ]
 
 
+@pytest.mark.slow
 def test_volume_profile_takes_a_block_size(service: Any, window: Any) -> None:
     params = window(type="VOLUME_PROFILE_AGG", interval="HOUR", blockSize="1")
     assert points(service.get("/v1/points", params=params).json())[0]["profile"] == [
@@ -173,6 +177,7 @@ def test_volume_profile_takes_a_block_size(service: Any, window: Any) -> None:
 # --- what the answer looks like ---
 
 
+@pytest.mark.slow
 def test_arrow_holds_the_same_frame_as_json(service: Any, window: Any) -> None:
     for name in ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "VOLUME_PROFILE_AGG"):
         params = window(type=name)
@@ -302,6 +307,7 @@ def test_a_fresh_basic_key_has_a_burst_of_two_hundred(service: Any, window: Any)
     assert service.get("/v1/points", key="basic-key", params=heavy(window, 1)).status_code == 200
 
 
+@pytest.mark.slow
 def test_headers_on_every_answer_to_a_known_key(service: Any, window: Any) -> None:
     service.get("/v1/points", key="basic-key", params=heavy(window, 50))
     for path in ("/v1/usage", "/v1/markets", "/v1/nothing", "/v1/points"):
@@ -344,6 +350,7 @@ def test_parallel_requests_cannot_overspend(service: Any, window: Any) -> None:
 # --- markets ---
 
 
+@pytest.mark.slow
 def test_markets_lists_every_market_with_its_metadata(service: Any) -> None:
     body = service.get("/v1/markets").json()
     assert body["nextOffset"] == 4
@@ -355,6 +362,7 @@ def test_markets_lists_every_market_with_its_metadata(service: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
@@ -394,6 +402,7 @@ def test_405_says_what_is_allowed(service: Any) -> None:
     assert service.request("DELETE", "/v1/usage").headers["allow"] == "GET"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("interval", "period"), [("DAY", 86_400), ("MINUTE", 240)])
 def test_a_market_profile_of_too_many_rows_is_refused_and_free(
     service: Any, window: Any, interval: str, period: int
@@ -409,6 +418,7 @@ def test_a_market_profile_of_too_many_rows_is_refused_and_free(
         assert finer.headers["x-ratelimit-used"] == used
 
 
+@pytest.mark.slow
 def test_a_block_size_too_fine_for_the_prices_is_refused_and_free(service: Any, window: Any) -> None:
     params = window(type="VOLUME_PROFILE_AGG", blockSize="0.000000000001")
     fine = service.get("/v1/points", params=params)
@@ -421,6 +431,7 @@ def test_a_block_size_too_fine_for_the_prices_is_refused_and_free(service: Any, 
     assert lake_of_large_prices.headers["x-ratelimit-used"] == "2"
 
 
+@pytest.mark.slow
 def test_a_market_without_a_block_size_has_candles_and_says_what_its_profile_needs(
     service: Any, window: Any
 ) -> None:

@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from redis_server import RedisServer
+from tables import each_row
 from tidytape.budget import MOST_BURST, TIERS, Admission, Tier
 from tidytape.catalogue import TierName
 from tidytape.errors import BudgetError, QueryError, TidytapeError
@@ -155,6 +156,7 @@ def test_a_tier_that_cannot_be_counted_exactly_is_refused(pair: Pair) -> None:
 # --- what Redis holds -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_bounded_and_forgotten(pair: Pair, redis_server: RedisServer) -> None:
     owner, tier = next(pair.owners), sized(50, 100)
     for _ in range(900):  # three minutes, five a second
@@ -217,7 +219,7 @@ def test_a_weight_no_bucket_can_hold_is_refused_without_asking(run: Any) -> None
 # --- addresses ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "http://:hunter2@host",

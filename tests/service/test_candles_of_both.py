@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from tidytape.catalogue import NoteCode
 from tidytape.client import Client
 from tidytape.client._reasons import Reason
@@ -54,7 +55,7 @@ def trades(times: Any, *, amount: float = 1.0, price: float = 100.0) -> pl.DataF
 def made(
     path: Path, candles: list[pl.DataFrame], events: pl.DataFrame | None, *, quote: str = "USDT"
 ) -> Lake:
-    lake = Lake.create(path / "lake")
+    lake = empty_lake(path / "lake")
     lake.writer().register(
         pl.DataFrame([BTC | {"coin": "BTC", "quote_coin": quote, "category": "PERPETUAL", "block_size": 1.0}])
     )
@@ -98,6 +99,7 @@ FROM_BOTH = [60.0, 60.0, 60.0, 300.0, 60.0, 60.0]
 """03:00 lies inside of the trades; at 02:00 and 04:00 they begin and end, and the candles are whole."""
 
 
+@pytest.mark.slow
 def test_trades_answer_inside_their_extent_and_candles_outside(lake: Lake) -> None:
     got = answer(lake, DAY, "1h")
     assert got["volume"].to_list() == FROM_BOTH
@@ -114,11 +116,13 @@ def test_the_source_of_a_bucket_does_not_depend_on_the_window_or_a_rollup(lake: 
     assert answer(lake, DAY, "1h").equals(whole)
 
 
+@pytest.mark.slow
 def test_a_minute_in_which_trades_begin_is_the_recorded_one(lake: Lake) -> None:
     got = answer(lake, (2 * HOUR + 14 * MINUTE, 2 * HOUR + 17 * MINUTE), "1m")
     assert got["volume"].to_list() == [1.0, 1.0, 5.0]
 
 
+@pytest.mark.slow
 def test_a_bucket_that_no_candle_covers_is_of_its_trades(tmp_path: Path) -> None:
     events = trades(every_minute(HOUR, 2 * HOUR))
     lake = made(tmp_path, [recorded(MINUTE, range(0, HOUR, MINUTE), each=1.0)], events)
@@ -127,6 +131,7 @@ def test_a_bucket_that_no_candle_covers_is_of_its_trades(tmp_path: Path) -> None
     assert got["first_timestamp"].is_null().to_list() == [True, False]
 
 
+@pytest.mark.slow
 def test_candles_that_end_where_trades_begin_make_up_one_bucket(tmp_path: Path) -> None:
     """Neither is whole: each minute counts once."""
     events = trades(every_minute(40 * MINUTE, 3 * HOUR), amount=2.0)
@@ -147,6 +152,7 @@ def test_candles_answer_between_two_recordings_of_trades(tmp_path: Path) -> None
     assert got["volume"].to_list() == [180.0] * 6
 
 
+@pytest.mark.slow
 def test_a_quiet_candle_inside_of_the_trades_proves_nothing(tmp_path: Path) -> None:
     events = pl.concat([trades([0]), trades(every_minute(0, HOUR)), trades(every_minute(2 * HOUR, 3 * HOUR))])
     candles = recorded(MINUTE, range(HOUR, 2 * HOUR, MINUTE), each=0.0)
@@ -155,6 +161,7 @@ def test_a_quiet_candle_inside_of_the_trades_proves_nothing(tmp_path: Path) -> N
     assert got["first_timestamp"].null_count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{"quote": "USD"}, {"group_by": "sum"}])
 def test_in_usd_and_in_groups_each_bucket_has_its_source(lake: Lake, more: dict[str, str]) -> None:
     group = {"raw_symbol": (), "coin": "BTC"} if "group_by" in more else {}
@@ -173,6 +180,7 @@ def test_another_quote_is_worth_usd_from_both_sources(tmp_path: Path) -> None:
     assert got["volume"].to_list() == [9_000.0, 45_000.0, 9_000.0, 9_000.0, 9_000.0, 9_000.0]
 
 
+@pytest.mark.slow
 def test_gaps_are_filled_from_the_newer_of_candle_and_trade(lake: Lake) -> None:
     got = answer(lake, (7 * HOUR, 8 * HOUR), "1h", gapfill=True)
     assert got.select("close", "volume").rows() == [
@@ -189,6 +197,7 @@ def test_the_last_close_inside_of_the_trades_is_a_trade(tmp_path: Path) -> None:
     assert got["close"].to_list() == [200.0, 200.0]
 
 
+@pytest.mark.slow
 def test_open_interest_is_worth_the_close_of_either(lake: Lake) -> None:
     reports = pl.select(
         timestamp=T0 + pl.int_range(HOURS) * HOUR,
@@ -212,6 +221,7 @@ def notes(lake: Lake, query: PointsQuery) -> list[Note]:
     return engine.notes(query, subjects, engine.frames(query, subjects))
 
 
+@pytest.mark.slow
 def test_sides_are_known_of_trades_alone_and_the_reason_says_so(lake: Lake) -> None:
     (note,) = notes(lake, asked((0, HOUR), "1h", "TRADE_AGG"))
     assert (note.code, note.types) == (NoteCode.OUTSIDE, (CANDLES,))

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from tables import each_row
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, create_app, hashed
@@ -113,7 +114,7 @@ NO_REQUEST = {
 }
 
 
-@pytest.mark.parametrize("sent", NO_REQUEST.values(), ids=NO_REQUEST)
+@each_row("sent", NO_REQUEST.values())
 def test_what_is_no_request_is_refused_in_the_one_shape(server: Any, sent: bytes) -> None:
     assert refused(said(server, sent)) == "INVALID_REQUEST"
     is_well(server)
@@ -131,7 +132,7 @@ TOO_LONG = {
 }
 
 
-@pytest.mark.parametrize(("sent", "code"), TOO_LONG.values(), ids=TOO_LONG)
+@each_row(("sent", "code"), TOO_LONG.values())
 def test_what_is_too_long_is_refused_and_the_refusal_can_be_read(server: Any, sent: bytes, code: str) -> None:
     assert refused(said(server, sent)) == code
     is_well(server)
@@ -144,6 +145,7 @@ def test_the_longest_query_that_is_read_is_refused_by_the_app(server: Any) -> No
     assert headers["x-ratelimit-limit"] == "750"
 
 
+@pytest.mark.slow
 def test_requests_in_a_row_are_answered_in_a_row(server: Any) -> None:
     paths = [b"/v1/usage", b"/v1/nothing", b"/healthz", b"/v1/types"] * 25
     rest = said(server, b"".join(GOOD.replace(b"/v1/usage", path) for path in paths) + LAST)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tables import each_row
 from tidytape import catalogue, service
 from tidytape.catalogue import COVERAGE, DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS, Field
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
@@ -72,7 +73,7 @@ def test_every_data_type_is_a_payload_under_its_number() -> None:
         assert numbers[name] == kind.number if kind.number else numbers[name] > 1000
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("name", DATA_TYPES)
 def test_a_payload_has_the_fields_of_its_type(name: str) -> None:
     kind = DATA_TYPES[name]
     field = PAYLOADS[name.lower()]
@@ -89,7 +90,7 @@ def test_a_payload_has_the_fields_of_its_type(name: str) -> None:
             check(array.message_type.name, levels.fields)
 
 
-@pytest.mark.parametrize("name", ENUMS)
+@each_row("name", ENUMS)
 def test_an_enumeration_has_the_values_of_the_catalogue(name: str) -> None:
     numbers = dict(pb.DESCRIPTOR.enum_types_by_name[name].values_by_name.items())
     unknown, *values = sorted(numbers, key=lambda value: numbers[value].number)

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from deltalake import write_deltalake
 
+from lakes import empty_lake
 from tidytape.client._local import AppTransport
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
@@ -50,7 +51,7 @@ MARKETS: list[tuple[str, str, str, str, str, float, list[tuple[float, str, float
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("options") / "lake"
-    made = Lake.create(path)
+    made = empty_lake(path)
     made.writer().register(
         pl.DataFrame(
             [
@@ -122,6 +123,7 @@ def rows(series: dict[str, Any], *names: str) -> list[tuple[Any, ...]]:
 # --- gapfill ---
 
 
+@pytest.mark.slow
 def test_gaps_are_filled_from_the_last_trade_before_the_window(get: Get) -> None:
     (series,) = bought(get(gapfill="true"))
     assert rows(series, "open", "close", "volume") == [
@@ -139,6 +141,7 @@ def test_gaps_are_filled_from_the_last_trade_before_the_window(get: Get) -> None
     assert rows(without[0]) == [(1,), (3,)]
 
 
+@pytest.mark.slow
 def test_each_side_has_its_own_last_close(get: Get) -> None:
     buys, sells = bought(get(type="TRADE_AGG", gapfill="true"))
     assert (buys["id"]["side"], sells["id"]["side"]) == ("BUY", "SELL")
@@ -173,6 +176,7 @@ def test_no_gap_is_filled_that_has_not_begun(lake: Path) -> None:
 # --- USD ---
 
 
+@pytest.mark.slow
 def test_usd_multiplies_the_volume_by_the_price_and_leaves_the_prices(get: Get) -> None:
     (series,) = bought(get(**USD))
     assert rows(series, "open", "high", "volume") == [(1, 100.0, 101.0, 30.2), (3, 103.5, 103.5, 41.4)]
@@ -218,6 +222,7 @@ def named(series: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in series["id"].items() if name not in {"amountUnit", "dataUntil"}}
 
 
+@pytest.mark.slow
 def test_a_group_sums_usd_and_keeps_the_extremes(get: Get) -> None:
     response = get(**VENUES, normalizedSymbol=["BTC-USDT", "BTC-USD"])
     (series,) = bought(response)
@@ -245,6 +250,7 @@ def test_what_the_members_share_names_the_group(get: Get) -> None:
     }
 
 
+@pytest.mark.slow
 def test_each_coin_and_each_side_is_a_series(get: Get) -> None:
     symbols = ["BTC-USDT", "BTC-USD", "ETH-USDT", "ETH-USD"]
     found = bought(get(**VENUES, normalizedSymbol=symbols, type="TRADE_AGG"))
@@ -254,6 +260,7 @@ def test_each_coin_and_each_side_is_a_series(get: Get) -> None:
     assert rows(found[-1], "volume") == [(1, 53.0)]
 
 
+@pytest.mark.slow
 def test_a_grouped_profile_is_on_the_coarsest_grid_of_its_members(get: Get) -> None:
     asked = {
         **VENUES,
@@ -270,6 +277,7 @@ def test_a_grouped_profile_is_on_the_coarsest_grid_of_its_members(get: Get) -> N
     assert rows(finer, "profile")[0][1][::3] == [99.5, 100.0, 101.0, 102.0, 103.5]
 
 
+@pytest.mark.slow
 def test_a_group_is_filled_from_the_member_that_traded_last(get: Get) -> None:
     asked = {**VENUES, "normalizedSymbol": ["BTC-USDT", "BTC-USD"], "gapfill": "true"}
     (series,) = bought(get(**asked))
@@ -279,6 +287,7 @@ def test_a_group_is_filled_from_the_member_that_traded_last(get: Get) -> None:
     assert [close for _, close in rows(sells, "close")] == [99.0, 102.0, 102.0, 102.0, 102.0]
 
 
+@pytest.mark.slow
 def test_prices_in_quotes_that_cannot_be_compared_are_not_grouped(get: Get) -> None:
     response = get(exchange="ALPHA", rawSymbol=None, coin="BTC", **SUM)
     assert (response.status_code, response.json()["error"]) == (400, "UNSUPPORTED")

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lakes import copied_lake, empty_lake
 from tidytape.client import Client
 from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.lake import BOOK, Lake
@@ -22,7 +23,11 @@ T0 = 1_723_161_600 * 10**9  # 2024-08-09T00:00:00Z
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake.create(tmp_path / "lake")
+    return copied_lake(tmp_path / "lake", filled)
+
+
+def filled(path: Path) -> Lake:
+    made = empty_lake(path)
     for exchange, quote in (("A", "EUR"), ("B", "EUR"), ("C", "USDT"), ("D", "USDT")):
         names = {"exchange": exchange, "raw_symbol": "BTC", "coin": "BTC", "quote_coin": quote}
         made.writer().register(pl.DataFrame([names | {"category": "PERPETUAL", "block_size": 1.0}]))
@@ -66,12 +71,14 @@ def answer(
     return engine.frames(query, engine.markets(query))[0][1]
 
 
+@pytest.mark.slow
 def test_a_group_needs_no_worth_of_the_day_before_the_window(lake: Lake) -> None:
     group = {"exchange": ["A", "B"], "coin": "BTC"}
     points = answer(lake, "OPEN_INTEREST_AGG", (1, 3), group_by="sum", **group)
     assert points["close"].to_list() == [2 * 2.0 * 100 * 1.5] * 2
 
 
+@pytest.mark.slow
 def test_open_interest_of_a_market_without_trades_is_worth_its_recorded_close(lake: Lake) -> None:
     points = answer(lake, "OPEN_INTEREST_AGG", (1, 3), exchange="C", raw_symbol="BTC", quote="USD")
     assert points["close"].to_list() == [200.0, 200.0]
@@ -94,6 +101,7 @@ def unvalued(lake: Lake) -> None:
     lake.writer().register(pl.DataFrame([names | {"category": "PERPETUAL"}]))
 
 
+@pytest.mark.slow
 def test_volume_in_usd_is_null_where_recorded_candles_have_no_quote_volume(lake: Lake) -> None:
     unvalued(lake)
     asked = {"exchange": "E", "raw_symbol": "BTC"}
@@ -103,6 +111,7 @@ def test_volume_in_usd_is_null_where_recorded_candles_have_no_quote_volume(lake:
     assert encode(points, "TRADE_SIDE_AGNOSTIC_AGG").count(b'"volume":null') == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", ["1h", "4h"])
 def test_a_group_with_a_member_of_unknown_volume_has_an_unknown_volume(lake: Lake, interval: str) -> None:
     unvalued(lake)
@@ -116,6 +125,7 @@ def test_a_group_with_a_member_of_unknown_volume_has_an_unknown_volume(lake: Lak
     assert set(known.select("volume", "coverage").rows()) == {(2 * 60 * 100.0 * hours, 1.0)}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 def test_a_client_sees_the_coverage_of_a_group_in_any_form(lake: Lake) -> None:
     unvalued(lake)
@@ -140,6 +150,7 @@ def test_a_day_is_of_minutes_where_candles_of_hours_end(lake: Lake) -> None:
     assert points["volume"].to_list() == [24 * 60.0]
 
 
+@pytest.mark.slow
 def test_each_time_is_of_the_shortest_candles_that_tell_it_whole(lake: Lake) -> None:
     """Quarters of 1 coin a minute but one, hours of 2 without the last; of the four hours none is told twice."""
     quarters = recorded("E", HOUR // 4, 16)
@@ -157,6 +168,7 @@ def test_each_time_is_of_the_shortest_candles_that_tell_it_whole(lake: Lake) -> 
     assert by_quarter["volume"].to_list() == [15.0] * 3
 
 
+@pytest.mark.slow
 def test_a_group_is_cut_to_its_depth_after_it_is_joined(lake: Lake) -> None:
     for exchange, bids in (("C", (100, 99, 98)), ("D", (98, 97, 96))):
         book = pl.DataFrame({"price": [*map(float, bids), 105.0]})
@@ -177,6 +189,7 @@ def test_a_group_is_cut_to_its_depth_after_it_is_joined(lake: Lake) -> None:
     assert bids.select("price", "size").rows() == [(100.0, 100.0), (99.0, 99.0), (98.0, 2 * 98.0)]
 
 
+@pytest.mark.slow
 def test_a_token_whose_coin_some_reports_lack_is_one(lake: Lake) -> None:
     reports = pl.DataFrame({"coin": ["ABC", None], "timestamp": [T0, T0 + HOUR], "marketcap": [1.0, 2.0]})
     lake.writer().append(
@@ -218,6 +231,7 @@ def test_candles_finer_than_those_that_were_recorded_are_refused_not_empty(lake:
         assert client.markets(exchange="C").height == 1
 
 
+@pytest.mark.slow
 def test_a_group_leaves_out_no_member_whose_candles_are_too_long(lake: Lake) -> None:
     """D has candles of minutes, C of hours alone: a minute of both is not known."""
     lake.writer().append("candles", recorded("D", HOUR // 60, 60), source="minutes")

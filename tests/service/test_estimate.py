@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lakes import empty_lake
+from tables import each_row
 from tidytape import Client
 from tidytape.client._local import AppTransport
 from tidytape.errors import QueryError
@@ -86,7 +88,7 @@ def about(asked: PointsQuery, told: Told, *, markets: int = 1) -> tuple[int, int
     return found.rows, found.made, found.least
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "end", "rows"),
     [
         (0, 100, 100),
@@ -261,7 +263,7 @@ def test_trades_are_counted_only_where_files_hold_too_many() -> None:
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with 250,000 trades in a day, and none of them in its last hour."""
-    lake = Lake.create(tmp_path_factory.mktemp("busy") / "lake")
+    lake = empty_lake(tmp_path_factory.mktemp("busy") / "lake")
     rng = np.random.default_rng(5)
     lake.writer().register(
         pl.DataFrame(
@@ -331,6 +333,7 @@ def test_too_many_trades_are_refused_with_their_number_and_a_window_that_fits(as
     assert len(points) == int((times < (T0 + fits) * NS).sum())
 
 
+@pytest.mark.slow
 def test_a_quiet_window_of_any_length_may_be_asked_for(ask: Any) -> None:
     assert ask(type="TRADE", **{"from": T0 + 23 * 3_600, "period": 200_000 * 60}).status_code == 200
 
@@ -344,6 +347,7 @@ def test_our_client_asks_for_less_at_a_time_and_gets_every_trade(busy: Path) -> 
         assert result.metadata.weight < 10
 
 
+@pytest.mark.slow
 def test_a_block_size_that_makes_too_many_levels_is_refused_before_and_after_a_rollup(
     ask: Any, busy: Path
 ) -> None:
@@ -388,7 +392,7 @@ def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp
 @pytest.mark.parametrize("session", [None, "daily", "weekly", "monthly"])
 def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str | None) -> None:
     """20,000 levels of one session, each with up to 20,000 single prints, take gigabytes in a few seconds."""
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["A"], "block_size": [1.0]}))
     first = 1_719_792_000  # 2024-07-01T00:00:00Z, a Monday
     times = [first * NS, first * NS + NS]

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from simulated import rollup_events as events
 from simulated.everything import ASKED, everything
 from tidytape import Client, aggregate
@@ -75,6 +76,7 @@ def test_lists_on_one_level_of_each_session_make_the_same_body(lake: Lake, more:
     assert encode_all(once) == encode_all(repeated)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_a_window_without_events_is_empty_with_every_column(lake: Lake, name: str) -> None:
@@ -85,6 +87,7 @@ def test_a_window_without_events_is_empty_with_every_column(lake: Lake, name: st
     assert got.schema == schema_of(name).empty().schema
 
 
+@pytest.mark.slow
 def test_usd_open_interest_is_that_of_the_buckets_close(lake: Lake) -> None:
     asked = {"exchange": "X", "raw_symbol": "BTCUSDT", "interval": "1h", "start": S0, "end": S0 + DAY}
     with Client.local(lake.path) as client:
@@ -99,6 +102,7 @@ def test_usd_open_interest_is_that_of_the_buckets_close(lake: Lake) -> None:
     assert np.allclose(both["close"] * both["price"], both["close_usd"], rtol=1e-12, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_recorded_candles_answer_where_there_are_no_trades(lake: Lake) -> None:
     asked = {"exchange": "X", "raw_symbol": "OLDUSDT", "start": S0, "end": S0 + DAY}
     with Client.local(lake.path) as client:
@@ -109,6 +113,7 @@ def test_recorded_candles_answer_where_there_are_no_trades(lake: Lake) -> None:
     assert minutes.height == 2  # the hour is no minute
 
 
+@pytest.mark.slow
 def test_a_bucket_is_whole_whatever_the_window(lake: Lake) -> None:
     """The last bucket that starts inside the window is not cut at its end."""
     asked = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "interval": "1h", **ASKED["TRADE"], "start": S0}
@@ -131,9 +136,10 @@ def test_the_trades_of_a_lake_without_rollups_are_those_of_one_with(lake: Lake, 
     assert before.height == direct.height
 
 
+@pytest.mark.slow
 def test_groups_of_several_coins_reach_the_client(tmp_path: Path) -> None:
     """A group has no venue and no symbol, so its coin alone tells it from another."""
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     rows = [
         {
             "exchange": exchange,

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from tidytape import Client
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
@@ -48,7 +49,7 @@ def tape() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory, tape: pl.DataFrame) -> Lake:
-    made = Lake.create(tmp_path_factory.mktemp("figures") / "lake")
+    made = empty_lake(tmp_path_factory.mktemp("figures") / "lake")
     made.writer().append("trades", tape, source="btc")
     made.writer().append("trades", trades("OLDUSDT", [NEWEST - 5 * DAY], [7.5], [2.0]), source="old")
     made.writer().append("trades", trades("ETHBTC", [NEWEST - HOUR], [0.05], [2.0]), source="eth")
@@ -86,6 +87,7 @@ def entry(found: pl.DataFrame, symbol: str) -> dict[str, Any]:
     return found.filter(pl.col("raw_symbol") == symbol).row(0, named=True)
 
 
+@pytest.mark.slow
 def test_figures_equal_pandas(markets: Any, tape: pl.DataFrame) -> None:
     frame = pd.DataFrame(tape.select("timestamp", "price", "quote_amount").to_dict(as_series=False))
     end = (NEWEST // 300 + 1) * 300
@@ -103,6 +105,7 @@ def test_figures_equal_pandas(markets: Any, tape: pl.DataFrame) -> None:
     assert got["oi_change_24h"] == pytest.approx(10.0)  # 44 after 40
 
 
+@pytest.mark.slow
 def test_what_is_not_known_is_null(markets: Any) -> None:
     found = markets()
     assert [entry(found, "NEVERUSDT")[name] for name in FIGURES] == [None] * 5
@@ -112,6 +115,7 @@ def test_what_is_not_known_is_null(markets: Any) -> None:
     assert (ada["last_price"], ada["volume_24h"]) == (3.0, None)  # nobody knows what an XYZ is worth
 
 
+@pytest.mark.slow
 def test_volume_is_in_usd_by_the_worth_of_the_quote(markets: Any, tape: pl.DataFrame) -> None:
     """0.1 BTC at the last close of a minute of BTCUSDT before."""
     before = tape.filter(pl.col("timestamp") < (NEWEST - HOUR) // 60 * 60 * NS)["price"][-1]
@@ -134,6 +138,7 @@ def test_sorted_by_every_field_in_both_directions(markets: Any) -> None:
         assert symbols(field, "desc")[0] == symbols(field, "asc")[0] == "BTCUSDT"  # nobody else has any
 
 
+@pytest.mark.slow
 def test_the_true_range_is_of_fourteen_whole_days(lake: Lake, tape: pl.DataFrame) -> None:
     from tidytape.catalogue import MarketSortField
     from tidytape.service.answer._markets import MarketStatistics
@@ -164,7 +169,7 @@ def test_the_highest_price_is_told_by_the_log_or_read(lake: Lake, tape: pl.DataF
         lake._highest("trades", "price").filter(pl.col("raw_symbol") == "BTCUSDT")["highest"].item()
         == highest
     )
-    other = Lake.create(tmp_path / "lake")
+    other = empty_lake(tmp_path / "lake")
     assert other._highest("trades", "price").schema == lake._highest("trades", "price").schema
     other.writer().append("trades", tape, source="tape")
     # Another tool, that notes nothing of the prices.
@@ -180,7 +185,7 @@ def test_the_highest_price_is_told_by_the_log_or_read(lake: Lake, tape: pl.DataF
 
 @pytest.mark.slow
 def test_figures_follow_the_lake_and_do_not_depend_on_rollups(tmp_path: Path, tape: pl.DataFrame) -> None:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     lake.writer().append("trades", tape.head(5990), source="a")
     lake.writer().register(
         tape.select("exchange", "raw_symbol").head(1).with_columns(quote_coin=pl.lit("USDT"))
@@ -196,8 +201,9 @@ def test_figures_follow_the_lake_and_do_not_depend_on_rollups(tmp_path: Path, ta
     assert third.equals(second)
 
 
+@pytest.mark.slow
 def test_distinct_takes_the_venue_that_trades_most(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     for venue, amount in (("A", 1.0), ("B", 5.0), ("C", 2.0)):
         rows = trades("BTCUSDT", [NEWEST], [10.0], [amount]).with_columns(exchange=pl.lit(venue))
         lake.writer().append("trades", rows, source=venue)
@@ -232,7 +238,7 @@ def test_option_summaries_are_markets_with_a_tenor(tmp_path: Path) -> None:
 
 def many(path: Path, count: int) -> Lake:
     """Markets of two exchanges and three quotes: some rolled up, some with later trades, some of candles alone."""
-    made = Lake.create(path)
+    made = empty_lake(path)
     rng = np.random.default_rng(5)
     names = []
     for number in range(count):
@@ -299,8 +305,9 @@ def test_looks_into_the_lake_do_not_grow_with_the_markets(
     assert more < 2 * few  # a day on which markets traded last is one look
 
 
+@pytest.mark.slow
 def test_marketcap_is_the_last_known_one_of_the_coin(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     coins = {"AUSDT": "A", "BUSDT": "B", "CUSDT": "C", "DUSDT": "D", "EUSDT": None, "BBTC": "B"}
     lake.writer().register(
         pl.DataFrame(
@@ -338,7 +345,7 @@ def test_marketcap_is_the_last_known_one_of_the_coin(tmp_path: Path) -> None:
 def test_candles_of_another_market_do_not_end_the_24_hours_of_those_with_trades(
     tmp_path: Path, tape: pl.DataFrame
 ) -> None:
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     made.writer().append("trades", tape, source="btc")
 
     def figures(symbol: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import object_store
+from lakes import empty_lake
 from tidytape import Client
 from tidytape.lake import Lake, _delta
 from tidytape.lake.rollup import rollup
@@ -89,15 +90,16 @@ def profile(client: Client) -> int:
     return round(client.volume_profile(**MARKET, interval="1d", block_size=1, **window)["volume"].sum())
 
 
+@pytest.mark.slow
 def test_answers_are_as_new_as_the_lake(tmp_path: Path) -> None:
-    filled(Lake.create(tmp_path / "lake"))
+    filled(empty_lake(tmp_path / "lake"))
     assert require_fresh(str(tmp_path / "lake"), candles, commits=6) >= READERS
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("ask", [candles, hourly, profile])
 def test_answers_of_any_kind_are_as_new_as_the_lake(tmp_path: Path, ask: Callable[[Client], int]) -> None:
-    filled(Lake.create(tmp_path / "lake"))
+    filled(empty_lake(tmp_path / "lake"))
     assert require_fresh(str(tmp_path / "lake"), ask, commits=25) > READERS
 
 
@@ -134,8 +136,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
+@pytest.mark.slow
 def test_one_request_looks_once_per_table(tmp_path: Path, looks: Counter[str]) -> None:
-    lake = filled(Lake.create(tmp_path / "lake"))
+    lake = filled(empty_lake(tmp_path / "lake"))
     rollup(lake, progress=False)
     with Client.local(tmp_path / "lake", cache=False, progress=False) as client:
         for ask in (candles, hourly, profile):
@@ -145,8 +148,9 @@ def test_one_request_looks_once_per_table(tmp_path: Path, looks: Counter[str]) -
             assert set(looks.values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_moment_does_not_change_and_the_next_one_is_new(tmp_path: Path) -> None:
-    lake = filled(Lake.create(tmp_path / "lake"))
+    lake = filled(empty_lake(tmp_path / "lake"))
     before = lake.now()
     assert before.scan("trades").collect().height == 1
     lake.writer().append("trades", trade(1), source="1")
@@ -155,8 +159,9 @@ def test_a_moment_does_not_change_and_the_next_one_is_new(tmp_path: Path) -> Non
     assert lake.now().scan("trades").collect().height == 2
 
 
+@pytest.mark.slow
 def test_a_table_counts_from_when_it_is_first_asked_for(tmp_path: Path) -> None:
-    lake = filled(Lake.create(tmp_path / "lake"))
+    lake = filled(empty_lake(tmp_path / "lake"))
     lake.scan("trades").collect()
     moment = lake.now()
     lake.writer().append("trades", trade(1), source="1")
@@ -164,7 +169,7 @@ def test_a_table_counts_from_when_it_is_first_asked_for(tmp_path: Path) -> None:
 
 
 def test_requests_that_wait_share_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake = filled(Lake.create(tmp_path / "lake"))
+    lake = filled(empty_lake(tmp_path / "lake"))
     lake.delta("trades")
     begun, go, count, look = threading.Event(), threading.Event(), [0], _delta.is_newest
 
@@ -189,10 +194,11 @@ def test_requests_that_wait_share_one_look(tmp_path: Path, monkeypatch: pytest.M
     assert count[0] == 2
 
 
+@pytest.mark.slow
 def test_an_engine_at_a_moment_reads_that_moment(tmp_path: Path) -> None:
     from tidytape.query import PointsQuery
 
-    lake = filled(Lake.create(tmp_path / "lake"))
+    lake = filled(empty_lake(tmp_path / "lake"))
     asked = PointsQuery(
         type="TRADE_SIDE_AGNOSTIC_AGG", **MARKET, interval="1m", start=FIRST, end=FIRST + 7_200
     )

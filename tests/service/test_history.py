@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.budget import TIERS
 from tidytape.lake import Lake
 from tidytape.service import Key, hashed
@@ -20,7 +21,7 @@ MIDNIGHT = NEWEST // DAY * DAY
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     folder = tmp_path_factory.mktemp("history")
-    path, lake = folder / "a.csv", Lake.create(folder / "lake")
+    path, lake = folder / "a.csv", empty_lake(folder / "lake")
     path.write_text(f"timestamp,price,amount,side\n1500000000,1,2,buy\n{NEWEST},1,2,sell\n")
     ingest(path, lake, layout="csv", exchange="X", raw_symbol="BTC-USD")
     return lake
@@ -30,6 +31,7 @@ def key(tier: str, *, expires: int | None = None) -> Key:
     return Key(tier, hashed(tier), tier, created=0, expires=expires)
 
 
+@pytest.mark.slow
 def test_a_tier_that_sees_nothing_is_told_with_those_that_do(lake: Lake) -> None:
     every = [key(name) for name in (*TIERS, "Basic")]
     now = MIDNIGHT + 91 * DAY
@@ -61,6 +63,7 @@ def test_where_no_tier_is_deep_enough_that_is_told(lake: Lake) -> None:
     assert "is refused; a file of tiers (--tiers) sets" in told
 
 
+@pytest.mark.slow
 def test_a_lake_without_data_has_nothing_too_old(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     assert out_of_history(lake, [key("basic")], TIERS, now=NEWEST) == ()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakes import empty_lake
 from tidytape.catalogue import Interval
 from tidytape.errors import LakeError, QueryError
 from tidytape.lake import Lake
@@ -50,7 +51,7 @@ def trades(minutes: list[int], *, mark: str = "", price: float = 100.0) -> pl.Da
 
 def filled(folder: Path) -> Lake:
     """Return a lake of some days of trades, open interest and funding, with holes, and all but the last rolled up."""
-    lake = Lake.create(folder)
+    lake = empty_lake(folder)
     named = {
         **MARKET,
         "normalized_symbol": "BTC-USDT",
@@ -156,6 +157,7 @@ def test_any_answer_has_the_bytes_that_it_has_without_memory(
     require_same(lake, query(name, first, first + length, interval=interval, quote=quote, side=side))
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     st.sampled_from(PROFILES),
@@ -186,6 +188,7 @@ def test_many_answers_have_the_bytes_that_they_have_without_memory(
     require_same(lake, query(name, first, first + length, interval=interval, quote=quote))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minutes", [30, 60])
 def test_market_profiles_of_each_block_are_their_own(lake: Lake, minutes: int) -> None:
     require_same(lake, query("TPO_AGG", interval="1d", tpo_block_minutes=minutes))
@@ -215,6 +218,7 @@ def test_what_depends_on_more_than_its_own_interval_is_computed(lake: Lake, more
     assert hot.TEXTS.size == 0
 
 
+@pytest.mark.slow
 def test_what_is_in_memory_is_not_read_again(tmp_path: Path) -> None:
     lake = filled(tmp_path / "lake")
     expected = cold(lake, query(last=2 * 1_440))[1], 1_400
@@ -255,6 +259,7 @@ def test_an_answer_is_never_older_than_the_lake(tmp_path: Path) -> None:
     assert require_same() == before + 4
 
 
+@pytest.mark.slow
 def test_today_leaves_yesterday_in_memory(tmp_path: Path) -> None:
     lake = filled(tmp_path / "lake")
     warm(lake, query(last=(DAYS + 1) * 1_440))
@@ -265,8 +270,9 @@ def test_today_leaves_yesterday_in_memory(tmp_path: Path) -> None:
     assert {key.start for key in new} == {FIRST * SECOND + DAYS * DAY}
 
 
+@pytest.mark.slow
 def test_a_lake_of_another_place_is_another(tmp_path: Path) -> None:
-    one, other = Lake.create(tmp_path / "one"), Lake.create(tmp_path / "other")
+    one, other = empty_lake(tmp_path / "one"), empty_lake(tmp_path / "other")
     for lake, price in ((one, 100.0), (other, 300.0)):
         lake.writer().register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
         lake.writer().append("trades", trades([1, 2], price=price), source="a")
@@ -290,6 +296,7 @@ def test_a_long_window_and_many_rows_are_computed(lake: Lake, monkeypatch: pytes
             assert hot.FRAMES.size == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["TRADE_SIDE_AGNOSTIC_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG"])
 def test_points_are_kept_also_where_no_statistics_bound_their_rows(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
@@ -307,6 +314,7 @@ def test_what_is_refused_is_refused_with_memory_too(lake: Lake) -> None:
     assert own.body(asked, own.markets(asked)) is None
 
 
+@pytest.mark.slow
 def test_answers_are_right_where_the_memory_holds_almost_nothing(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,9 +338,10 @@ def test_a_part_of_many_points_holds_no_more_memory_than_its_own(lake: Lake) -> 
         assert frame.points.rechunk().estimated_size() <= size
 
 
+@pytest.mark.slow
 def test_a_lake_that_was_removed_or_made_anew_is_seen_at_once(tmp_path: Path) -> None:
     def made(commits: int, price: float) -> None:
-        lake = Lake.create(tmp_path / "lake")
+        lake = empty_lake(tmp_path / "lake")
         lake.writer().register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
         for number in range(commits):
             lake.writer().append(

@@ -166,6 +166,7 @@ for _ in range(10):
 """
 
 
+@pytest.mark.slow
 def test_keys_made_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     command = [sys.executable, "-c", _MAKE_KEYS, str(file)]

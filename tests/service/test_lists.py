@@ -64,6 +64,7 @@ def test_a_span_of_time_is_half_open(ask: Any) -> None:
     assert ask("exchanges", type="CME_OPEN_INTEREST_AGG", to=S0 + 1) == ["CME"]
 
 
+@pytest.mark.slow
 def test_tenors_are_those_that_are_answered(ask: Any, service: Any) -> None:
     """Expiries of six and nine days: a week lies between them, and nothing else does."""
     assert ask("tenors") == ["ONE_W"]

@@ -85,6 +85,7 @@ def test_there_is_a_query_of_every_type() -> None:
     assert {name for query in queries() for name in query.type} == set(DATA_TYPES)
 
 
+@pytest.mark.slow
 def test_several_types_are_in_one_answer(engine: Engine) -> None:
     asked = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + DAY}
     json, messages = both(engine, PointsQuery(type=["TRADE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG"], **asked))

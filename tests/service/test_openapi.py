@@ -12,6 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from typer.testing import CliRunner
 
 from api_page import PAGE, reference_page
+from tables import each_row
 from tidytape.catalogue import (
     DATA_TYPES,
     ERROR_STATUS,
@@ -49,6 +50,7 @@ def asked(described: dict[str, Any], path: str, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_it_is_valid_openapi(described: dict[str, Any]) -> None:
     assert described["openapi"] == "3.1.0"
     assert [error.message for error in OpenAPIV31SpecValidator(described).iter_errors()] == []
@@ -91,7 +93,7 @@ def test_the_header_of_the_key_is_the_one_of_the_deployment() -> None:
     assert (key["type"], key["in"], key["name"]) == ("apiKey", "header", "X-Other")
 
 
-@pytest.mark.parametrize("path", MODELS)
+@each_row("path", MODELS)
 def test_every_parameter_is_in_it_with_what_it_means(described: dict[str, Any], path: str) -> None:
     told = [one for one in described["paths"][path]["get"]["parameters"] if one["in"] == "query"]
     assert [one["name"] for one in told] == list(MODELS[path].WIRE.values())

@@ -19,6 +19,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from lakes import empty_lake
+from tables import each_row
 from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.service import Key, KeyFile, Keys, create_app, hashed
@@ -68,7 +70,7 @@ def test_a_packed_body_is_the_body(coding: str) -> None:
         assert pa.CompressedInputStream(io.BytesIO(small), "zstd").read() == body
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "coding"),
     [
         ("", None),
@@ -92,6 +94,7 @@ def test_a_short_body_is_not_packed() -> None:
     assert compressed(b"x" * 100, "gzip") == (b"x" * 100, {})
 
 
+@pytest.mark.slow
 def test_a_caller_reads_what_was_packed(ask: Any) -> None:
     long = {"gapfill": "true", "period": 86_400}
     plain, small = ask(long), ask(long, Accept_Encoding="gzip")
@@ -131,7 +134,7 @@ def test_a_lake_with_late_events_has_other_answers(ask: Any, lake: Path, tmp_pat
     from tidytape.query import PointsQuery
     from tidytape.service._responses import etag
 
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     query = PointsQuery(type="TRADE", exchange="X", raw_symbol="Y", interval="1m", start=T0, end=T0 + 60)
     before = etag(made, query, form="json", now=T0 + 60)
     made.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
@@ -168,6 +171,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "named"), FAULTS.values(), ids=FAULTS)
 def test_a_service_that_cannot_read_its_lake_is_alive_and_not_ready(
     lake: Path, tmp_path: Path, fault: Any, named: str, caplog: pytest.LogCaptureFixture
@@ -296,6 +300,7 @@ def test_a_local_client_asks_for_nothing_packed(lake: Path, caplog: pytest.LogCa
     assert found.height > 1000
 
 
+@pytest.mark.slow
 def test_threads_compress_at_once() -> None:
     """A codec that two threads share ends the process, which no test would survive: so in one of its own."""
     code = """

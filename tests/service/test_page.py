@@ -17,11 +17,12 @@ from typing import Any
 import httpx
 import pytest
 
+from lakes import empty_lake
 from simulated.everything import everything
+from tables import each_row
 from tidytape.budget import TIERS
 from tidytape.catalogue import DATA_TYPES, SURCHARGE_PARTS
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Keys, create_app
 from tidytape.service.page import SCRIPTS, document
@@ -95,7 +96,7 @@ def test_it_is_the_same_for_everybody(get: Any, tmp_path: Path) -> None:
     """Nothing of the lake is in it, and nothing changes with a key."""
     page = get().content
     assert get(X_Service_Key="any").content == page
-    empty = create_app(Lake.create(tmp_path / "empty"), Keys([]))
+    empty = create_app(empty_lake(tmp_path / "empty"), Keys([]))
     assert asked(empty, "GET", "/", {}).content == page
 
 
@@ -205,7 +206,7 @@ def test_no_name_is_given_twice() -> None:
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("path", [*(f"script/{name}.js" for name in SCRIPTS), "uplot/uPlot.iife.min.js"])
+@each_row("path", [*(f"script/{name}.js" for name in SCRIPTS), "uplot/uPlot.iife.min.js"])
 def test_no_part_parses_markup_runs_text_or_stores_anything(path: str) -> None:
     code = HERE.joinpath(path).read_text("utf-8")
     assert not re.findall(
@@ -267,7 +268,7 @@ def test_ways_of_picking_markets(told: dict[str, Any]) -> None:
     assert ways["VENUEX_LIQUIDATION_AGG"] == ([["coin"]], False, False)
 
 
-@pytest.mark.parametrize("name", sorted(DATA_TYPES))
+@each_row("name", sorted(DATA_TYPES))
 def test_every_way_that_is_offered_is_one_that_the_service_takes(told: dict[str, Any], name: str) -> None:
     (one,) = [kind for kind in told["types"] if kind["name"] == name]
     for way in one["ways"]:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from page_reader import (
     IN_A_BROWSER,
     NS,
@@ -148,7 +149,7 @@ def test_another_header_may_carry_the_key_and_a_proxy_pass_it_on(driver: Any, la
 
 
 def test_an_empty_lake_says_so(driver: Any, tmp_path: Any) -> None:
-    with serving(Lake.create(tmp_path / "lake")) as served:
+    with serving(empty_lake(tmp_path / "lake")) as served:
         page = Page(driver, served.origin)
         page.open()
         page.find("#key").send_keys("basic\n")

@@ -13,12 +13,13 @@ from urllib.parse import parse_qsl, urlsplit
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from page_reader import IN_A_BROWSER, NS, Page, Served, assert_harmless, browser, requested, serving, until
 from simulated import rollup_events as events
 from stream_readers import registered, trades
 from tidytape.budget import weight
 from tidytape.errors import QueryError
-from tidytape.lake import TABLES, Lake
+from tidytape.lake import TABLES
 from tidytape.query import PointsQuery, StreamQuery
 
 pytestmark = IN_A_BROWSER
@@ -32,7 +33,7 @@ class Market:
     """A lake with one market that trades when a test says so."""
 
     def __init__(self, path: Any) -> None:
-        self.lake = Lake.create(path)
+        self.lake = empty_lake(path)
         self.count = 0
         registered(self.lake, SYMBOL)
 

@@ -47,6 +47,7 @@ def test_a_large_body_arrives_in_parts() -> None:
     assert [part["more_body"] for part in parts] == [True] * (len(parts) - 1) + [False]
 
 
+@pytest.mark.slow
 @in_memory
 def test_another_process_can_lay_a_body_down() -> None:
     parcel = SharedBody()

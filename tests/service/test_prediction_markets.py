@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.lake._predictions import outcome_markets
@@ -34,7 +35,7 @@ OF_THE_SECOND = {"last_price": 0.75, "one_day_price_change": 0.05, "prices": [0.
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     made.writer().register(
         pl.DataFrame(
             {
@@ -81,6 +82,7 @@ def test_other_venues_have_no_such_field(client: Any) -> None:
     assert "prediction_markets" not in client.markets(exchange="P", symbol_filter="33").columns
 
 
+@pytest.mark.slow
 def test_pages_with_and_without_them_make_one_list(lake: Lake) -> None:
     with Client.local(lake.path) as client:
         listed = client.markets(page_size=1)
@@ -108,10 +110,11 @@ def test_a_lake_without_the_table_lists_its_markets(lake: Lake) -> None:
         assert client.markets().height == 4
 
 
+@pytest.mark.slow
 def test_the_recorded_market_comes_back_field_by_field(recorded: Path, tmp_path: Path) -> None:
     path = recorded / "nautilus_polymarket_gamma_market.json"
     gamma = json.loads(path.read_bytes())
-    lake = Lake.create(tmp_path / "recorded")
+    lake = empty_lake(tmp_path / "recorded")
     ingest_prediction_markets(path, lake, exchange="POLYMARKET")
     with Client.local(lake.path) as client:
         listed = client.markets(exchange="POLYMARKET", symbol_filter="bitcoin up or down")
@@ -136,9 +139,10 @@ def test_the_recorded_market_comes_back_field_by_field(recorded: Path, tmp_path:
     assert encode_markets(decode_markets(body)[0], None) == body
 
 
+@pytest.mark.slow
 def test_each_outcome_has_its_own_price(tmp_path: Path) -> None:
     prices = {"two": ["Yes", "No"], "three": ["Home", "Draw", "Away"], "one": ["Yes"]}
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     reports = [
         {"exchange": "P", "condition_id": slug, "reported": 1, "slug": slug, "outcomes": outcomes,
          "raw_symbols": [f"{slug}-{outcome}" for outcome in outcomes],
@@ -165,7 +169,7 @@ def test_each_outcome_has_its_own_price(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_outcome_is_a_market_like_any_other(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "traded")
+    lake = empty_lake(tmp_path / "traded")
     market = {"conditionId": "0x1", "slug": "rain", "updatedAt": "2026-03-11T15:14:46Z",
               "outcomes": '["Yes", "No"]', "clobTokenIds": '["11", "22"]'}  # fmt: skip
     (tmp_path / "rain.json").write_text(json.dumps(market))

@@ -14,8 +14,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from lakes import demo_lake
 from tidytape import service
-from tidytape.demo import fill
 from tidytape.service import KeyFile
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ print("done")
 
 @pytest.fixture
 def key(tmp_path: Path) -> str:
-    fill(tmp_path / "lake", days=2)
+    demo_lake(tmp_path / "lake")
     return KeyFile(tmp_path / "keys.json").new("enterprise")[1]
 
 

@@ -12,6 +12,7 @@ import grpc
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from messages import batch_of
 from rpc_server import SERVICE, Served, running
 from stream_readers import Held, registered, trades
@@ -39,7 +40,7 @@ def rows(first: int, last: int) -> Any:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     registered(made, "BTCUSDT")
     made.writer().append("trades", rows(0, 40), source="first")
     return made

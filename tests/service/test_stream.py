@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from lakes import empty_lake
 from service.conftest import NS, T0, Service
 from stream_readers import SECRET, Driven, account, registered, streams_of, trades
 from tidytape import wire
@@ -69,6 +70,7 @@ def test_arrow_has_the_rows_the_change_and_the_token(service: Service) -> None:
     assert ended[b"token"]
 
 
+@pytest.mark.slow
 def test_market_profiles_in_arrow_have_their_lists_on_every_level(service: Service) -> None:
     params = {**CANDLES, "type": "TPO_AGG", "interval": "HOUR", "from": T0, "period": 3_600}
     head = {"Accept": ARROW_MIME}
@@ -164,7 +166,7 @@ Run = Callable[[Callable[[Lake], Coroutine[Any, Any, Any]]], Any]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Run a coroutine over a lake of one market, with a trade a minute before T0."""
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     registered(lake, "BTCUSDT")
     add(lake, 0, -60)
     return lambda work: asyncio.run(work(lake))
@@ -188,6 +190,7 @@ def query(*types: str, **more: Any) -> StreamQuery:
 CANDLE = "TRADE_SIDE_AGNOSTIC_AGG"
 
 
+@pytest.mark.slow
 def test_an_interval_is_updated_then_final_once_then_over_and_a_late_trade_revises_it(run: Run) -> None:
     async def work(lake: Lake) -> None:
         streams = streams_of(lake)
@@ -223,6 +226,7 @@ def test_an_interval_is_updated_then_final_once_then_over_and_a_late_trade_revis
     run(work)
 
 
+@pytest.mark.slow
 def test_a_slow_reader_of_state_gets_one_difference_and_does_not_hold_up_the_other(run: Run) -> None:
     async def work(lake: Lake) -> None:
         streams = streams_of(lake)
@@ -251,6 +255,7 @@ def test_a_slow_reader_of_state_gets_one_difference_and_does_not_hold_up_the_oth
     run(work)
 
 
+@pytest.mark.slow
 def test_a_reader_of_trades_gets_all_of_them_or_is_cut_with_its_token(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +308,7 @@ def test_a_key_holds_as_many_streams_as_its_tier_may(run: Run) -> None:
     run(work)
 
 
+@pytest.mark.slow
 def test_a_token_whose_files_were_vacuumed_is_refused_by_name(run: Run) -> None:
     async def work(lake: Lake) -> None:
         add(lake, 50, 200)
@@ -379,6 +385,7 @@ def test_without_a_start_the_stream_begins_with_the_interval_in_progress(run: Ru
     run(work)
 
 
+@pytest.mark.slow
 def test_a_period_ends_the_stream_when_the_market_is_known_beyond_it(run: Run) -> None:
     async def work(lake: Lake) -> None:
         streams = streams_of(lake)
@@ -400,6 +407,7 @@ def test_a_period_ends_the_stream_when_the_market_is_known_beyond_it(run: Run) -
     run(work)
 
 
+@pytest.mark.slow
 def test_a_period_that_ends_inside_an_interval_ends_with_the_interval(run: Run) -> None:
     async def work(lake: Lake) -> None:
         streams = streams_of(lake)
@@ -418,6 +426,7 @@ def test_a_period_that_ends_inside_an_interval_ends_with_the_interval(run: Run) 
     run(work)
 
 
+@pytest.mark.slow
 def test_minutes_do_not_lie_about_a_market_that_has_long_been_quiet(run: Run) -> None:
     """It does not hold up the end of intervals; what it delivers later are revisions."""
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import stream_readers
+from lakes import empty_lake
 from stream_readers import Driven, streams_of
 from thorough import often
 from tidytape.lake import TABLES, Lake, hygiene
@@ -105,7 +106,7 @@ def grouped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_finals_and_revisions_are_history(name: str, seed: int, tmp_path: Path, grouped: None) -> None:
     asked, tables, span = STREAMED[name]
     chance = np.random.default_rng(seed)
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     names = ("exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin")
     lake.writer().register(
         pl.DataFrame([dict(zip(names, one, strict=True)) for one in MARKETS]).with_columns(

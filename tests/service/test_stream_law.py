@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from lakes import empty_lake
 from stream_readers import Driven, registered, streams_of, trades
 from tidytape.lake import Lake, hygiene
 from tidytape.lake.rollup import rollup
@@ -46,7 +47,7 @@ class Streaming(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.lake = Lake.create(f"{self.folder.name}/lake")
+        self.lake = empty_lake(f"{self.folder.name}/lake")
         registered(self.lake, *SYMBOLS)
         self._append([(0, "BUY", 100.0, 1.0)], "BTCUSDT", self.now)
         self.streams = streams_of(self.lake)

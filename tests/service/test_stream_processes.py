@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from lakes import empty_lake
 from stream_readers import Held
 from thorough import often
 from tidytape.lake import Lake
@@ -76,7 +77,7 @@ def log(recorded: Path) -> Path:
 def test_a_server_that_is_killed_at_random_moments_loses_and_repeats_nothing(
     log: Path, market: Market, tmp_path: Path
 ) -> None:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     server, chance = Server(tmp_path, lake), random.Random(17)
     types = ["TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "TRADE", "VOLUME_PROFILE_AGG"]
     stop = threading.Event()
@@ -146,7 +147,7 @@ def test_curl_reads_a_stream(log: Path, market: Market, tmp_path: Path) -> None:
     curl = shutil.which("curl")
     if curl is None:
         pytest.skip("curl is not installed")
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     replay(log, lake, market=market, speed=float("inf"), every=120.0)
     first, last = lake.extent("trades", "USDM", "BTCUSDT")
     assert first is not None

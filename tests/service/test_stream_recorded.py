@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from stream_readers import Driven, Held, streams_of
 from tidytape.lake import Lake
 from tidytape.lake.ingest import Market, ingest
@@ -32,7 +33,7 @@ TABLES = ("trades", "book")
 
 @pytest.fixture(scope="module")
 def whole(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    lake = Lake.create(tmp_path_factory.mktemp("streamed") / "whole")
+    lake = empty_lake(tmp_path_factory.mktemp("streamed") / "whole")
     ingest(recorded / "binance-usdm_ws_btcusdt_20240808.gz", lake, market=Market(exchange="USDM"))
     return lake
 
@@ -54,7 +55,7 @@ def parts(whole: Lake, number: int, *, seed: int) -> Iterator[dict[str, pl.DataF
 
 
 def grown(whole: Lake, path: Path) -> Lake:
-    lake = Lake.create(path)
+    lake = empty_lake(path)
     lake.writer().register(whole.markets())
     return lake
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lakes import empty_lake
 from tidytape.budget import TIERS, Tier
 from tidytape.catalogue import TierName
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
 from tidytape.service import KeyFile, create_app, tiers_of
 
 DAY = 86_400
@@ -68,7 +68,7 @@ def test_tiers_of_a_file(tmp_path: Path) -> None:
     assert keys.new("student")[0].tier == "student"
     with pytest.raises(QueryError, match="student"):
         keys.new("basic")
-    create_app(Lake.create(tmp_path / "lake"), keys, tiers=tiers_of(path))
+    create_app(empty_lake(tmp_path / "lake"), keys, tiers=tiers_of(path))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import pytest
-
+from tables import each_row
 from tidytape.service.work._fair_queue import FairQueue
 
 
@@ -45,7 +44,7 @@ def test_light_and_heavy_tasks_wait_in_lanes_of_their_own() -> None:
     assert len(turns) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tasks", "most", "most_of_key", "leaves"),
     [
         ("a1 a2 b1", 3, 3, None),

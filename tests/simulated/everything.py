@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from lakes import copied_lake
 from simulated import rollup_events as events
 from tidytape.lake import TABLES, Lake
 
@@ -38,6 +39,11 @@ ASKED: dict[str, dict[str, str]] = {
 
 
 def everything(path: Path) -> Lake:
+    """Return the lake at ``path``, which is a copy."""
+    return copied_lake(path, _everything)
+
+
+def _everything(path: Path) -> Lake:
     """Make it: markets of X, recorded candles, a future of CME, tokens, and an option chain of DERIBIT."""
     made = Lake.create(path)
     events.market(made)

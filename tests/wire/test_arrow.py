@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import schema_of
@@ -35,7 +36,7 @@ def test_media_types() -> None:
     assert (ARROW_MIME, JSON_MIME) == ("application/vnd.apache.arrow.stream", "application/json")
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("name", DATA_TYPES)
 def test_empty_frames_of_every_type(name: str) -> None:
     empty = schema_of(name).empty()
     assert from_arrow(to_arrow(empty, name), name).equals(empty)
@@ -76,7 +77,7 @@ def test_another_writer_may_use_plain_strings_and_leave_out_nulls() -> None:
 TIMES = pa.array([7], pa.timestamp("ns", tz="UTC"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("columns", "why"),
     [
         ({"skew": [1.5]}, "has no column timestamp"),
@@ -111,7 +112,7 @@ def test_a_stream_that_does_not_name_its_type_is_refused() -> None:
         from_arrow(stream(schema_of("TRADE").empty().to_arrow(), None), "TRADE")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         b"",
@@ -150,6 +151,7 @@ def test_columns_that_no_frame_of_json_has_are_refused(extra: pa.Array, why: str
         from_arrow(stream(pa.table({"timestamp": TIMES, "extra": extra})), SKEW)
 
 
+@pytest.mark.slow
 def test_rows_that_have_no_bytes_are_bounded() -> None:
     nulls = pa.nulls(2**21)
     table = pa.table(
@@ -191,6 +193,7 @@ def test_a_dictionary_is_not_read_beyond_its_values(index: int) -> None:
         from_arrow(stream(table), SKEW)
 
 
+@pytest.mark.slow
 def test_more_columns_than_a_frame_takes() -> None:
     extra = [pl.lit(number).alias(f"f{number}") for number in range(10_000)]
     with pytest.raises(DecodeError, match="10000 different unknown fields, and a frame takes 256"):

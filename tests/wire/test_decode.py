@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from polars.testing import assert_frame_equal
 
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.client._metadata import fingerprint
 from tidytape.errors import DecodeError, QueryError
@@ -158,8 +159,8 @@ def test_coin_of_the_heatmap_comes_from_wherever_it_is(payload: str, identity: s
     assert frame.schema == pl.Schema(schema_of(HEATMAP).polars())
 
 
-@pytest.mark.parametrize("field", ["side", "coin", "category"])
-@pytest.mark.parametrize("lane", ["", '"open":"1",'])  # a number as a string is not read from bytes
+@each_row("field", ["side", "coin", "category"])
+@each_row("lane", ["", '"open":"1",'])  # a number as a string is not read from bytes
 def test_a_field_of_a_point_does_not_replace_that_of_its_series(field: str, lane: str) -> None:
     points = ",".join(
         f'{{"Point":{{"timestamp":{{"s":{second}}},{lane}"{field}":"{value}"}}}}'
@@ -202,8 +203,8 @@ def test_of_several_types_that_were_asked_for_one_is_read() -> None:
     assert frame.height == 4
 
 
-@pytest.mark.parametrize("label", ['"TRADE"', '"CANDLES"', '""', "9", "{}", '"UNKNOWN_TYPE"'])
-@pytest.mark.parametrize("points", ["", '{"Point":{"timestamp":{"s":1},"skew":1}}'])
+@each_row("label", ['"TRADE"', '"CANDLES"', '""', "9", "{}", '"UNKNOWN_TYPE"'])
+@each_row("points", ["", '{"Point":{"timestamp":{"s":1},"skew":1}}'])
 def test_series_of_another_type_are_refused(label: str, points: str) -> None:
     known = '{"id":{"type":"SKEW_OPTION_SUMMARY_AGG"},"points":[]}'
     other = f'{{"id":{{"type":{label}}},"points":[{points}]}}'
@@ -213,17 +214,15 @@ def test_series_of_another_type_are_refused(label: str, points: str) -> None:
         decode(f'{{"series":[{known},{other}]}}'.encode(), SKEW)
 
 
-@pytest.mark.parametrize(
-    "nothing", [b"{}", b'{"series":null}', b'{"series":[]}', b' \r\n\t{"series":[{}]}\n']
-)
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("nothing", [b"{}", b'{"series":null}', b'{"series":[]}', b' \r\n\t{"series":[{}]}\n'])
+@each_row("name", DATA_TYPES)
 def test_nothing_is_an_empty_frame_of_the_schema(name: str, nothing: bytes) -> None:
     frame = decode(nothing, name)
     assert frame.height == 0
     assert frame.schema == pl.Schema(schema_of(name).polars())
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("name", DATA_TYPES)
 def test_plain_bodies_of_every_type_are_read_from_their_bytes(name: str) -> None:
     kind = data_type(name)
     payload = {"timestamp": {"s": 60}, "id": "7"} if name == "TRADE" else {"timestamp": {"s": 60}}
@@ -345,8 +344,9 @@ ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize("values", ARRAYS)
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row("values", ARRAYS)
+@each_row(
     "after", ['"profile":[1,2,3]', '"foo":1', '"profile":null', '"profile" : [1,2,3]', '"profile": [1, 2, 3]']
 )
 def test_arrays_that_are_read_apart_are_what_they_are_in_the_body(
@@ -405,7 +405,7 @@ def test_arrays_that_are_read_apart_stay_with_their_points() -> None:
 # --- values -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("5", 5.0),
@@ -448,7 +448,7 @@ def test_strings_that_look_like_something_else_stay_strings() -> None:
         assert decode(candle(f',"foo":"{text}"'), CANDLES)["foo"].to_list() == [text]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("{}", 0),
@@ -469,7 +469,7 @@ def test_timestamps(text: str, value: int) -> None:
 # --- unknown fields -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "dtype", "kept"),
     [
         ("1", pl.Int64(), 1),
@@ -485,7 +485,7 @@ def test_timestamps(text: str, value: int) -> None:
         ("[" * 20 + "1" + "]" * 20, pl.String(), "[" * 20 + "1" + "]" * 20),
     ],
 )
-@pytest.mark.parametrize("documented", ["1", '"1"'], ids=["number", "number as text"])
+@each_row("documented", ["1", '"1"'])
 def test_unknown_payload_fields_are_kept_after_the_schema(
     documented: str, value: str, dtype: pl.DataType, kept: object
 ) -> None:
@@ -637,9 +637,10 @@ def test_unknown_fields_of_next_to_nothing_can_be_kept_in_files(
     pyarrow.parquet.write_table(frame.to_arrow(), tmp_path / "written.parquet")
 
 
-@pytest.mark.parametrize("documented", [1, "1"], ids=["number", "number as text"])
-@pytest.mark.parametrize("value", [1, 1.5, "x", [1.5], {"a": 1}, [{"a": 1}], True])
-@pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "^open$", "^nothing$", "foo bar", "é"])
+@pytest.mark.slow
+@each_row("documented", [1, "1"])
+@each_row("value", [1, 1.5, "x", [1.5], {"a": 1}, [{"a": 1}], True])
+@each_row("name", ["", "\\u0000", "*", "^.*$", "^open$", "^nothing$", "foo bar", "é"])
 def test_strange_names_of_unknown_fields(name: str, value: object, documented: object) -> None:
     told = f',"{name}":{orjson.dumps(value).decode()},"open":{orjson.dumps(documented).decode()}'
     frame = decode(candle(told), CANDLES)
@@ -675,7 +676,7 @@ def test_the_last_of_two_equal_keys_counts() -> None:
 # --- what is not the contract -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hostile",
     [
         b"",
@@ -725,7 +726,7 @@ def test_a_body_that_is_not_the_contract(hostile: bytes) -> None:
         decode(hostile, CANDLES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("members", "why"),
     [
         (',"open":"abc"', "open: 'abc' is no number"),
@@ -832,6 +833,7 @@ HOSTILE = """
 """
 
 
+@pytest.mark.slow
 def test_hostile_nesting_does_not_take_the_process_down() -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(HOSTILE)],
@@ -847,7 +849,7 @@ def test_hostile_nesting_does_not_take_the_process_down() -> None:
 # --- lists --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         (b'{"coins":["BTC","ETH"]}', ["BTC", "ETH"]),
@@ -862,9 +864,7 @@ def test_lists_in_every_shape(text: bytes, found: list[str]) -> None:
     assert decode_list(text, ["coins"]) == found
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"null", b"5", b'{"a":[1],"b":[2]}', b'{"coins":5}', b'{"error":"NOT_FOUND"}']
-)
+@each_row("text", [b"", b"null", b"5", b'{"a":[1],"b":[2]}', b'{"coins":5}', b'{"error":"NOT_FOUND"}'])
 def test_what_is_no_list(text: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_list(text, ["coins"])

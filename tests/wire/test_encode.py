@@ -8,6 +8,7 @@ import orjson
 import polars as pl
 import pytest
 
+from tables import each_row
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import MARKETS, schema_of
@@ -123,7 +124,7 @@ def test_strings_are_escaped() -> None:
     assert decode(body, "TRADE").select("exchange", "id").rows() == [(hard, hard)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [0.1, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, 1e15, 1e16, 1e22, 1e-7, 2.0**53 + 2, 123456789.123],
 )
@@ -133,7 +134,7 @@ def test_numbers_are_written_so_that_they_read_back(value: float) -> None:
     assert repr(back) == repr(value)
 
 
-@pytest.mark.parametrize("name", DATA_TYPES)
+@each_row("name", DATA_TYPES)
 def test_no_rows(name: str) -> None:
     assert encode(schema_of(name).empty(), name) == b'{"series":[]}'
 

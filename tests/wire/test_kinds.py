@@ -8,6 +8,7 @@ import orjson
 import polars as pl
 import pytest
 
+from tables import each_row
 from tidytape.wire import decode
 from tidytape.wire._tidy import concatenated, fitted
 
@@ -19,7 +20,7 @@ def answer(*values: object) -> pl.DataFrame:
     return decode(orjson.dumps({"series": [{"id": {"exchange": "X"}, "points": points}]}), CANDLES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second", "kept"),
     [
         (1, [1], ["1", "[1]"]),

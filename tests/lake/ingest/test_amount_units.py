@@ -10,6 +10,7 @@ import pytest
 
 from ingested import ingest
 from lakes import empty_lake
+from tables import each_row
 from tidytape import Client
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._amount_units import CountedUnit, documented, of_mapped, of_symbol
@@ -228,6 +229,7 @@ COINS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "table", "file"), COINS)
 def test_what_counts_coins_goes_in_as_it_is(write, lake, layout, table, file):
     name, lines = file
@@ -235,6 +237,7 @@ def test_what_counts_coins_goes_in_as_it_is(write, lake, layout, table, file):
     assert amounts(lake, table) == [12.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symbol", ["BTCUSDT", "BTCUSDT_240927", "BTC-USDT", "PERP_BTC_USDT"])
 @pytest.mark.parametrize("table", [table.name for table in COUNTED])
 def test_a_map_of_coins_goes_in_as_it_is(tmp_path, lake, table, symbol):
@@ -242,6 +245,7 @@ def test_a_map_of_coins_goes_in_as_it_is(tmp_path, lake, table, symbol):
     assert amounts(lake, table) == [12.0]
 
 
+@pytest.mark.slow
 def test_a_depth_answer_of_a_future_names_its_market(write, lake):
     """A log without any update: the answer itself says what it is of."""
     answer = {
@@ -255,6 +259,7 @@ def test_a_depth_answer_of_a_future_names_its_market(write, lake):
     assert amounts(lake, "book") == [0.024]
 
 
+@pytest.mark.slow
 def test_a_coin_margined_log_as_it_is_recorded(write, lake):
     """83,241 contracts of 100 USD are 134.97 BTC, whatever the exchange is called."""
     prices_and_contracts = [("61700.0", "40000"), ("61650.5", "43241")]
@@ -291,6 +296,7 @@ def candles(lake):
     return lake.scan("candles").sort("timestamp").select("volume", "quote_volume").collect().rows()
 
 
+@pytest.mark.slow
 def test_candles_that_count_the_quote_have_no_volume_in_coin(write, lake):
     path = write(CANDLE, f"{T},1h,60000,61000,59000,60500,1210000")
     with pytest.raises(
@@ -307,6 +313,7 @@ def test_candles_that_count_the_quote_have_no_volume_in_coin(write, lake):
     assert units_of(lake.markets()["amount_units"].item()) == {"candles": CountedUnit.QUOTE}
 
 
+@pytest.mark.slow
 def test_such_candles_answer_in_dollars_and_are_unknown_in_coins(write, lake):
     path = write(CANDLE, f"{T},1h,60000,61000,59000,60500,1210000")
     ingest(path, lake, table="candles", amount_unit="quote", **MARKET)
@@ -322,6 +329,7 @@ def test_trades_that_count_the_quote_are_divided_by_their_price(write, lake):
     assert lake.scan("trades").collect().select("amount", "quote_amount").rows() == [(2.5, 125_000.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), [("coin", "quote"), ("quote", "coin")])
 def test_a_market_keeps_one_unit_in_each_table(write, lake, first, then):
     head = "timestamp,side,price,amount"
@@ -349,6 +357,7 @@ def test_what_cannot_be_right_is_named(write, lake, options, reason):
         ingest(write("timestamp,side,price,amount", f"{T},buy,5,2"), lake, **options, **MARKET)
 
 
+@pytest.mark.slow
 def test_open_interest_of_options_whose_unit_is_not_known_is_null_and_counted(write, lake):
     head = f"{FIRST},type,strike_price,expiration,open_interest,mark_price,mark_iv,delta,underlying_price"
     rest = f"{T}000000,{T}000160,call,60000,{T + 86_400}000000,486,0.02,60,0.5,61000"
@@ -385,7 +394,7 @@ def test_candles_whose_own_quote_volume_no_price_explains_are_refused(write, lak
 COIN, QUOTE, CONTRACTS = CountedUnit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("symbol", "unit"),
     [
         ("BTCUSD_PERP", CONTRACTS), ("btcusd_perp", CONTRACTS), ("1000SHIBUSD_PERP", CONTRACTS),
@@ -398,7 +407,7 @@ def test_a_symbol_says_what_it_counts(symbol, unit):
     assert of_symbol(symbol) is unit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("exchange", "symbol", "table", "unit"),
     [
         ("bybit", "BTCUSD", "trades", QUOTE), ("bybit", "BTCUSDM21", "book", QUOTE), ("bybit", "BTCPERP", "book", COIN),

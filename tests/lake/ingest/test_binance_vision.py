@@ -122,6 +122,7 @@ def test_a_contract_must_agree_with_the_coins_in_the_file(write, lake):
     put(path, lake, **TEN)
 
 
+@pytest.mark.slow
 def test_a_contract_can_be_said_after_what_was_told_in_coin(write, lake):
     """Open interest and candles bring their coins along, so they do not forbid a contract later."""
     metrics = write(METRICS, '2024-08-08 00:05:00,ETHUSD_PERP,12,0.048,"","","",1.1')
@@ -299,6 +300,7 @@ def test_the_recorded_open_interest(lake, recorded):
     ]
 
 
+@pytest.mark.slow
 def test_the_recorded_liquidations_come_doubled(lake, recorded):
     path = recorded / "binance-vision_quoted_rows_BTCUSD_PERP_liquidationSnapshot.csv"
     report = put(path, lake, raw_symbol="BTCUSD_PERP", contract="inverse", contract_size=100)

@@ -71,6 +71,7 @@ def test_a_snapshot_with_a_time_keeps_it(write, log, lake):
     assert lake.scan("book").collect()["timestamp"].to_list() == [1_723_161_256_501 * MS]
 
 
+@pytest.mark.slow
 def test_a_market_is_available_since_its_first_event_by_the_exchanges_clock(write, log, lake):
     def since():
         return lake.markets()["available_since"].to_list()
@@ -164,6 +165,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", BAD)
 def test_a_broken_line_is_named_and_nothing_is_stored(write, log, lake, what):
     path = write(log.trade(1), "", log.trade(2), BAD[what](log), log.trade(3))
@@ -178,6 +180,7 @@ def test_a_broken_line_is_named_and_nothing_is_stored(write, log, lake, what):
     assert sorted(lake.scan("trades").collect()["sequence"]) == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_many_broken_lines_are_counted(write, log, lake):
     lines = [log.trade(n) if n % 3 else log.trade(n)[:-2] + "]}" for n in range(1, 3001)]
     with pytest.raises(IngestError, match=r"log:3: .*1000 bad lines in all") as caught:

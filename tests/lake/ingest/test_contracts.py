@@ -40,6 +40,7 @@ def converted(table, contract, **columns):
     return batch.parts[0].frame()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "size", "want"),
     [
@@ -65,6 +66,7 @@ def test_amounts_stay_as_they_are_without_a_contract(write, lake):
     assert lake.markets().select("contract", "contract_size").rows() == [(None, None)]
 
 
+@pytest.mark.slow
 def test_the_registered_contract_holds(write, lake):
     take(write(HEAD, row(1)), lake, contract="inverse", contract_size=100)
     take(write(HEAD, row(2), name="b"), lake)
@@ -74,6 +76,7 @@ def test_the_registered_contract_holds(write, lake):
     assert take(write(HEAD, row(1)), lake, contract="inverse", contract_size=100).files[0].already_ingested
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"contract": "linear", "contract_size": 100}, {"contract_size": 10}])
 def test_another_contract_than_the_registered_one_is_refused(write, lake, options):
     take(write(HEAD, row(1)), lake, contract="inverse", contract_size=100)
@@ -126,6 +129,7 @@ def test_what_cannot_be_right_is_named(write, lake, options, message):
     assert lake.version() == version
 
 
+@pytest.mark.slow
 def test_a_file_of_several_markets_takes_each_by_its_own(write, lake):
     take(write(HEAD, row(1)), lake, contract="inverse", contract_size=100)
     both = write("raw_symbol," + HEAD, "BTC-USD," + row(2), "ETH-USD," + row(2), name="both")
@@ -207,6 +211,7 @@ def test_volumes_of_inverse_contracts_without_coins_are_known_in_the_quote_alone
     assert got.select(names).rows() == [(3.0, 1.0, 3000.0, 1000.0)]
 
 
+@pytest.mark.slow
 @given(count=st.integers(1, 10**6), price=st.floats(0.01, 1e5), off=st.sampled_from([0.1, 10.0, 1.01]))
 def test_the_coins_of_the_venue_are_agreed_with_or_refused(count, price, off):
     """What is rounded as the venue does is the same amount; another size of a contract is another."""

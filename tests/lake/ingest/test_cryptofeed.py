@@ -24,6 +24,7 @@ def put(path, lake, **options):
     return ingest(path, lake, layout="cryptofeed", **options)
 
 
+@pytest.mark.slow
 def test_a_contract_is_funding_and_open_interest(write, lake):
     dated = {"symbol": "XBTU21", "timestamp": "2021-07-22T22:36:05.000Z", "openInterest": None}
     put(write(ADDRESS + json.dumps([CONTRACT, dated]), "configuration: {}"), lake)
@@ -46,6 +47,7 @@ LINEAR = CONTRACT | {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_list_says_what_a_contract_is(write, lake):
     """Trades of the same market need no contract after the list, and another one is refused."""
     put(write(ADDRESS + json.dumps([LINEAR])), lake)
@@ -61,6 +63,7 @@ def test_the_list_says_what_a_contract_is(write, lake):
         put(write(ADDRESS + json.dumps([later]), name="b"), lake, contract="linear", contract_size=5)
 
 
+@pytest.mark.slow
 def test_a_contract_that_no_list_describes_is_refused(write, lake):
     bare = {name: value for name, value in CONTRACT.items() if name not in {"isInverse", "multiplier"}}
     with pytest.raises(QueryError, match="BITMEX XBTUSD are numbers of contracts"):

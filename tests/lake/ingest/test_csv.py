@@ -106,6 +106,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", BAD)
 def test_a_broken_line_is_named_and_nothing_is_stored(write, lake, what):
     path = write(HEAD, row(1), "", row(2), row(5, **BAD[what]), row(3))
@@ -199,6 +200,7 @@ def test_a_tape_cut_into_files_is_put_together_again(write, lake, together, name
     assert [price for (price,) in stored(lake, "price")] == [100.0 + n for n in range(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False])
 def test_pieces_of_one_timestamp_are_in_the_order_they_are_added(write, lake, together):
     lines = without_id(*(row(n, timestamp=DAY, price=100 + n) for n in range(12)))[1:]
@@ -208,6 +210,7 @@ def test_pieces_of_one_timestamp_are_in_the_order_they_are_added(write, lake, to
     assert opening_and_close(lake) == (100.0, 111.0)
 
 
+@pytest.mark.slow
 def test_an_overlapping_export_goes_on_where_the_lake_stopped(write, lake):
     lines = without_id(*(row(n, timestamp=DAY + n // 4, price=100 + n) for n in range(12)))[1:]
     take(write(NO_ID, *lines[:6], name="a"), lake)
@@ -215,6 +218,7 @@ def test_an_overlapping_export_goes_on_where_the_lake_stopped(write, lake):
     assert opening_and_close(lake) == (100.0, 111.0)
 
 
+@pytest.mark.slow
 def test_a_gap_is_filled_in_its_place(write, lake):
     lines = without_id(*(row(n, timestamp=DAY + n // 4, price=100 + n) for n in range(18)))[1:]
     first, middle, last = cut(lines, 6, 5, 7)
@@ -224,6 +228,7 @@ def test_a_gap_is_filled_in_its_place(write, lake):
     assert [price for (price,) in stored(lake, "price")] == [100.0 + n for n in range(18)]
 
 
+@pytest.mark.slow
 def test_each_market_is_counted_on_by_itself(write, lake):
     head, symbols = "raw_symbol," + NO_ID, ("BTC-USD", "ETH-USD")
     for name in ("a", "b"):
@@ -271,6 +276,7 @@ def without_id(*rows):
     return [NO_ID, *(line.split(",", 1)[1] for line in rows)]
 
 
+@pytest.mark.slow
 def test_without_ids_identical_rows_are_all_kept_and_reexports_add_nothing(write, lake):
     same = [row(1), row(1), row(2), row(1)]
     assert take(write(*without_id(*same), name="a"), lake).trades_new == 4
@@ -295,6 +301,7 @@ def test_a_made_id_never_changes(write, lake):
     ]
 
 
+@pytest.mark.slow
 def test_identical_rows_are_numbered_across_blocks(write, lake, monkeypatch):
     from tidytape.lake.ingest import _lines
 
@@ -305,6 +312,7 @@ def test_identical_rows_are_numbered_across_blocks(write, lake, monkeypatch):
     assert take(write(*without_id(*lines, row(3)), name="b"), lake).trades_new == 1
 
 
+@pytest.mark.slow
 def test_the_same_file_read_otherwise_is_another_source(write, lake):
     path = write("t,side,price,amount,other", f"{DAY},buy,1,2,3")
     take(path, lake, columns={"timestamp": "t"})
@@ -402,12 +410,14 @@ def test_names_are_trimmed(write, lake):
     assert lake.markets().select("exchange", "raw_symbol", "coin").rows() == [("X", "BTC-USD", "BTC")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("price", ["1e40", "1e300", "5e-324", "1e20", "-5", "0"])
 def test_a_price_that_no_profile_can_be_made_of_leaves_the_block_size_open(write, lake, price):
     assert take(write(HEAD, row(1, price=price)), lake).markets[0].block_size is None
     assert take(write(HEAD, row(2), name="b"), lake).markets[0].block_size == 0.005
 
 
+@pytest.mark.slow
 def test_a_failed_commit_leaves_no_market_and_can_be_repeated(write, lake, monkeypatch):
     path = write(HEAD, row(1))
     append = LakeWriter.append
@@ -434,6 +444,7 @@ def test_a_failed_commit_leaves_no_market_and_can_be_repeated(write, lake, monke
     assert lake.version() == version
 
 
+@pytest.mark.slow
 def test_several_markets_in_one_file(write, lake):
     lines = ["symbol," + HEAD, "BTC-USD," + row(1), "ETH-USD," + row(1, price=50), "BTC-USD," + row(2)]
     path = write(*lines)
@@ -446,6 +457,7 @@ def test_several_markets_in_one_file(write, lake):
 # -- the registry ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_block_size_is_decided_once(write, lake):
     assert take(write(HEAD, row(1, price=61837), name="a"), lake).markets[0].block_size == 2.0
     assert take(write(HEAD, row(2, price=9), name="b"), lake).markets[0].block_size == 2.0
@@ -454,6 +466,7 @@ def test_the_block_size_is_decided_once(write, lake):
     assert lake.markets().select("tick_size", "available_since").rows() == [(0.01, (DAY + 1) * NS)]
 
 
+@pytest.mark.slow
 def test_names_that_are_given_win(write, lake):
     path = write(HEAD, row(1))
     take(path, lake, raw_symbol="WHATEVER", normalized_symbol="WHAT-EUR")
@@ -468,6 +481,7 @@ def test_names_that_are_given_win(write, lake):
     assert take(write(HEAD, row(2)), lake, raw_symbol="WHATEVER").markets[0].coin == "W"
 
 
+@pytest.mark.slow
 def test_the_report_can_be_read(write, lake):
     path = write(HEAD, row(1), row(2) + ",x")
     text = str(take(path, lake, skip_bad=True))
@@ -486,6 +500,7 @@ def test_the_report_can_be_read(write, lake):
     ]
 
 
+@pytest.mark.slow
 def test_a_bad_file_does_not_lose_the_others(write, lake):
     good, bad = write(HEAD, row(1), name="good"), write(HEAD, row(2, price="x"), name="bad")
     contradicting = write(HEAD, row(1, price=99), row(5), name="other")
@@ -589,6 +604,7 @@ def test_the_number_of_workers_changes_nothing(write, tmp_path, order):
         take(pieces, lake, workers=0)
 
 
+@pytest.mark.slow
 def test_progress_is_shown_when_asked_for(write, lake, capsys):
     take(write(HEAD, row(1), name="a"), lake, progress=True)
     assert "100%" in capsys.readouterr().err
@@ -596,6 +612,7 @@ def test_progress_is_shown_when_asked_for(write, lake, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_recorded_coinbase_trades(recorded, lake):
     from tidytape.aggregate import volume_profile
 

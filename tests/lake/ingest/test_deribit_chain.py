@@ -59,6 +59,7 @@ def test_a_chain_becomes_quotes(lake, write, packed):
     assert lake.markets().is_empty()
 
 
+@pytest.mark.slow
 def test_columns_are_known_by_name(lake, write):
     order = sorted(HEADER.split(","))
     line = dict(zip(HEADER.split(","), CALL.split(","), strict=True))
@@ -67,6 +68,7 @@ def test_columns_are_known_by_name(lake, write):
     assert (again.quotes_read, again.quotes_new) == (1, 0)
 
 
+@pytest.mark.slow
 def test_the_same_file_and_an_overlapping_one_change_nothing(lake, write):
     path = write(HEADER, CALL, PUT)
     put_in(path, lake)
@@ -81,6 +83,7 @@ def test_the_same_file_and_an_overlapping_one_change_nothing(lake, write):
     assert lake.scan("option_quotes").collect().height == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -119,6 +122,7 @@ def test_a_file_of_something_else_is_refused(lake, write):
         put_in(write("timestamp,price", "1,2"), lake)
 
 
+@pytest.mark.slow
 def test_a_quote_that_contradicts_the_lake_is_an_error(lake, write):
     put_in(write(HEADER, CALL), lake)
     with pytest.raises(IngestError, match="implied_volatility"):
@@ -131,6 +135,7 @@ def test_one_option_can_be_taken(lake, write):
     assert lake.scan("option_quotes").collect()["raw_symbol"].to_list() == ["BTC-27MAR26-60000-P"]
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path, write):
     path = write(HEADER, CALL, PUT)
     result = CliRunner().invoke(app, ["deribit-chain", str(path), "--lake", str(tmp_path / "made")])
@@ -139,6 +144,7 @@ def test_the_command_line(tmp_path, write):
     assert Lake(tmp_path / "made").scan("option_quotes", exchange="DERIBIT").collect().height == 2
 
 
+@pytest.mark.slow
 def test_the_recorded_chains(lake, recorded):
     report = put_in([recorded / name for name in NAMES], lake)
     assert [file.quotes_new for file in report.files] == [1874, 1848, 1856]

@@ -192,6 +192,7 @@ def test_a_packed_file_is_refused(lake: Lake, write: Callable[..., Path]) -> Non
         follow(write("a", packed=True), lake, Csv(), market=Market(exchange="X"), stop=Steps())
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_there_yet_and_a_half_written_line(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     seen: list[list[int]] = []
@@ -209,6 +210,7 @@ def test_a_file_that_is_not_there_yet_and_a_half_written_line(lake: Lake, tmp_pa
     assert report.trades_new == 2
 
 
+@pytest.mark.slow
 def test_a_log_that_was_renamed_is_read_to_its_end_before_the_new_one(lake: Lake, tmp_path: Path) -> None:
     path, old = tmp_path / "log", tmp_path / "log.1"
     path.write_text(HEAD + trades(1))
@@ -232,6 +234,7 @@ def test_a_log_that_was_renamed_is_read_to_its_end_before_the_new_one(lake: Lake
     assert len(report.files) == 2
 
 
+@pytest.mark.slow
 def test_a_log_that_was_copied_and_cut_is_read_to_its_end_from_the_copy(lake: Lake, tmp_path: Path) -> None:
     path, old = tmp_path / "log", tmp_path / "log.1"
     path.write_text(HEAD + trades(1))
@@ -246,6 +249,7 @@ def test_a_log_that_was_copied_and_cut_is_read_to_its_end_from_the_copy(lake: La
     assert ids(lake) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_log_that_was_renamed_while_nobody_followed(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     (tmp_path / "log.0").write_text(HEAD + trades(90))  # nobody ever followed this one
@@ -263,6 +267,7 @@ def test_a_log_that_was_renamed_while_nobody_followed(lake: Lake, tmp_path: Path
     assert ids(lake) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_several_files_at_once(lake: Lake, tmp_path: Path) -> None:
     paths = [tmp_path / f"log{number}" for number in range(3)]
     for number, path in enumerate(paths):
@@ -281,6 +286,7 @@ def test_two_files_that_begin_alike_are_refused(lake: Lake, tmp_path: Path) -> N
         followed(paths, lake, Csv(), SAID)
 
 
+@pytest.mark.slow
 def test_a_bad_line_is_named_and_the_lines_before_it_are_in_the_lake(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(HEAD + trades(1, 2) + "soon,1,1,buy,3\n" + trades(4))
@@ -293,6 +299,7 @@ def test_a_bad_line_is_named_and_the_lines_before_it_are_in_the_lake(lake: Lake,
     assert report.bad_lines == 1
 
 
+@pytest.mark.slow
 def test_a_log_leaves_one_note_per_table_however_long_it_is_followed(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(HEAD)
@@ -317,6 +324,7 @@ def test_a_log_that_was_cut_by_hand_is_refused(lake: Lake, tmp_path: Path) -> No
         followed(path, lake, Csv(), SAID)
 
 
+@pytest.mark.slow
 def test_a_log_of_two_symbols_with_snapshots_that_name_none_is_refused(
     lake: Lake, tmp_path: Path, log: Any
 ) -> None:
@@ -330,6 +338,7 @@ def test_a_log_of_two_symbols_with_snapshots_that_name_none_is_refused(
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_snapshot_waits_for_its_symbol(lake: Lake, tmp_path: Path, log: Any) -> None:
     path = tmp_path / "log"
     path.write_text(log.snapshot(1, bids=[["1", "1"]], asks=[["2", "1"]]) + "\n")

@@ -24,6 +24,7 @@ def in_order(lake):
     return lake.scan("trades").sort("timestamp", "sequence").drop("sequence").collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame], ids=["polars", "pandas"])
 def test_a_frame_is_what_its_file_would_be(write, lake, tmp_path, kind):
     report = ingest_frame(kind(TRADES), lake, market=X, time_unit="s")
@@ -34,6 +35,7 @@ def test_a_frame_is_what_its_file_would_be(write, lake, tmp_path, kind):
     assert lake.markets().equals(other.markets())
 
 
+@pytest.mark.slow
 def test_a_frame_that_went_in_before_changes_nothing(lake):
     frame = pl.DataFrame(TRADES)
     ingest_frame(frame, lake, market=X, time_unit="s")
@@ -57,6 +59,7 @@ def test_no_unit_is_guessed(lake, times, what):
     assert lake.scan("trades").collect()["timestamp"].min() == T * 10**9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_times_have_a_zone_or_are_said_to_be_in_utc(lake, kind):
     naive = pl.DataFrame(TRADES).with_columns(pl.from_epoch("timestamp"))
@@ -119,6 +122,7 @@ def test_candles_that_are_taken_for_trades_are_told_their_table(lake):
         ingest_frame(pl.DataFrame(times), lake, market=X, time_unit="s")
 
 
+@pytest.mark.slow
 def test_amounts_and_names_are_those_of_a_file(lake):
     frame = pl.DataFrame(TRADES).rename({"price": "px"})
     market = Market(exchange="BITMEX", raw_symbol="XBTUSD")
@@ -220,6 +224,7 @@ def test_an_empty_frame_changes_nothing(lake):
     assert lake.scan("trades").collect().is_empty()
 
 
+@pytest.mark.slow
 def test_a_recorded_tape_as_a_frame(recorded, lake, tmp_path):
     path = recorded / "coinbase_btc-usd_trades_20230905.csv.gz"
     columns, market = {"raw_symbol": "symbol"}, Market(exchange="COINBASE")

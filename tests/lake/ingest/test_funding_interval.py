@@ -34,6 +34,7 @@ def noted(report):
     return {note.said: note.count for note in report.files[0].notes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["8h", 28_800_000, dt.timedelta(hours=8)])
 def test_what_is_said_fills_what_is_not_stated(write, lake, said):
     report = ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
@@ -47,6 +48,7 @@ def test_reports_that_will_not_be_served_are_counted(write, lake):
     assert "\n  1 funding report, without a funding interval and so not served" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "points"), [(None, 0), ("4h", 1)])
 def test_the_service_answers_where_the_interval_is_known(write, lake, said, points):
     ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
@@ -68,6 +70,7 @@ def test_a_stated_interval_holds(write, lake):
     assert intervals(lake) == [HOUR, 8 * HOUR]
 
 
+@pytest.mark.slow
 def test_it_is_part_of_how_a_file_is_read(write, lake):
     path = write(HEAD, TICKER)
     ingest(path, lake, layout="tardis", funding_interval="8h")
@@ -76,6 +79,7 @@ def test_it_is_part_of_how_a_file_is_read(write, lake):
     assert intervals(lake) == [8 * HOUR]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "has"), [(None, "no"), ("4h", "4 h as")])
 def test_what_is_in_the_lake_cannot_get_another_silently(write, lake, first, has):
     path = write(HEAD, TICKER)
@@ -107,6 +111,7 @@ def test_what_is_no_duration(write, lake, said):
         ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
 
 
+@pytest.mark.slow
 def test_the_recorded_tickers_state_none(recorded, lake):
     report = ingest(
         recorded / "tardis-node_normalized_derivative_ticker.jsonl.gz",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tables import each_row
 from tidytape.errors import QueryError
 from tidytape.lake import TABLES
 from tidytape.lake._batch import Spool
@@ -86,7 +87,7 @@ def read(table, columns, **said):
         return MappedRows(layout, job, columns, Parsed(spool))
 
 
-@pytest.mark.parametrize("table", EVENTS)
+@each_row("table", EVENTS)
 def test_what_the_guide_calls_needed_is_what_is_missed(table):
     needed = needed_columns(TABLES[table])
     read(table, needed)
@@ -114,6 +115,7 @@ def test_the_layouts_of_the_guide_are_those_there_are():
     assert TABLES_OF_LAYOUTS.findall(GUIDE) == expected, "python tests/lake/ingest/test_guide.py"
 
 
+@pytest.mark.slow
 def test_the_help_of_layouts_is_filled_in_when_the_pages_are_built():
     conf = runpy.run_path(str(DOCS / "conf.py"))
     page = ["<!-- ingest commands -->"]

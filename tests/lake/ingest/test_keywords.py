@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tables import each_row
 from tidytape.errors import QueryError
 from tidytape.lake.ingest import Csv, Jsonl, Market, Tardis, ingest
 
@@ -21,7 +22,7 @@ def test_a_layout_is_an_object(trades, lake):
             ingest(trades, lake, layout)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "message"),
     [
         (lambda: Csv(delimiter=";;"), "delimiter: got ';;', expected one ASCII character"),

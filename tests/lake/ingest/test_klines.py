@@ -59,6 +59,7 @@ def test_a_candle_in_full(write, lake, header, scale, unit):
     assert market["block_size"] == float(aggregate.recommended_block_size(4.15))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word", ["1s", "1m", "3m", "5m", "15m", "30m", "1h", "2h", "4h", "6h", "8h", "12h", "1d", "3d", "1w"]
 )
@@ -118,6 +119,7 @@ def test_a_minute_without_trades_is_a_candle(write, lake):
 CONTRACTS = kline(prices="2500,2600,2400,2500", volumes=(120, "0.48", 13, 20, "0.08"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "quotes"), [({}, (None, None)), ({"contract": "inverse", "contract_size": 10}, (1200.0, 200.0))]
 )
@@ -136,6 +138,7 @@ def test_more_was_bought_than_traded_in_coin(write, lake):
         put(write(line, name="ETHUSD_PERP-1m-2024-08-08.csv"), lake)
 
 
+@pytest.mark.slow
 def test_the_service_answers_from_them_and_lists_the_market(write, lake):
     lines = [
         kline(T + n * 60_000, prices=f"{n + 1},{n + 3},{n + 1},{n + 2}", volumes=(1, n + 2, 1, 1, 2))
@@ -154,6 +157,7 @@ def test_the_service_answers_from_them_and_lists_the_market(write, lake):
     assert (listed["raw_symbol"].to_list(), of_trades.height) == (["BTCUSDT"], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("times", "answer"),
     [
@@ -180,6 +184,7 @@ CANDLE = {"open": 2.0, "high": 3.0, "low": 1.0, "close": 2.0, "volume": 1.0}
 NS = st.integers(946_684_800 * 10**9, 4_102_444_800 * 10**9)
 
 
+@pytest.mark.slow
 @given(time=NS, interval=st.sampled_from(list(Interval)))
 def test_the_grid_is_that_of_the_services_buckets(time, interval):
     """A candle of a length of the service starts exactly where a bucket of it does."""

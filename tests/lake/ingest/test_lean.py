@@ -26,6 +26,7 @@ def zipped(tmp_path):
     return make
 
 
+@pytest.mark.slow
 def test_the_day_and_the_market_are_in_the_name_inside(zipped, lake):
     path = zipped("0,10,12,9,11,1.5", "60000,11,11,11,11,0")
     assert recognised(path).name == "lean"
@@ -48,6 +49,7 @@ def test_seconds_and_another_name(zipped, lake):
     assert (row["raw_symbol"], row["interval"], row["timestamp"]) == ("BTC-USDT", 10**9, DAY + 10**9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -151,6 +151,7 @@ def test_funding_with_times_written_in_two_ways(save, lake, layout):
     assert found["predicted_rate"].null_count() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("column", "word", "side"),
@@ -182,6 +183,7 @@ def test_a_book(save, lake, layout):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_trades(save, lake, layout):
     rows = [
@@ -289,6 +291,7 @@ def test_one_side_or_the_other(save, lake):
         put(path, lake, "csv", "liquidations", raw_symbol="A", columns={"side": "a", "order_side": "b"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("changes", "reason"),
@@ -367,6 +370,7 @@ def test_dates_of_parquet(tmp_path, lake):
     assert only(lake, "funding")["timestamp"] == 1_699_920_000 * NS
 
 
+@pytest.mark.slow
 def test_parquet_is_read_in_blocks(tmp_path, lake, monkeypatch):
     monkeypatch.setattr(own_files, "_ROWS", 100)
     path = tmp_path / "a"
@@ -386,6 +390,7 @@ def test_what_is_no_parquet_file(tmp_path, lake, data):
         put(path, lake, "parquet", "funding", raw_symbol="A")
 
 
+@pytest.mark.slow
 def test_units_are_found_where_the_first_block_has_no_time(write, lake, monkeypatch):
     monkeypatch.setattr(_lines, "BLOCK", 64)
     path = write("timestamp,rate", *["x,1"] * 40, f"{T},1")
@@ -431,6 +436,7 @@ def test_the_recorded_daily_funding(lake, recorded):
 OPTION = "timestamp,expiry,strike,option_type,coin"
 
 
+@pytest.mark.slow
 def test_times_of_each_column_are_written_in_a_way_of_their_own(write, lake):
     path = write(OPTION, "1700000000000,2024-03-29,60000,call,BTC")
     market = {"layout": "csv", "table": "option_quotes", "exchange": "X", "raw_symbol": "BTC-29MAR24-60000-C"}

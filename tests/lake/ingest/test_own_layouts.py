@@ -131,6 +131,7 @@ def test_a_mistake_in_one_file_leaves_the_others_in(write, lake):
 GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "ingest_layouts.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_layouts_of_the_guide_work(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for block in re.findall(

@@ -44,6 +44,7 @@ def told(lake: Lake) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
+@pytest.mark.slow
 def test_a_recorded_market_field_by_field(recorded, lake):
     report = put_in(recorded / RECORDED, lake)
     assert (report.prediction_markets, report.outcomes, report.changed) == (1, 2, True)
@@ -138,6 +139,7 @@ def test_snapshots_may_come_in_any_order(tmp_path, write):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "column", "value"),
     [
@@ -200,6 +202,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "reason"), BROKEN)
 def test_a_broken_one_is_refused_with_its_place_and_reason(write, lake, changes, reason):
     version = lake.version()
@@ -253,6 +256,7 @@ def test_the_venue_is_a_name(write, lake):
         ingest_prediction_markets(write(json.dumps(market())), lake, exchange=" ")
 
 
+@pytest.mark.slow
 def test_a_market_that_was_traded_before_keeps_what_is_known(write, lake):
     known = {"exchange": ["POLYMARKET"], "raw_symbol": ["11"], "coin": ["RAIN"], "available_since": [5]}
     lake.writer().register(pl.DataFrame(known))

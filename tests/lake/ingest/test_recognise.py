@@ -7,6 +7,7 @@ import os
 import pytest
 
 from ingested import ingest
+from tables import each_row
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.ingest import LAYOUTS
 from tidytape.lake.ingest import _layouts as layouts
@@ -49,7 +50,7 @@ def test_every_layout_is_recognised_or_mapped():
         assert is_recognised != issubclass(layout, Mapped)
 
 
-@pytest.mark.parametrize(("name", "layout"), RECORDED.items())
+@each_row(("name", "layout"), RECORDED.items())
 def test_the_recorded_files(recorded, name, layout):
     assert recognised(recorded / name) == layout
 

@@ -19,6 +19,7 @@ from tidytape.lake.ingest import BinanceWs, Csv, IngestReport, Market, Parquet, 
 from tidytape.lake.record import replay
 
 
+@pytest.mark.slow
 def test_all_events_go_in_and_a_second_replay_finds_them(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log.gz"
     path.write_bytes(
@@ -32,6 +33,7 @@ def test_all_events_go_in_and_a_second_replay_finds_them(lake: Lake, tmp_path: P
     assert ids(lake) == list(range(50))
 
 
+@pytest.mark.slow
 def test_files_keep_step_by_the_times_of_their_events(lake: Lake, tmp_path: Path) -> None:
     paths = [tmp_path / "even", tmp_path / "odd"]
     for first, path in enumerate(paths):
@@ -48,6 +50,7 @@ def test_files_keep_step_by_the_times_of_their_events(lake: Lake, tmp_path: Path
     assert ids(lake) == list(range(40))
 
 
+@pytest.mark.slow
 def test_a_replay_that_was_stopped_goes_on(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(HEAD + trades(*range(40)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidytape.lake import TABLES
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST, TRADES
 from tidytape.lake.ingest import (
@@ -80,6 +82,7 @@ def test_few_files_and_markets_are_told_one_by_one():
     ]
 
 
+@pytest.mark.slow
 def test_of_a_market_the_rows_are_counted_that_were_written(write, lake):
     at = Market(exchange="X", raw_symbol="BTC-USD")
     rates = write("timestamp,rate", "1723161255,0.1", "1723161256,0.2", name="rates.csv")

@@ -56,6 +56,7 @@ def test_a_trade_is_kept_in_full(write, lake, packed):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_venue_is_spelled_as_ours_unless_it_is_given(write, lake):
     path = write(TRADES, line(1, "buy", 1, 1, exchange="binance-futures"), name="x_trades_x.csv")
     put(path, lake)
@@ -68,6 +69,7 @@ def test_the_venue_is_spelled_as_ours_unless_it_is_given(write, lake):
         put(both, lake, exchange="OTHER")
 
 
+@pytest.mark.slow
 def test_venues_are_told_apart_across_blocks(write, lake, monkeypatch):
     monkeypatch.setattr(_lines, "BLOCK", 256)
     lines = [line(number, "buy", 1, 1, exchange="a" if number < 50 else "b") for number in range(100)]
@@ -146,6 +148,7 @@ def test_updates_make_a_book(write, lake):
     ]
 
 
+@pytest.mark.slow
 def test_snapshots_by_line(write, lake, monkeypatch):
     header = f"{FIRST}," + ",".join(
         f"{side}[{level}].{what}"
@@ -215,6 +218,7 @@ def test_an_option_quote(write, lake):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_volatility_is_percent_of_every_venue_or_refused(write, lake):
     put(write(OPTIONS, OPTION.replace("deribit", "okex-options").replace("62.89", "0.6289")), lake)
     assert rows(lake, "option_quotes")[0]["implied_volatility"] == pytest.approx(62.89)
@@ -279,6 +283,7 @@ def test_a_line_that_is_no_text_before_the_header_is_a_bad_line(write, lake):
         put(headless, lake, skip_bad=True)
 
 
+@pytest.mark.slow
 def test_the_recorded_trades(lake, recorded):
     report = put(recorded / "tardis_bitmex_trades_XBTUSD.csv", lake, contract="inverse", contract_size=1)
     assert (report.trades_new, report.files[0].ignored) == (10, ())
@@ -300,6 +305,7 @@ def test_the_recorded_updates(lake, recorded):
     assert (runs["price"] * runs["size"]).sum() == pytest.approx(317_490.0)
 
 
+@pytest.mark.slow
 def test_the_recorded_snapshots(lake, recorded):
     report = put(recorded / "tardis_binance-futures_book_snapshot_25_BTCUSDT.csv", lake)
     assert report.book_rows_new == 500

@@ -52,6 +52,7 @@ def only(lake, table):
     return row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 def test_each_kind_goes_into_its_table(messages, lake, packed):
     report = put(messages(TRADE, LIQUIDATION, TICKER, OPTION, packed=packed), lake)
@@ -72,12 +73,14 @@ def test_each_kind_goes_into_its_table(messages, lake, packed):
     assert option["expiry"] == 1_709_971_200 * 10**9
 
 
+@pytest.mark.slow
 def test_other_messages_are_counted(messages, lake):
     change = {"type": "book_change", **HEAD, "isSnapshot": True, "bids": [], "asks": [], **TIMES}
     report = put(messages(TRADE, change, change, {"type": "disconnect", "exchange": "x"}), lake)
     assert report.files[0].ignored == (("book_change message", 2), ("disconnect message", 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
@@ -102,6 +105,7 @@ def test_a_broken_message_is_named_and_nothing_goes_in(messages, lake, message, 
     assert put(path, lake, skip_bad=True).trades_new == 1
 
 
+@pytest.mark.slow
 def test_a_given_venue_is_that_of_one_venue(messages, lake):
     put(messages(TRADE), lake, exchange="BINANCE")
     assert only(lake, "trades")["exchange"] == "BINANCE"
@@ -114,6 +118,7 @@ def parsed(recorded, kind):
 
 
 # Every recorded message is a row, counted, or refused with a reason.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "lines", "kept", "superseded", "venues", "ignored", "bad"),
     [
@@ -138,6 +143,7 @@ def test_the_recorded_messages(recorded, lake, kind, lines, kept, superseded, ve
     assert exchanges["exchange"].n_unique() == venues
 
 
+@pytest.mark.slow
 def test_every_recorded_ticker_is_accounted_for(recorded, lake):
     counts = put(recorded / FILES["derivative_ticker"], lake, amount_unit="coin")
     texts = pl.concat(
@@ -160,6 +166,7 @@ def test_the_recorded_trades_that_are_refused_share_an_id(recorded):
     assert {reason for _, reason in found.bad.first} == {"another event before it has the same id"}
 
 
+@pytest.mark.slow
 def test_the_recorded_volatilities_are_percent(lake, recorded):
     put(recorded / FILES["option_summary"], lake)
     quotes = lake.scan("option_quotes").collect()

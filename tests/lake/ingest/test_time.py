@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tables import each_row
 from tidytape.errors import QueryError
 from tidytape.lake.ingest._time import UNITS, nanoseconds, unit_of, written_as
 
@@ -17,7 +18,7 @@ def ns(text, unit):
     return pl.DataFrame({"t": [text]}, schema={"t": pl.String}).select(nanoseconds(pl.col("t"), unit))["t"][0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("2023-09-05T16:00:01.281719Z", 1_693_929_601_281_719_000),
@@ -46,7 +47,7 @@ def test_written_times(text, expected):
     assert ns(text, "iso") == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "unit", "expected"),
     [
         ("1693929601", "s", 1_693_929_601_000_000_000),
@@ -77,7 +78,7 @@ def test_every_number_of_the_century_has_one_unit(second, unit, fraction):
     assert ns(str(number), unit) == number * 10 ** UNITS[unit]
 
 
-@pytest.mark.parametrize("text", ["0", "12", "86400", "99999999999", "hello", "", None, "2023-09-05"])
+@each_row("text", ["0", "12", "86400", "99999999999", "hello", "", None, "2023-09-05"])
 def test_what_could_be_anything_is_nothing(text):
     assert unit_of(pl.Series([text], dtype=pl.String)) is None
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ingested import ingest
 from lakes import empty_lake
+from tables import each_row
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.ingest._time import nanoseconds, written_as
 
@@ -31,6 +32,7 @@ def ns(text: str, written: str) -> int | None:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", FORMATS)
 @given(
     seconds=st.integers(946_684_800, 3_124_137_599), micro=st.integers(0, 999_999)
@@ -43,7 +45,7 @@ def test_it_is_read_as_python_reads_it(written: str, seconds: int, micro: int) -
     assert ns(text, written) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "written"),
     [
         ("12/31/2023 10:00:00", "%d/%m/%Y %H:%M:%S"),
@@ -74,7 +76,7 @@ def test_a_fraction_is_digits_after_the_point_and_noon_is_twelve_pm() -> None:
     assert ns("31-12-2023 02:00 +02:00", "%d-%m-%Y %H:%M %z") == day
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         ("%d/%m %H:%M", "one of %Y, %y, to tell the year"),
@@ -104,6 +106,7 @@ def test_it_is_said_instead_of_a_unit() -> None:
         written_as("dd-mm-yyyy", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "head", "row"),
     [("trades", "time,price,amount,side", "1.5,2,buy"), ("funding", "time,rate", "0.0001")],
@@ -130,6 +133,7 @@ def test_days_are_never_guessed(tmp_path, table, head, row):
     ]
 
 
+@pytest.mark.slow
 def test_a_message_shows_a_value_on_one_line_and_not_without_end(tmp_path):
     path, lake = tmp_path / "a.csv", empty_lake(tmp_path / "lake")
     path.write_text(f"timestamp,rate\n1700000000,\x1b[31m{'9' * 500}x\n")
@@ -139,6 +143,7 @@ def test_a_message_shows_a_value_on_one_line_and_not_without_end(tmp_path):
     assert f"the rate '\N{REPLACEMENT CHARACTER}[31m{'9' * 74}…' is not" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["jsonl", "parquet"])
 def test_every_layout_with_a_map_takes_a_format(tmp_path, layout):
     path, lake = tmp_path / "a", empty_lake(tmp_path / "lake")

@@ -42,6 +42,7 @@ def test_it_does_not_lose_the_others_and_is_reported(both, lake):
     assert "again with --raw-symbol BUSZ2 --normalized-symbol COIN-QUOTE" in str(report)
 
 
+@pytest.mark.slow
 def test_what_the_report_says_names_it(both, lake):
     path, _ = both
     report = put(path, lake, raw_symbol="BUSZ2", normalized_symbol="BUSD-USD")
@@ -50,6 +51,7 @@ def test_what_the_report_says_names_it(both, lake):
     assert put(path, lake).unnamed == ()
 
 
+@pytest.mark.slow
 def test_a_file_of_it_alone_is_refused(write, lake):
     path = write(HEAD, ODD)
     version = lake.version()
@@ -60,6 +62,7 @@ def test_a_file_of_it_alone_is_refused(write, lake):
     assert names(lake)[0][1] == "BUSD-USD"
 
 
+@pytest.mark.slow
 def test_several_that_cannot_be_named_are_not_one(write, lake):
     """Two markets without a name share none, whoever asks for distinct names."""
     put(write(HEAD, ODD, ODD.replace("BUSZ2", "ODDZ2")), lake)
@@ -69,6 +72,7 @@ def test_several_that_cannot_be_named_are_not_one(write, lake):
 
 @pytest.mark.usefixtures("both")
 class TestTheService:
+    @pytest.mark.slow
     def test_lists_it(self, lake):
         with Client.local(lake.path) as client:
             found = client.markets()
@@ -106,6 +110,7 @@ class TestTheService:
         ):
             client.fetch(query)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", ["TRADE_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG", "TRADE"])
     def test_answers_every_type_of_trades(self, lake, kind):
         with Client.local(lake.path) as client:

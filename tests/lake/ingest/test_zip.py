@@ -34,6 +34,7 @@ def test_the_only_member_is_read(tmp_path, packing):
     assert first_text(path, size=5) == "x,y\n1"
 
 
+@pytest.mark.slow
 def test_it_is_read_in_blocks_and_the_progress_adds_up(tmp_path, monkeypatch):
     monkeypatch.setattr(_lines, "BLOCK", 4096)
     text = "".join(f"{number},{number * number}\n" for number in range(20_000))

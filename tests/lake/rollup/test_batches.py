@@ -114,6 +114,7 @@ def test_a_bad_market_is_found_among_many(lake: Lake) -> None:
     assert profiles["raw_symbol"].n_unique() == MARKETS - 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_ends_the_rollup(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 

@@ -69,6 +69,7 @@ def books(lake: Lake) -> pl.DataFrame:
     return made.collect().sort("timestamp", "side", "price")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [-4, 1, 4])
 def test_a_snapshot_timed_by_another_clock_changes_the_minutes_it_tells_of(lake: Lake, late: int) -> None:
     register(lake)
@@ -108,6 +109,7 @@ def test_names_that_read_alike_with_slashes_are_two_markets(lake: Lake) -> None:
     assert volume(lake, "A/B", "C") == 20
 
 
+@pytest.mark.slow
 def test_events_that_were_put_in_the_place_of_others_are_rolled_up_anew(lake: Lake) -> None:
     for number in range(3):
         lake.writer().append("trades", trades(10, at=number * 10), source=str(number))
@@ -125,6 +127,7 @@ def test_events_that_were_put_in_the_place_of_others_are_rolled_up_anew(lake: La
     ]
 
 
+@pytest.mark.slow
 def test_one_bad_market_keeps_no_other_from_being_made(lake: Lake) -> None:
     for symbol in ("A", "B"):
         register(lake, symbol=symbol)
@@ -141,6 +144,7 @@ def test_one_bad_market_keeps_no_other_from_being_made(lake: Lake) -> None:
         rollup(lake)
 
 
+@pytest.mark.slow
 def test_a_window_in_which_no_interval_begins_has_no_points(lake: Lake) -> None:
     register(lake)
     lake.writer().append("trades", trades(300), source="one")

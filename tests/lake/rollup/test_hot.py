@@ -72,6 +72,7 @@ def test_what_was_read_is_in_memory(lake: Lake, kept: Recent[Any, Any]) -> None:
     assert kept.size > 0
 
 
+@pytest.mark.slow
 @given(st.integers(0, 4300), st.integers(1, 2000))
 def test_any_window_has_its_own_rows(rolled: Lake, first: int, length: int) -> None:
     last = min(first + length, 3 * 1440)
@@ -88,6 +89,7 @@ def rolled(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return made
 
 
+@pytest.mark.slow
 def test_an_answer_is_never_older_than_the_lake(lake: Lake) -> None:
     """Late trades, a rollup of them, and new days: the next answer has each of them."""
     assert closes(lake, 100, 103) == [101.0, 102.0, 103.0]
@@ -102,6 +104,7 @@ def test_an_answer_is_never_older_than_the_lake(lake: Lake) -> None:
     assert closes(lake, 3 * 1440 - 1, 3 * 1440 + 2) == [4320.0, 8.0, 9.0]
 
 
+@pytest.mark.slow
 def test_a_lake_that_is_made_anew_in_its_place_is_another(lake: Lake, tmp_path: Path) -> None:
     assert closes(lake, 0, 2) == [1.0, 2.0]
     shutil.rmtree(tmp_path / "lake")

@@ -130,6 +130,7 @@ def test_a_book_whose_ids_run_against_its_times_is_found_as_such(tmp_path):
     assert finding.example == "2024-08-09T00:35:00+00:00: id 1 comes more than 5 minutes after id 33"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("late", "count"), [(5, 0), (6, 1)])
 def test_ids_may_differ_from_times_as_much_as_clocks_do(tmp_path, late, count):
     lake = books(tmp_path, [0, 1, 1 + late, 30], [1, 3, 2, 4])
@@ -137,6 +138,7 @@ def test_ids_may_differ_from_times_as_much_as_clocks_do(tmp_path, late, count):
     assert sum(one.count for one in report.findings) == count
 
 
+@pytest.mark.slow
 def test_a_book_without_ids_is_in_the_order_of_its_times(tmp_path):
     lake = books(tmp_path, [0, 1, 40, 41], [9, 8, None, 1])
     assert hygiene.check(lake, checks=["ids", "conserved"], progress=False).sound
