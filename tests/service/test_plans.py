@@ -18,6 +18,7 @@ import pytest
 
 from tidytape import wire
 from tidytape.catalogue import DATA_TYPES
+from tidytape.errors import QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
@@ -289,3 +290,15 @@ def test_events_change_an_answer_where_its_plan_reads_them_and_nowhere_else(
             # How far back the last events lie, no estimate says; and it takes rates for reported if any are.
             if not counts or not {"long before", "of rates"}.intersection(times):
                 assert (rows(commits[-1].after) > rows(commits[0].before)) is counts, (table, times)
+
+
+def test_weights_whose_quote_has_no_known_price_are_refused_before_they_are_computed(
+    laboratory: Laboratory,
+) -> None:
+    """A group's funding is in no currency, but the open interest that weighs it is in US dollars."""
+    group = {"exchange": "Z", "coin": "BTC", "group_by": "open_interest_weighted_avg", "interval": "15m"}
+    query = PointsQuery(type="FUNDING_RATE_AGG", start=START // SECOND, end=END // SECOND, **group)
+    Engine(laboratory.lake).markets(query)
+    before_all_reports = laboratory.lake.at({**laboratory.base, "quote_rates": 0})
+    with pytest.raises(QueryError, match="quote: got 'EUR'"):
+        Engine(before_all_reports).markets(query)
