@@ -7,16 +7,17 @@ not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, product
+from itertools import product
 from typing import Any
 
 import polars as pl
 import pytest
 
 from tidytape.catalogue import DATA_TYPES
+from tidytape.errors import QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
@@ -60,7 +61,7 @@ Levels = tuple[tuple[str, float], ...]
 
 def of_market(time: int, number: int, exchange: str, symbol: str, *_: str) -> dict[str, Any]:
     """Return an event of a market, with the columns of every table that has events of markets."""
-    price, amount, seconds = 100.0 + number % 7, 1.0 + number, (time - START) // SECOND
+    price, amount, seconds = 100.0 + number / 8, 1.0 + number, (time - START) // SECOND
     return {
         "exchange": exchange, "raw_symbol": symbol, "timestamp": time, "id": str(number), "sequence": number,
         "last_id": seconds + 10**6, "first_id": seconds + 10**6, "is_snapshot": False, "size": amount,
@@ -84,7 +85,7 @@ def of_chain(time: int, number: int, *, coin: str = "BTC", more: bool = False) -
         {
             "exchange": "DERIBIT", "raw_symbol": f"{coin}-{days}-{strike}-{kind[0]}", "timestamp": time, "coin": coin,
             "option_type": kind, "strike": float(strike), "expiry": START + days * DAY,
-            "implied_volatility": 60.0 + abs(strike - 100) / 5 + number % 5, "forward": 100.0 + number % 3,
+            "implied_volatility": 60.0 + abs(strike - 100) / 5 + number / 8, "forward": 100.0 + number / 8,
             "open_interest": 2.0 + number,
         }
         for days, strike, kind in product((6, 9), strikes, ("CALL", "PUT"))
@@ -127,13 +128,11 @@ class Commit:
 
 @dataclass(frozen=True)
 class Laboratory:
-    """The lake, its versions before all commits, and the commits by table: of selected markets, and of others."""
+    """The lake, its versions before all commits, and the commits by table, first those of markets that are selected."""
 
     lake: Lake
     base: Mapping[str, int]
     commits: Mapping[str, list[Commit]]
-    of_others: Mapping[str, list[Commit]]
-    of_rates: list[Commit]
 
 
 @pytest.fixture(scope="module")
@@ -163,27 +162,21 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
     append("trades", *FAR, START - 3 * HOUR, make=of_markets(*MORE_MARKETS[:2]))
     base = {name: version for name, version in lake.version().items() if "timestamp" in TABLES[name].names}
 
-    def commits(table: str, *times: str, make: Make) -> list[Commit]:
-        commits_ = []
-        for time in times:
-            before = {**base, table: lake.version()[table]}
-            append(table, TIMES[time], make=make)
-            commits_.append(Commit(table, time, before, {**base, table: lake.version()[table]}))
-        return commits_
+    commits: dict[str, list[Commit]] = {table: [] for table in MADE}
 
-    return Laboratory(
-        lake,
-        base,
-        {table: commits(table, *TIMES, make=make) for table, make in MADE.items()},
-        {
-            table: commits(table, "before", "first interval", make=make)
-            for table, make in {
-                **dict.fromkeys(OF_MARKETS, of_markets(MORE_MARKETS[0])),
-                "option_quotes": partial(of_chain, coin="ETH"),
-            }.items()
-        },
-        commits("trades", "before", "third interval", make=of_markets(MORE_MARKETS[1])),
-    )
+    def commit(table: str, time: str, make: Make, label: str | None = None) -> None:
+        before = {**base, table: lake.version()[table]}
+        append(table, TIMES[time], make=make)
+        commits[table].append(Commit(table, label or time, before, {**base, table: lake.version()[table]}))
+
+    for table, make in MADE.items():
+        for time in TIMES:
+            commit(table, time, make)
+    for table in OF_MARKETS:
+        commit(table, "third interval", of_markets(MORE_MARKETS[0]), "of others")
+    commit("option_quotes", "third interval", partial(of_chain, coin="ETH"), "of others")
+    commit("trades", "third interval", of_markets(MORE_MARKETS[1]), "of rates")
+    return Laboratory(lake, base, commits)
 
 
 def asked(name: str) -> dict[str, Any]:
@@ -233,25 +226,27 @@ def answer(lake: Lake, query: PointsQuery, versions: Mapping[str, int]) -> bytes
     return encode_all(frames, engine.notes(query, markets, frames))
 
 
-def parts_of_time(reaches: Iterable[Reach]) -> list[tuple[tuple[str, ...], bool]]:
+def parts_of_time(reaches: Iterable[Reach], *, rates: bool) -> list[tuple[list[str], bool]]:
     """Return the times of commits, those of one part of the time together, with whether the events of any count."""
     before, after, lasts = (
         any(getattr(reach, name) for reach in reaches) for name in ("before", "after", "lasts")
     )
     parts = [
-        (("long before",), lasts),
-        (("a day before", "before"), before or lasts),
-        (("first interval", "third interval"), True),
-        (("after",), after),
-        (("long after",), False),
+        (["long before"], lasts),
+        (["a day before", "before"], before or lasts),
+        (["first interval", "third interval"], True),
+        (["after"], after),
+        (["long after", "of others"], False),
+        (["of rates"], rates),
     ]
-    if lasts:  # the last events before hide others
-        (first, _), (second, _), *parts = parts
-        parts = [((*first, *second), True), *parts]
-    return [
-        (tuple(time for times, _ in group for time in times), bool(counts))
-        for counts, group in groupby(parts, key=lambda part: part[1] and part[0])
-    ]
+    joined: list[tuple[list[str], bool]] = []
+    for times, counts in parts:
+        # Parts that do not count are one; and of the last events before, the newest hide the others.
+        if joined and joined[-1][1] is counts and (not counts or "before" in times):
+            joined[-1][0].extend(times)
+        else:
+            joined.append((times, counts))
+    return joined
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -275,14 +270,11 @@ def test_events_change_an_answer_where_its_plan_reads_them_and_nowhere_else(
             answers[key] = answer(lake, query, versions)
         return answers[key]
 
-    def changes(commits: Sequence[Commit]) -> bool:
-        return at(commits[0].before) != at(commits[-1].after)
-
     def rows(versions: Mapping[str, int]) -> int:
         now = lake.at(versions)
         return estimated(query, Engine(now).markets(query, rates=False), Statistics(now)).rows
 
-    base = laboratory.base
+    base, has_traded_rates = laboratory.base, "traded rates" in case
     unread = {
         table: commits[-1].after[table]
         for table, commits in laboratory.commits.items()
@@ -290,10 +282,23 @@ def test_events_change_an_answer_where_its_plan_reads_them_and_nowhere_else(
     }
     assert at(base) == at({**base, **unread})
     for table, of_table in reaches.items():
-        assert table not in laboratory.of_others or not changes(laboratory.of_others[table])
-        for times, counts in parts_of_time(of_table):
+        for times, counts in parts_of_time(of_table, rates=has_traded_rates and table == "trades"):
             commits = [commit for commit in laboratory.commits[table] if commit.time in times]
-            assert changes(commits) is counts, (table, times)
-            if "long before" not in times or not counts:  # how far back the last events lie, no estimate says
+            if not commits:
+                continue
+            assert (at(commits[0].before) != at(commits[-1].after)) is counts, (table, times)
+            # How far back the last events lie, no estimate says; and it takes rates for reported if any are.
+            if not counts or not {"long before", "of rates"}.intersection(times):
                 assert (rows(commits[-1].after) > rows(commits[0].before)) is counts, (table, times)
-    assert changes(laboratory.of_rates) is ("traded rates" in case)
+
+
+def test_weights_whose_quote_has_no_known_price_are_refused_before_they_are_computed(
+    laboratory: Laboratory,
+) -> None:
+    """A group's funding is in no currency, but the open interest that weighs it is in US dollars."""
+    group = {"exchange": "Z", "coin": "BTC", "group_by": "open_interest_weighted_avg", "interval": "15m"}
+    query = PointsQuery(type="FUNDING_RATE_AGG", start=START // SECOND, end=END // SECOND, **group)
+    Engine(laboratory.lake).markets(query)
+    before_all_reports = laboratory.lake.at({**laboratory.base, "quote_rates": 0})
+    with pytest.raises(QueryError, match="quote: got 'EUR'"):
+        Engine(before_all_reports).markets(query)

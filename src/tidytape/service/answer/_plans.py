@@ -100,27 +100,30 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
             levels=(pl.col("high").max() - pl.col("low").min()) / size + 1
         )
         prices += of_sessions.select((levels**2).sum()).item()
-        most = MOST_ROWS - 2  # a time block may reach into one more level at either end
-        if highest is not None and highest > most:
-            expected = f"a size that cuts the range of every time block into at most {most:,} levels"
-            hint = f"one has {highest:,.0f}"
-        elif touched > scan.limits.touched:
-            expected = (
-                f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
-            )
-            hint = f"at this size they touch {touched:,}; a shorter window has fewer, too"
-        elif not scan.lists_once and prices > scan.limits.listed:
-            expected = (
-                "a size at which the lists of single prints, one for each level, have at most "
-                f"{scan.limits.listed:,} prices together"
-            )
-            hint = (
-                f"at this size they may have {prices:,.0f}; a quarter of that with blocks twice as high; JSON has "
-                "each list once"
-            )
-        else:
-            continue
-        raise QueryError("block_size", got=str(scan.block_size), expected=expected, hint=hint)
+        _require_levels(scan, highest, touched=touched, prices=prices)
+
+
+def _require_levels(scan: MarketScan, highest: float | None, *, touched: int, prices: float) -> None:
+    """Refuse a block size if one time block, all of them, or the lists of single prints have too many levels."""
+    most = MOST_ROWS - 2  # a time block may reach into one more level at either end
+    if highest is not None and highest > most:
+        expected = f"a size that cuts the range of every time block into at most {most:,} levels"
+        hint = f"one has {highest:,.0f}"
+    elif touched > scan.limits.touched:
+        expected = f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
+        hint = f"at this size they touch {touched:,}; a shorter window has fewer, too"
+    elif not scan.lists_once and prices > scan.limits.listed:
+        expected = (
+            "a size at which the lists of single prints, one for each level, have at most "
+            f"{scan.limits.listed:,} prices together"
+        )
+        hint = (
+            f"at this size they may have {prices:,.0f}; a quarter of that with blocks twice as high; JSON has "
+            "each list once"
+        )
+    else:
+        return
+    raise QueryError("block_size", got=str(scan.block_size), expected=expected, hint=hint)
 
 
 def _session_of(scan: MarketScan) -> pl.Expr:
