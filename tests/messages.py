@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 from google.protobuf import json_format
 
-from tidytape import wire
 from tidytape.catalogue import DATA_TYPES
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.wire._stream import Batch, decode_batch
 
 
 def json_of(body: bytes) -> bytes:
@@ -21,11 +21,11 @@ def json_of(body: bytes) -> bytes:
     return orjson.dumps({"series": _series(document, "series"), "notes": document.get("notes", [])})
 
 
-def batch_of(message: bytes, data_types: Collection[str]) -> wire.Batch:
+def batch_of(message: bytes, data_types: Collection[str]) -> Batch:
     """Return a PointBatch as what a client reads from a line of ``/v1/stream``."""
     document = json_format.MessageToDict(pb.PointBatch.FromString(message))
     line = document | {change: _series(document, change) for change in ("revision", "final", "update")}
-    return wire.decode_batch(orjson.dumps(line), data_types)
+    return decode_batch(orjson.dumps(line), data_types)
 
 
 def _series(document: dict[str, Any], name: str) -> list[dict[str, Any]]:

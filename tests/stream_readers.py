@@ -18,8 +18,8 @@ from tidytape.service._accounts import Account, Key
 from tidytape.service._buckets import MemoryBuckets
 from tidytape.service.answer._engine import Engine
 from tidytape.service.stream import Streams, Tokens
-from tidytape.wire import DATA_UNTIL, Batch
-from tidytape.wire._tidy import identity_columns
+from tidytape.wire._stream import Batch
+from tidytape.wire._tidy import DATA_UNTIL, identity_columns
 
 SECRET = b"s" * 32
 NEVER = 10.0**6  # seconds: a test says itself when the service looks at the lake
@@ -176,4 +176,4 @@ def registered(lake: Lake, *symbols: str) -> None:
     names = [
         {**market, "tenor": None, "raw_symbol": symbol, "normalized_symbol": symbol} for symbol in symbols
     ]
-    lake.register(pl.DataFrame(names, schema_overrides={"tenor": pl.String}))
+    lake.writer().register(pl.DataFrame(names, schema_overrides={"tenor": pl.String}))

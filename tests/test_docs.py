@@ -200,6 +200,18 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
+def test_every_module_that_a_step_of_contributing_names_exists() -> None:
+    text = (ROOT / "docs" / "contributing.md").read_text("utf-8")
+    steps = text[text.index("## Add a data type") :]
+    named = set(re.findall(r"`((?:[a-z]\w*/)*_?\w*(?:/|\.py|\.proto))`", steps))
+    assert len(named) > 30
+    assert {
+        name
+        for name in named
+        if not any((base / name).exists() for base in (ROOT, ROOT / "src" / "tidytape"))
+    } == set()
+
+
 # --- running ----------------------------------------------------------------------------------------------------------
 
 

@@ -190,5 +190,5 @@ def test_over_http_plain_json_decodes_to_the_same_frame(
     query = tidytape.PointsQuery(type="TRADE_AGG", exchange="BINANCE", raw_symbol="BTCUSDT", **WINDOW)
     response = httpx.get(f"{base_url}/v1/points", params=query.to_params(), headers={"X-Service-Key": key})
     assert response.headers["content-type"] == "application/json"
-    decoded = tidytape.wire.decode(response.content, "TRADE_AGG").drop(tidytape.wire.DATA_UNTIL)
+    decoded = tidytape.wire.decode(response.content, "TRADE_AGG").drop("data_until")
     assert decoded.equals(client.fetch(query).frame)

@@ -12,7 +12,7 @@ import pytest
 from engines import Engine
 from tidytape import Client
 from tidytape.aggregate import candles, gapfill, resample, volume_profile
-from tidytape.aggregate._resample import _ABLE
+from tidytape.aggregate._resample import _RESAMPLABLE
 from tidytape.errors import MissingColumnError, QueryError
 
 MINUTE = 60 * 10**9
@@ -252,7 +252,7 @@ def plain(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(times, pl.selectors.categorical().cast(pl.String))
 
 
-@pytest.mark.parametrize("name", _ABLE)
+@pytest.mark.parametrize("name", _RESAMPLABLE)
 @pytest.mark.parametrize("kind", ["polars", "polars lazy", "pyarrow", "pandas"])
 def test_frames_of_a_client_keep_their_types(demo_frames, name, kind):
     frame = demo_frames[name]

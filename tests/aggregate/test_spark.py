@@ -90,7 +90,7 @@ def test_the_files_of_a_lake_are_a_folder_of_parquet(
 ) -> None:
     """Without Spark's own reader of Delta, which is another package: its log names the files that count."""
     lake = Lake.create(tmp_path / "lake")
-    lake.append("trades", trades, source="test")
+    lake.writer().append("trades", trades, source="test")
     table = DeltaTable(tmp_path / "lake" / "trades")
     frame = spark.read.option("basePath", str(tmp_path / "lake" / "trades")).parquet(*table.file_uris())
     aggregate.candles(frame, interval="1m").write.parquet(str(tmp_path / "points"))

@@ -54,7 +54,7 @@ def client(lake: Path) -> Iterator[Any]:
 
 
 def fill(lake: Lake, draw: random.Random) -> None:
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             [
                 {
@@ -116,7 +116,7 @@ def fill(lake: Lake, draw: random.Random) -> None:
         for hour in sorted(draw.sample(range(-24, 48), 40 if coin != "USDT" else 3))
     ]
     for table, rows in events.items():
-        lake.append(table, TABLES[table].conform(pl.DataFrame(rows)), source="test")
+        lake.writer().append(table, TABLES[table].conform(pl.DataFrame(rows)), source="test")
 
 
 def same(mine: pl.DataFrame, theirs: pl.DataFrame, keys: list[str], columns: list[str]) -> None:

@@ -25,6 +25,7 @@ from tidytape.lake import Lake
 from tidytape.lake.rollup import rollup
 from tidytape.service import Key, Keys, Processes, create_app, hashed
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.wire._arrow import ARROW_MIME
 
 ROWS, T0, NAME = 100_000, 1_723_161_600, "TRADE_SIDE_AGNOSTIC_AGG"
 ASKED = {
@@ -47,7 +48,7 @@ def lake() -> Lake:
         "quote_coin": ["USDT"],
         "category": ["SPOT"],
     }
-    made.register(pl.DataFrame(market))
+    made.writer().register(pl.DataFrame(market))
     number = pl.int_range(ROWS, eager=True)
     trades = pl.select(
         exchange=pl.repeat("X", ROWS),
@@ -60,7 +61,7 @@ def lake() -> Lake:
         amount=(number % 17 + 1) / 7,
         quote_amount=100.0 + number * 0,
     )
-    made.append("trades", trades, source="bench")
+    made.writer().append("trades", trades, source="bench")
     rollup(made)
     return made
 
@@ -76,7 +77,7 @@ def main() -> None:
     ways: dict[str, tuple[Callable[[Served], bytes], Callable[[bytes], Any]]] = {
         "JSON": (lambda served: served.get("/v1/points", ASKED, **PLAIN).content, orjson.loads),
         "Arrow": (
-            lambda served: served.get("/v1/points", ASKED, accept=wire.ARROW_MIME, **PLAIN).content,
+            lambda served: served.get("/v1/points", ASKED, accept=ARROW_MIME, **PLAIN).content,
             lambda body: wire.from_arrow(body, NAME),
         ),
         "gRPC": (lambda served: served.call("GetPoints", request), pb.PointResponse.FromString),

@@ -56,10 +56,10 @@ def filled(folder: Path, *, days: int, per_day: int) -> Lake:
         "exchange": EXCHANGE, "raw_symbol": SYMBOL, "normalized_symbol": "BTC-USDT", "coin": "BTC",
         "quote_coin": "USDT", "category": "SPOT", "tick_size": 0.01, "block_size": 10.0,
     }  # fmt: skip
-    lake.register(pl.DataFrame([market]))
+    lake.writer().register(pl.DataFrame([market]))
     for first in range(END // DAY - days, END // DAY, AT_ONCE):
         count = min(AT_ONCE, END // DAY - first)
-        lake.append("trades", trades(first, count, per_day), source=f"bench:{first}")
+        lake.writer().append("trades", trades(first, count, per_day), source=f"bench:{first}")
     return lake
 
 

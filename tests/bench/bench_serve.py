@@ -33,13 +33,14 @@ from bench_history import END, EXCHANGE, SYMBOL, filled, rolled_up
 from polars import selectors as cs
 
 from tidytape import Client, wire
+from tidytape.wire._arrow import ARROW_MIME
 
 DAYS = 75
 CANDLES = (1_000, 100_000)
 LAST = END // 10**9 - 86_400  # seconds; a day before the last trade: nothing of it is still in progress
 TIERS = "[load]\nper_minute = 40000000\nburst = 80000000\naggregation = true\ntypes = 'enterprise'\n"
 COLUMNS = "time,open,high,low,close,volume,first_timestamp,last_timestamp"
-ARROW = {"Accept": wire.ARROW_MIME}
+ARROW = {"Accept": ARROW_MIME}
 
 FASTAPI = f"""
 import duckdb, orjson

@@ -29,6 +29,7 @@ from tidytape.query import PointsQuery
 from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._engine import Engine, MarketsByType
 from tidytape.service.answer._estimate import Statistics, estimated
+from tidytape.wire._encode import encode_all
 
 CANDLES = 1_000
 TYPE = "TRADE_SIDE_AGNOSTIC_AGG"
@@ -72,7 +73,7 @@ def main(rounds: int = 200) -> dict[str, float]:
             now, asked, markets = looked_up()
             with mock.patch.object(hot, "_are_alone", return_value=False):
                 frames = now.frames(asked, markets)
-                return wire.encode_all(frames, now.notes(asked, markets, frames))
+                return encode_all(frames, now.notes(asked, markets, frames))
 
         def rows() -> pl.DataFrame:
             asked, second = window(), pl.col("time")

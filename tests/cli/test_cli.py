@@ -260,7 +260,7 @@ def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path, monkeypatch: 
 @pytest.mark.slow
 def test_the_demo_leaves_a_lake_of_others_alone(run: Run, tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "demo" / "lake")
-    lake.register(
+    lake.writer().register(
         pl.DataFrame([{"exchange": "X", "raw_symbol": "BTC-USD", "coin": "BTC", "quote_coin": "USD"}])
     )
     code, _, told = run("demo", "--out", tmp_path / "demo", "--days", "1")

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 def test_what_an_interrupted_demo_left_is_replaced(folder: Path) -> None:
     with pytest.raises(BegunError):
         begin(folder)
-    Lake.create(folder / "lake").register(markets())
+    Lake.create(folder / "lake").writer().register(markets())
     shutil.rmtree(folder / "lake" / "markets")  # its making, or its removal, was interrupted
     with pytest.raises(BegunError):
         begin(folder)
@@ -49,7 +49,7 @@ def complete(folder: Path) -> Path:
     """The folder of a demo that is complete, but for what is in its results."""
     with claimed(folder):
         lake = Lake.create(folder / "lake")
-        lake.register(markets())
+        lake.writer().register(markets())
         (folder / "market.tape").mkdir()
         (folder / "market.tape" / "manifest.jsonl").write_text("a tape")
         (folder / "report.html").write_text("a page")
@@ -72,7 +72,7 @@ def add_trades(folder: Path) -> None:
         "side": "BUY",
     }
     rows = pl.DataFrame([{**trade, "sequence": 0, "price": 1.0, "amount": 1.0, "quote_amount": 1.0}])
-    Lake(folder / "lake").append("trades", rows, source="mine")
+    Lake(folder / "lake").writer().append("trades", rows, source="mine")
 
 
 @pytest.mark.parametrize(

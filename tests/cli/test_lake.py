@@ -48,8 +48,8 @@ def tape(first: int, last: int) -> pl.DataFrame:
 def lake(tmp_path: Path) -> Path:
     path = tmp_path / "lake"
     made = Lake.create(path)
-    made.append("trades", tape(0, 100), source="a")
-    made.append("trades", tape(50, 150), source="b")
+    made.writer().append("trades", tape(0, 100), source="a")
+    made.writer().append("trades", tape(50, 150), source="b")
     return path
 
 
@@ -75,7 +75,7 @@ def test_info(run, lake):
 
 @pytest.mark.slow
 def test_info_tells_gaps(run, lake, tmp_path):
-    Lake(lake).append("trades", tape(10_000, 10_100), source="c")
+    Lake(lake).writer().append("trades", tape(10_000, 10_100), source="c")
     (row,) = [
         row for row in json.loads(run("lake", "info", "--lake", lake, "--json")[1]) if row["type"] == "TRADE"
     ]

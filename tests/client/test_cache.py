@@ -30,11 +30,11 @@ from tidytape.client._local import AppTransport
 from tidytape.client._window import Window
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import Market
+from tidytape.lake.ingest import Market, ingest_frame
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.times import without
-from tidytape.wire import Note
+from tidytape.wire._notes import Note
 
 S0 = START // NS
 HOUR = 3_600
@@ -45,7 +45,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Return a lake whose points of the first two hours are final."""
     made = everything(tmp_path_factory.mktemp("cached") / "lake")
     later = {"token_name": ["bitcoin", "ethereum"], "coin": ["BTC", "ETH"], "timestamp": (S0 + 3 * HOUR) * NS}
-    made.append("token_supply", pl.DataFrame(later | {"marketcap": [3e12, 1e12]}), source="later")
+    made.writer().append("token_supply", pl.DataFrame(later | {"marketcap": [3e12, 1e12]}), source="later")
     return made
 
 
@@ -372,7 +372,6 @@ import os, sys, time
 from pathlib import Path
 import httpx, tidytape
 from tidytape.query import PointsQuery
-from tidytape.wire import Note
 
 class Slow(httpx.BaseTransport):
     sent = 0
@@ -501,7 +500,7 @@ def test_lakes_of_local_clients_are_kept_apart_in_one_cache(tmp_path: Path) -> N
         candle = {"timestamp": [S0], "volume": 1.0} | dict.fromkeys(["open", "high", "low", "close"], price)
         frame = pl.DataFrame(candle)
         market = Market(exchange="X", raw_symbol="BTC-USD")
-        Lake.create(lake).write(frame, table="candles", interval="1h", time_unit="s", market=market)
+        ingest_frame(frame, Lake.create(lake), table="candles", interval="1h", time_unit="s", market=market)
         with Client.local(lake, cache=tmp_path / "cache") as client:
             return float(client.candles(**hour)["close"].item())
 
@@ -523,7 +522,7 @@ def test_a_lake_that_was_written_to_is_not_the_one_in_the_cache(tmp_path: Path) 
             [pl.lit(5.0).alias(name) for name in ("open", "high", "low", "close", "volume")]
         )
         market = Market(exchange="X", raw_symbol="BTC-USD")
-        lake.write(candles, table="candles", interval="1h", time_unit="s", market=market)
+        ingest_frame(candles, lake, table="candles", interval="1h", time_unit="s", market=market)
         with Client.local(lake.path, cache=tmp_path / "cache") as client:
             heights.append(client.candles(**hours).height)
     assert heights == [2, 3]

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import tidytape
-from tidytape import wire
 from tidytape.client._metadata import fingerprint
+from tidytape.wire._decode import JSON_MIME
 
 DAY = datetime(2024, 8, 9, tzinfo=UTC)
 END = DAY + timedelta(minutes=3)
@@ -32,7 +32,7 @@ GROUP: dict[str, Any] = {
 
 def answer(points: list[dict[str, Any]], date: str | None = None, **identity: Any) -> httpx.Response:
     series = {"id": {"interval": "MINUTE"} | identity, "points": [{"Point": point} for point in points]}
-    headers = {"content-type": wire.JSON_MIME} | ({"date": date} if date else {})
+    headers = {"content-type": JSON_MIME} | ({"date": date} if date else {})
     return httpx.Response(200, headers=headers, content=orjson.dumps({"series": [series]}))
 
 

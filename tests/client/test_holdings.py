@@ -13,13 +13,13 @@ import pytest
 
 import tidytape
 from simulated.everything import everything
-from tidytape import wire
 from tidytape.errors import DecodeError, QueryError, RefusedQueryError, ServerError
 from tidytape.lake import Lake
 from tidytape.lake._tables import TRADES
 from tidytape.schema import HOLDINGS
 from tidytape.service.answer._holdings import described
 from tidytape.service.answer._inventory import holdings
+from tidytape.wire._holdings import decode_holdings, encode_holdings
 
 BEGIN = datetime(2024, 8, 7, tzinfo=UTC)
 
@@ -89,10 +89,10 @@ def test_a_lake_that_grows_is_described_anew(tmp_path: Path) -> None:
         )  # fmt: skip
 
     lake = Lake.create(tmp_path / "lake")
-    lake.append("trades", trades(*range(30)), source="a")
+    lake.writer().append("trades", trades(*range(30)), source="a")
     with tidytape.Client.local(lake.path) as client:
         assert client.describe(type="TRADE")["gaps"].to_list() == [0]
-        lake.append("trades", trades(100), source="b")
+        lake.writer().append("trades", trades(100), source="b")
         row = client.describe(type="TRADE").row(0, named=True)
     assert (row["rows"], row["gaps"], row["longest_gap"]) == (31, 1, timedelta(hours=71))
     assert row["gap_starts"] == [BEGIN + timedelta(hours=29)]
@@ -162,8 +162,8 @@ def test_a_service_that_fails_is_not_another_service(client: Any) -> None:
 
 def test_a_body_gives_the_frame_again(lake: Path) -> None:
     frame = described(Lake(lake))
-    assert wire.decode_holdings(wire.encode_holdings(frame)).equals(frame)
-    assert wire.decode_holdings(wire.encode_holdings(HOLDINGS.empty())).equals(HOLDINGS.empty())
+    assert decode_holdings(encode_holdings(frame)).equals(frame)
+    assert decode_holdings(encode_holdings(HOLDINGS.empty())).equals(HOLDINGS.empty())
 
 
 @pytest.mark.parametrize(
@@ -173,4 +173,4 @@ def test_a_body_gives_the_frame_again(lake: Path) -> None:
 )  # fmt: skip
 def test_a_body_that_is_none_is_refused(entry: bytes) -> None:
     with pytest.raises(DecodeError, match="HOLDINGS: entry 0"):
-        wire.decode_holdings(b'{"holdings": [' + entry + b"]}")
+        decode_holdings(b'{"holdings": [' + entry + b"]}")

@@ -15,7 +15,7 @@ import pytest
 import tidytape
 from client.driven import NS
 from simulated.everything import ASKED, START, everything
-from tidytape import Client, EmptyAnswerWarning, wire
+from tidytape import Client, EmptyAnswerWarning
 from tidytape.catalogue import NoteCode
 from tidytape.cli import main
 from tidytape.client._endpoints import Fetched
@@ -24,6 +24,7 @@ from tidytape.errors import QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
+from tidytape.wire._notes import Note, write_notes
 
 S0, HOUR, DAY = START // NS, 3_600, 86_400
 OLD = {"exchange": "X", "raw_symbol": "OLDUSDT"}
@@ -40,14 +41,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         "exchange": "X", "raw_symbol": "RAREUSDT", "id": ["1", "2"], "timestamp": [START, START + 20 * HOUR * NS],
         "sequence": [1, 2], "side": "BUY", "price": 10.0, "amount": 1.0, "quote_amount": 10.0,
     }  # fmt: skip
-    made.append("trades", TABLES["trades"].conform(pl.DataFrame(trades)), source="rare")
+    made.writer().append("trades", TABLES["trades"].conform(pl.DataFrame(trades)), source="rare")
     names = {
         "normalized_symbol": ["RARE-USDT"],
         "coin": ["RARE"],
         "quote_coin": ["USDT"],
         "category": ["SPOT"],
     }
-    made.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["RAREUSDT"], **names}))
+    made.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["RAREUSDT"], **names}))
     return made
 
 
@@ -188,7 +189,7 @@ def test_a_tenor_that_option_quotes_do_not_have_is_said() -> None:
 
 
 def test_what_the_tier_does_not_see_is_said() -> None:
-    note = wire.Note(NoteCode.TIER, "TRADE_AGG", "X", "BTC")
+    note = Note(NoteCode.TIER, "TRADE_AGG", "X", "BTC")
     answer, warned = fetched(served([note]), type="TRADE_AGG", exchange="X", raw_symbol="BTC")
     assert [one.code for one in answer.metadata.reason] == [NoteCode.TIER]
     assert "that the tier of this key sees" in warned[0]
@@ -207,8 +208,8 @@ def test_candles_finer_than_those_of_one_of_several_markets_are_said(lake: Lake,
     }
     for symbol, minutes in (("A", 1), ("B", 60)):
         rows = pl.DataFrame({**candle, "raw_symbol": symbol, "interval": [minutes * 60 * NS]})
-        made.append("candles", rows, source=symbol)
-    made.register(pl.DataFrame({"exchange": ["X", "X"], "raw_symbol": ["A", "B"]}))
+        made.writer().append("candles", rows, source=symbol)
+    made.writer().register(pl.DataFrame({"exchange": ["X", "X"], "raw_symbol": ["A", "B"]}))
     with Client.local(made.path) as client:
         answer, warned = fetched(
             client, type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", raw_symbol=["A", "B"], interval="1m"
@@ -311,14 +312,14 @@ def test_the_command_line_says_it_on_one_line_and_succeeds(
 
 
 def served(
-    notes: list[wire.Note] | None, asked: list[httpx.Request] | None = None, **options: Any
+    notes: list[Note] | None, asked: list[httpx.Request] | None = None, **options: Any
 ) -> Client[pl.DataFrame]:
     """Return a client of a service that has no points, and says this of it."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if asked is not None:
             asked.append(request)
-        said = {} if notes is None else {"notes": orjson.loads(wire.write_notes(notes))}
+        said = {} if notes is None else {"notes": orjson.loads(write_notes(notes))}
         return httpx.Response(200, json={"series": [], **said})
 
     return Client("http://service", "key", transport=httpx.MockTransport(answer), **options)
@@ -353,7 +354,7 @@ def test_notes_that_cannot_be_understood_are_left_out(notes: object) -> None:
 
 
 def test_control_characters_of_a_service_do_not_reach_the_terminal() -> None:
-    note = wire.Note(NoteCode.NO_DATA, "TRADE_AGG", "X\x1b[2J", "BTC", types=("\x1b[0m",))
+    note = Note(NoteCode.NO_DATA, "TRADE_AGG", "X\x1b[2J", "BTC", types=("\x1b[0m",))
     _, (warned,) = fetched(served([note]), type="TRADE_AGG", exchange="X", raw_symbol="BTC")
     assert warned.isprintable()
 

@@ -22,7 +22,7 @@ from client.stream_service import KEY, KINDS, LINES, QUERY, TYPE
 from served import served
 from tidytape.demo import fill
 from tidytape.lake import Lake
-from tidytape.lake.ingest import Market
+from tidytape.lake.ingest import Market, ingest_frame
 
 both = pytest.mark.parametrize("kind", KINDS)
 pytestmark = pytest.mark.slow
@@ -140,8 +140,10 @@ def test_a_stream_outlives_its_server(kind: str, lake: Path, port: int, tmp_path
         "price": 60_000.0,
         "amount": 1.0,
     }
-    Lake(lake).write(
-        pl.DataFrame([{**trade, "id": "late"}]), market=Market(exchange="DEMO_SPOT", raw_symbol="BTCUSDT")
+    ingest_frame(
+        pl.DataFrame([{**trade, "id": "late"}]),
+        Lake(lake),
+        market=Market(exchange="DEMO_SPOT", raw_symbol="BTCUSDT"),
     )
     with served(tmp_path / "second.log", *options):
         assert live.wait(lambda: live.batches > batches, timeout=60)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from client.driven import NS, Clock, Driven
 from simulated.everything import ASKED, START, everything
-from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
 from tidytape.client._answers import most_weight
@@ -27,6 +26,8 @@ from tidytape.errors import IncompleteDataError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
 
 STEP = 60
 NOW = 10**7 * 60
@@ -328,7 +329,7 @@ def service(lake: Lake) -> Counted:
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(DATA_TYPES))
 @pytest.mark.parametrize("hours", [(0, 2), (-5, 30), (2, 40)], ids=str)
-@pytest.mark.parametrize("form", [wire.ARROW_MIME, wire.JSON_MIME], ids=["arrow", "json"])
+@pytest.mark.parametrize("form", [ARROW_MIME, JSON_MIME], ids=["arrow", "json"])
 def test_nothing_is_asked_twice_of_our_own_service(
     service: Counted, name: str, hours: tuple[int, int], form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

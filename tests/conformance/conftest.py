@@ -173,7 +173,7 @@ def rolled_lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def many_markets(tmp_path: Path) -> Lake:
     """A lake with nothing but one more market than a page has by default."""
     made = Lake.create(tmp_path / "many")
-    made.register(
+    made.writer().register(
         pl.DataFrame({"exchange": "MANY", "raw_symbol": [f"S{number:03}" for number in range(101)]})
     )
     return made
@@ -183,7 +183,7 @@ def many_markets(tmp_path: Path) -> Lake:
 def only_quotes(tmp_path: Path) -> Lake:
     """A lake with the quotes of a chain of options, and nothing registered."""
     made = Lake.create(tmp_path / "quotes")
-    made.append("option_quotes", option_quotes(), source="conformance")
+    made.writer().append("option_quotes", option_quotes(), source="conformance")
     return made
 
 

@@ -103,11 +103,11 @@ def create(path: Path) -> Path:
     """Make the lake."""
     made = Lake.create(path)
     columns = ("exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin", "category", "block_size")
-    made.register(pl.DataFrame(MARKETS, schema=columns, orient="row"))
-    made.register(
+    made.writer().register(pl.DataFrame(MARKETS, schema=columns, orient="row"))
+    made.writer().register(
         pl.DataFrame([TOLD, {"exchange": "ALPHA", "raw_symbol": "BTCUSDT_PERP", "available_since": T0 * NS}])
     )
-    made.register(pl.DataFrame(SUMMARIES))
+    made.writer().register(pl.DataFrame(SUMMARIES))
     _append(made, "trades", _trades([*TRADES, *_sessions()]))
     _append(made, "open_interest", _rows(("amount",), OPEN_INTEREST))
     _append(made, "funding", _rows(("rate", "predicted_rate", "hours"), FUNDING))
@@ -117,7 +117,7 @@ def create(path: Path) -> Path:
     _append(made, "candles", CANDLES)
     _append(made, "option_quotes", option_quotes())
     _append(made, "token_supply", TOKENS)
-    made.register_prediction_markets(pl.DataFrame(PREDICTIONS))
+    made.writer().register_prediction_markets(pl.DataFrame(PREDICTIONS))
     return path
 
 
@@ -223,7 +223,7 @@ def _sessions() -> Iterable[tuple[Any, ...]]:
 
 
 def _append(lake: Lake, table: str, rows: pl.DataFrame) -> None:
-    lake.append(table, TABLES[table].conform(rows), source=f"conformance:{table}")
+    lake.writer().append(table, TABLES[table].conform(rows), source=f"conformance:{table}")
 
 
 def _ns(second: float) -> int:

@@ -17,7 +17,7 @@ from tidytape.catalogue import DATA_TYPES
 from tidytape.client._series import FetchQuery, SeriesMethods
 from tidytape.demo import fill
 from tidytape.demo._lake import tables
-from tidytape.demo._market import COINS, MARKETS, START_NS, Market
+from tidytape.demo._market import COINS, MARKETS, START_NS, DemoMarket
 from tidytape.demo._options import expiries
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.hygiene import check
@@ -54,7 +54,7 @@ PERPETUALS = [market for market in MARKETS if market.funding]
 BOOKS = [market for market in MARKETS if market.book]
 
 
-def names(market: Market) -> str:
+def names(market: DemoMarket) -> str:
     return market.name
 
 
@@ -71,7 +71,7 @@ def joined(days: int, seed: int = 7) -> dict[str, pl.DataFrame]:
     return {table: pl.concat(rows) for table, rows in parts.items()}
 
 
-def of(rows: pl.DataFrame, market: Market) -> pl.DataFrame:
+def of(rows: pl.DataFrame, market: DemoMarket) -> pl.DataFrame:
     return rows.filter(exchange=market.exchange, raw_symbol=market.raw_symbol)
 
 
@@ -178,7 +178,7 @@ def test_a_lake_is_filled_further_and_filling_again_changes_nothing(tmp_path: Pa
 # --- what follows from what -----------------------------------------------------------------------------------------
 
 
-def last_prices(made: dict[str, pl.DataFrame], market: Market) -> np.ndarray:
+def last_prices(made: dict[str, pl.DataFrame], market: DemoMarket) -> np.ndarray:
     """The last trade's price up to the end of each minute."""
     minutes = pl.DataFrame({"minute": np.arange(START_NS // MINUTE, END_NS // MINUTE)})
     last = (
@@ -189,7 +189,7 @@ def last_prices(made: dict[str, pl.DataFrame], market: Market) -> np.ndarray:
 
 
 @pytest.mark.parametrize("market", BOOKS, ids=names)
-def test_books_do_not_cross_and_hold_the_price(made: dict[str, pl.DataFrame], market: Market) -> None:
+def test_books_do_not_cross_and_hold_the_price(made: dict[str, pl.DataFrame], market: DemoMarket) -> None:
     best = (
         of(made["book"], market)
         .group_by("timestamp", maintain_order=True)
@@ -210,7 +210,7 @@ def test_books_do_not_cross_and_hold_the_price(made: dict[str, pl.DataFrame], ma
 
 @pytest.mark.parametrize("market", BOOKS, ids=names)
 def test_books_have_walls_that_last_and_levels_that_keep_their_size(
-    made: dict[str, pl.DataFrame], market: Market
+    made: dict[str, pl.DataFrame], market: DemoMarket
 ) -> None:
     book = of(made["book"], market).with_columns(usual=pl.col("size").median().over("timestamp"))
     walls = book.filter(pl.col("size") > 6 * pl.col("usual"))
@@ -225,7 +225,7 @@ def test_books_have_walls_that_last_and_levels_that_keep_their_size(
 
 @pytest.mark.parametrize("market", PERPETUALS, ids=names)
 def test_funding_is_the_clamped_mean_premium_of_its_interval(
-    made: dict[str, pl.DataFrame], market: Market
+    made: dict[str, pl.DataFrame], market: DemoMarket
 ) -> None:
     rows, terms = of(made["funding"], market), market.funding
     assert terms is not None
@@ -252,7 +252,7 @@ def test_funding_is_the_clamped_mean_premium_of_its_interval(
 
 @pytest.mark.parametrize("market", PERPETUALS, ids=names)
 def test_liquidations_are_trades_against_those_who_held(
-    made: dict[str, pl.DataFrame], market: Market
+    made: dict[str, pl.DataFrame], market: DemoMarket
 ) -> None:
     rows = of(made["liquidations"], market).with_columns(id=pl.col("id").str.slice(1))
     both = rows.join(made["trades"], on=["exchange", "raw_symbol", "id", "timestamp", "price", "amount"])
@@ -263,7 +263,7 @@ def test_liquidations_are_trades_against_those_who_held(
 
 @pytest.mark.parametrize("market", PERPETUALS, ids=names)
 def test_liquidations_come_in_cascades_that_close_positions(
-    made: dict[str, pl.DataFrame], market: Market
+    made: dict[str, pl.DataFrame], market: DemoMarket
 ) -> None:
     bins = 10 * MINUTE
     times = (of(made["liquidations"], market)["timestamp"].to_numpy() - START_NS) // bins
@@ -281,7 +281,9 @@ def test_liquidations_come_in_cascades_that_close_positions(
 
 
 @pytest.mark.parametrize("market", PERPETUALS, ids=names)
-def test_open_interest_in_the_quote_is_at_the_price(made: dict[str, pl.DataFrame], market: Market) -> None:
+def test_open_interest_in_the_quote_is_at_the_price(
+    made: dict[str, pl.DataFrame], market: DemoMarket
+) -> None:
     rows = of(made["open_interest"], market)
     price = (rows["quote_amount"] / rows["amount"]).to_numpy()
     minute = (rows["timestamp"].to_numpy() - START_NS) // MINUTE

@@ -13,7 +13,7 @@ import pytest
 from tidytape.demo._hidden import TAIL, Hidden, hidden_days
 from tidytape.demo._hours import MINUTES, SECONDS, activity, silent
 from tidytape.demo._lake import tables
-from tidytape.demo._market import COINS, MARKETS, OUTAGES, START_NS, Market, markets
+from tidytape.demo._market import COINS, MARKETS, OUTAGES, START_NS, DemoMarket, markets
 from tidytape.demo._noise import Reverting, generator
 from tidytape.demo._quotes import Quotes
 from tidytape.errors import QueryError
@@ -35,7 +35,7 @@ def days(request: pytest.FixtureRequest) -> list[Hidden]:
     return list(islice(hidden_days(request.param), 4))
 
 
-def of(tape: pl.DataFrame, market: Market) -> pl.DataFrame:
+def of(tape: pl.DataFrame, market: DemoMarket) -> pl.DataFrame:
     return tape.filter(exchange=market.exchange, raw_symbol=market.raw_symbol)
 
 
@@ -216,7 +216,7 @@ def test_layout_is_that_of_the_lakes_trades(tape: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("market", MARKETS, ids=NAMES)
-def test_trades_are_in_order_with_ids_that_count_up(tape: pl.DataFrame, market: Market) -> None:
+def test_trades_are_in_order_with_ids_that_count_up(tape: pl.DataFrame, market: DemoMarket) -> None:
     rows = of(tape, market)
     assert rows.equals(rows.sort("timestamp", "sequence"))
     assert (rows["timestamp"] % 1_000_000 == 0).all()
@@ -228,7 +228,7 @@ def test_trades_are_in_order_with_ids_that_count_up(tape: pl.DataFrame, market: 
 
 
 @pytest.mark.parametrize("market", MARKETS, ids=NAMES)
-def test_prices_and_amounts_are_decimals_on_their_grids(tape: pl.DataFrame, market: Market) -> None:
+def test_prices_and_amounts_are_decimals_on_their_grids(tape: pl.DataFrame, market: DemoMarket) -> None:
     rows = of(tape, market)
     tick = Decimal(market.tick).scaleb(-market.decimals)
     assert all(Decimal(repr(price)) % tick == 0 for price in rows["price"].unique())
@@ -244,7 +244,7 @@ def test_prices_and_amounts_are_decimals_on_their_grids(tape: pl.DataFrame, mark
 
 
 @pytest.mark.parametrize("market", MARKETS, ids=NAMES)
-def test_a_busy_market_is_never_silent_for_long(tape: pl.DataFrame, market: Market) -> None:
+def test_a_busy_market_is_never_silent_for_long(tape: pl.DataFrame, market: DemoMarket) -> None:
     if COINS[market.coin].hours == "always":
         assert of(tape, market)["timestamp"].diff().max() <= 26 * MINUTE  # type: ignore[operator]
         minutes = of(tape, market)["timestamp"].unique() // MINUTE
@@ -253,14 +253,14 @@ def test_a_busy_market_is_never_silent_for_long(tape: pl.DataFrame, market: Mark
 
 @pytest.mark.parametrize("market", MARKETS, ids=NAMES)
 def test_both_sides_trade_about_as_much_and_sizes_have_a_long_tail(
-    tape: pl.DataFrame, market: Market
+    tape: pl.DataFrame, market: DemoMarket
 ) -> None:
     rows = of(tape, market)
     assert 0.4 < (rows["side"] == "BUY").mean() < 0.6
     assert rows["amount"].mean() > 1.5 * rows["amount"].median()  # type: ignore[operator]
 
 
-def by_minute(tape: pl.DataFrame, market: Market) -> pl.DataFrame:
+def by_minute(tape: pl.DataFrame, market: DemoMarket) -> pl.DataFrame:
     return (
         of(tape, market)
         .group_by(minute=pl.col("timestamp") // MINUTE, maintain_order=True)
@@ -277,7 +277,7 @@ COIN_MARKETS = [market for market in MARKETS if COINS[market.coin].hours == "alw
 
 
 @pytest.mark.parametrize("market", COIN_MARKETS, ids=lambda market: market.name)
-def test_aggressors_follow_the_price_and_each_other(tape: pl.DataFrame, market: Market) -> None:
+def test_aggressors_follow_the_price_and_each_other(tape: pl.DataFrame, market: DemoMarket) -> None:
     minutes = by_minute(tape, market)
     assert minutes.select(pl.corr("move", "lean")).item() > 0.25
     signs = of(tape, market).select(pl.when(side="BUY").then(1.0).otherwise(-1.0)).to_series().to_numpy()
@@ -286,7 +286,7 @@ def test_aggressors_follow_the_price_and_each_other(tape: pl.DataFrame, market: 
 
 
 @pytest.mark.parametrize("market", COIN_MARKETS, ids=lambda market: market.name)
-def test_trades_come_in_bursts_and_with_volatility(tape: pl.DataFrame, market: Market) -> None:
+def test_trades_come_in_bursts_and_with_volatility(tape: pl.DataFrame, market: DemoMarket) -> None:
     minutes = by_minute(tape, market)
     size = pl.col("move").abs()
     busy, again = minutes.select(pl.corr(size, "trades"), pl.corr("trades", pl.col("trades").shift(1))).row(0)

@@ -9,12 +9,12 @@ import polars as pl
 
 from engines import Engine
 from tidytape.frames._rows import crossed
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import midnights
 
 
 def lazy(engine: Engine, frame: pl.DataFrame) -> nw.LazyFrame:
-    return Table.opened(engine.frame(frame)).rows
+    return OpenTable.of(engine.frame(frame)).rows
 
 
 def read(engine: Engine, frame: nw.LazyFrame) -> pl.DataFrame:

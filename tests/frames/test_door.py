@@ -19,7 +19,7 @@ import pytest
 from tidytape.analytics import options, pit
 from tidytape.errors import QueryError
 from tidytape.frames._door import Door
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "pandas.md"
 INSTANTS = pd.to_datetime([3, None, 1], unit="s", utc=True)
@@ -28,16 +28,16 @@ INSTANTS = pd.to_datetime([3, None, 1], unit="s", utc=True)
 def through(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of the frame in another order, so that no column is merely the caller's."""
     door = Door.of(frame)
-    return door.back(door.frame.reverse())
+    return door.restored(door.frame.reverse())
 
 
 def keeps(values: Any) -> None:
     """A column of these three values comes back as it was, its rows untouched, turned around, and with a null more."""
     frame = pd.DataFrame({"x": values}, index=[5, 5, 7])
     door = Door.of(frame)
-    pd.testing.assert_frame_equal(door.back(door.frame, like_rows=True), frame)
+    pd.testing.assert_frame_equal(door.restored(door.frame, like_rows=True), frame)
     pd.testing.assert_frame_equal(through(frame), frame.iloc[::-1].reset_index(drop=True))
-    first = door.back(door.frame.with_columns(pl.when(pl.int_range(3) == 0).then("x")))["x"]
+    first = door.restored(door.frame.with_columns(pl.when(pl.int_range(3) == 0).then("x")))["x"]
     assert first.dtype == frame["x"].dtype
     assert first.isna().tolist() == [False, True, True]
 
@@ -49,32 +49,32 @@ def objects(values: list[Any]) -> pd.Series:
 def index() -> None:
     frame = pd.DataFrame({"x": [3.0, 1.0]}, index=pd.Index([7, 7], name="x"))
     door = Door.of(frame)
-    assert door.back(door.frame.with_columns(y=1.0), like_rows=True).index.equals(frame.index)
-    assert door.back(door.frame).index.equals(pd.RangeIndex(2))
+    assert door.restored(door.frame.with_columns(y=1.0), like_rows=True).index.equals(frame.index)
+    assert door.restored(door.frame).index.equals(pd.RangeIndex(2))
 
 
 def multi_index() -> None:
     levels = pd.MultiIndex.from_tuples([("a", 1), ("a", 1)], names=["x", None])
     frame = pd.DataFrame({"x": [3.0, 1.0]}, index=levels)
     door = Door.of(frame)
-    pd.testing.assert_frame_equal(door.back(door.frame, like_rows=True), frame)
+    pd.testing.assert_frame_equal(door.restored(door.frame, like_rows=True), frame)
     columns = frame.set_axis(pd.MultiIndex.from_tuples([("x", "close")]), axis=1)
     with pytest.raises(QueryError, match="a text as its name"):
-        Table.opened(columns)
+        OpenTable.of(columns)
 
 
 def column_order() -> None:
     frame = pd.DataFrame({"b": [1], "a": [2]})
     door = Door.of(frame)
-    assert list(door.back(door.frame)) == ["b", "a"]
-    assert list(door.back(door.frame.select("a", "b"), like_rows=True)) == ["a", "b"]
+    assert list(door.restored(door.frame)) == ["b", "a"]
+    assert list(door.restored(door.frame.select("a", "b"), like_rows=True)) == ["a", "b"]
 
 
 def untouched_columns() -> None:
     own = {"x": pd.array([1.5, None], "Float64"), "word": pd.Series(["a", np.nan], dtype="object")}
     frame = pd.DataFrame(own, index=[7, 9])
     door = Door.of(frame)
-    kept = door.back(door.frame.with_columns(y=pl.col("x") + 1), like_rows=True)
+    kept = door.restored(door.frame.with_columns(y=pl.col("x") + 1), like_rows=True)
     pd.testing.assert_frame_equal(kept[["x", "word"]], frame)
     kept.loc[7, "x"] = 2.5
     assert frame.loc[7, "x"] == 1.5, "a copy"
@@ -87,11 +87,11 @@ def nan() -> None:
         assert through(frame)["x"].isna().tolist() == [True, False]
     assert through(pd.DataFrame({"x": [np.nan]}))["x"].dtype == "float64"
     times = pd.DataFrame({"timestamp": [5.0, np.nan]})
-    table = Table.opened(times, times=["timestamp"])
+    table = OpenTable.of(times, times=["timestamp"])
     assert table.rows.collect()["timestamp"].to_list() == [5, None]
     assert str(table.closed(table.rows)["timestamp"].dtype) == "Int64"
     with pytest.raises(QueryError, match="Float64"):
-        Table.opened(times + 0.5, times=["timestamp"])
+        OpenTable.of(times + 0.5, times=["timestamp"])
     arrow = pa.table({"x": [1.0, float("nan"), None]})
     assert Door.of(arrow).frame["x"].is_nan().to_list() == [False, True, None]
 
@@ -102,7 +102,7 @@ def nullable() -> None:
     keeps(pd.array([1.5, None, 3], "Float64"))
     keeps(pd.array([True, None, False], "boolean"))
     door = Door.of(pd.DataFrame({"x": pd.array([1, None], "Int64")}))
-    assert door.back(door.frame.cast(pl.Float64))["x"].dtype == "float64"
+    assert door.restored(door.frame.cast(pl.Float64))["x"].dtype == "float64"
 
 
 def arrow_backed() -> None:
@@ -127,8 +127,8 @@ def categories() -> None:
     keeps(pd.Categorical([1.5, None, 1]))
     frame = pd.DataFrame({"x": pd.Categorical(["b", "a", None], ["b", "a"], ordered=True)})
     door = Door.of(frame)
-    assert door.back(door.frame.sort("x", nulls_last=True))["x"].to_list()[:2] == ["a", "b"]
-    other = door.back(door.frame.with_columns(pl.col("x").fill_null("new")))["x"]
+    assert door.restored(door.frame.sort("x", nulls_last=True))["x"].to_list()[:2] == ["a", "b"]
+    other = door.restored(door.frame.with_columns(pl.col("x").fill_null("new")))["x"]
     assert other.to_list() == ["b", "a", "new"]
     assert sorted(other.cat.categories) == ["a", "b", "new"]
     enums = Door.of(frame, as_text=False).frame
@@ -147,11 +147,11 @@ def zones() -> None:
             inside = Door.of(pd.DataFrame({"x": times})).frame["x"]
             assert inside.dt.epoch("s").to_list() == [3, None, 1]
     frame = pd.DataFrame({"timestamp": INSTANTS.tz_convert(offset)})
-    table = Table.opened(frame, times=["timestamp"])
+    table = OpenTable.of(frame, times=["timestamp"])
     later = table.closed(table.rows.with_columns(later="timestamp"), times={"later": "timestamp"})["later"]
     assert later.dtype == frame["timestamp"].dtype
     arrow = pa.table({"x": pa.array([1, None], pa.timestamp("us", "+05:30"))})
-    assert Door.of(arrow).back(Door.of(arrow).frame).equals(arrow)
+    assert Door.of(arrow).restored(Door.of(arrow).frame).equals(arrow)
 
 
 def new_columns() -> None:
@@ -164,10 +164,10 @@ def new_columns() -> None:
         "I": [1, None],
         "B": [True, None],
     }
-    kinds = [str(dtype) for dtype in door.back(door.frame.hstack(pl.DataFrame(made))).dtypes[1:]]
+    kinds = [str(dtype) for dtype in door.restored(door.frame.hstack(pl.DataFrame(made))).dtypes[1:]]
     word = "object" if pd.__version__.startswith("2.") else "str"
     assert kinds == ["float64", "int64", "bool", word, "Int64", "boolean"]
-    assert str(door.back(door.frame.with_columns(x=pl.lit(None, pl.Int64)))["x"].dtype) == "Int64"
+    assert str(door.restored(door.frame.with_columns(x=pl.lit(None, pl.Int64)))["x"].dtype) == "Int64"
 
 
 def other_objects() -> None:
@@ -192,17 +192,17 @@ def outside() -> None:
     for values in kinds:
         frame = pd.DataFrame({"x": values, "y": [1.0, 2.0, 3.0]})
         pd.testing.assert_frame_equal(through(frame), frame.iloc[::-1].reset_index(drop=True))
-        table = Table.opened(frame)
+        table = OpenTable.of(frame)
         pd.testing.assert_frame_equal(
             table.closed(table.rows.filter(nw.col("y") > 1)), frame[1:].reset_index(drop=True)
         )
         for naming in ({"needed": ["x"]}, {"times": ["x"]}, {"numbers": ["x"]}):
             with pytest.raises(QueryError, match=r"x: .*expected numbers, texts, flags or times in column x"):
-                Table.opened(frame, **naming)  # type: ignore[arg-type]
+                OpenTable.of(frame, **naming)  # type: ignore[arg-type]
         with pytest.raises(QueryError, match="by: got 'x: "):
             table.series("x")
         with pytest.raises(QueryError, match="exchange: "):
-            Table.opened(frame.rename(columns={"x": "exchange"}))
+            OpenTable.of(frame.rename(columns={"x": "exchange"}))
 
 
 ROWS: dict[str, Callable[[], None]] = {
@@ -265,6 +265,6 @@ def test_nanoseconds_that_became_floats_are_refused() -> None:
     frame = pl.DataFrame({"timestamp": [1_772_697_600_000_000_123, None]}).to_pandas()
     assert frame["timestamp"].dtype == "float64"
     with pytest.raises(QueryError, match="every 256th nanosecond"):
-        Table.opened(frame, times=["timestamp"])
+        OpenTable.of(frame, times=["timestamp"])
     small = pl.DataFrame({"timestamp": [5, None]}).to_pandas()
-    assert Table.opened(small, times=["timestamp"]).rows.collect()["timestamp"].to_list() == [5, None]
+    assert OpenTable.of(small, times=["timestamp"]).rows.collect()["timestamp"].to_list() == [5, None]

@@ -12,7 +12,7 @@ import pytest
 
 from engines import Engine
 from tidytape.frames._joined import STANDING, as_of, joined, standing_sums, weighted
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 
 def reports(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
@@ -39,7 +39,7 @@ def test_what_was_reported_stands_up_to_its_age(engine: Engine) -> None:
         [("A", "BTC", time, 0.0) for time in (0, 7, 8, 20, 21)]
         + [("B", None, 6, 0.0), ("C", "BTC", 19, 0.0), ("C", "BTC", 21, 0.0), ("C", "BTC", 21, 0.0)]
     )
-    table, other = Table.opened(engine.frame(REPORTS)), Table.opened(engine.frame(asked))
+    table, other = OpenTable.of(engine.frame(REPORTS)), OpenTable.of(engine.frame(asked))
     held = as_of(other.rows.drop("close"), table.rows, "close", by=["exchange", "coin"], carry=7)
     got = engine.polars(table.closed(held)).fill_nan(None).rows()
     assert sorted(got, key=str) == [
@@ -57,7 +57,7 @@ def test_what_was_reported_stands_up_to_its_age(engine: Engine) -> None:
 
 def test_what_stands_is_summed(engine: Engine) -> None:
     moments = reports([("", "BTC", time, 0.0) for time in (0, 7, 8, 20, 21, 21)] + [("", None, 6, 0.0)])
-    table, other = Table.opened(engine.frame(REPORTS)), Table.opened(engine.frame(moments))
+    table, other = OpenTable.of(engine.frame(REPORTS)), OpenTable.of(engine.frame(moments))
     held = standing_sums(table.rows, other.rows, **NAMES, columns=["close"], carry=7)
     got = engine.polars(table.closed(held.select("coin", "timestamp", "close", STANDING))).fill_nan(None)
     assert sorted(got.rows(), key=str) == [
@@ -71,8 +71,8 @@ def test_what_stands_is_summed(engine: Engine) -> None:
 
 
 def test_a_report_may_stand_for_ever(engine: Engine) -> None:
-    table = Table.opened(engine.frame(REPORTS))
-    known = Table.opened(engine.frame(REPORTS.drop_nulls("close")))  # a report without an amount would stand
+    table = OpenTable.of(engine.frame(REPORTS))
+    known = OpenTable.of(engine.frame(REPORTS.drop_nulls("close")))  # a report without an amount would stand
     for held in (
         as_of(table.rows.drop("close"), table.rows, "close", by=["exchange", "coin"], carry=2**80),
         standing_sums(known.rows, table.rows, **NAMES, columns=["close"], carry=2**80),
@@ -83,7 +83,7 @@ def test_a_report_may_stand_for_ever(engine: Engine) -> None:
 
 def test_the_last_column_of_a_stock_stands_in_for_the_others(engine: Engine) -> None:
     frame = REPORTS.with_columns(high=pl.Series([2.0, 9.0, None, 8.0, 6.0]))
-    table = Table.opened(engine.frame(frame))
+    table = OpenTable.of(engine.frame(frame))
     own = table.rows.filter(~nw.col("close").is_null())
     held = standing_sums(own, table.rows, **NAMES, columns=["high", "close"], carry=100)
     got = engine.polars(table.closed(held.select("coin", "timestamp", "high", "close")))
@@ -101,7 +101,7 @@ def test_sums_of_what_stands_leave_nothing_behind(engine: Engine) -> None:
     values = [rng.choice([0.1, 1e-9, 1e9, 1e23, -0.3]) * rng.random() for _ in range(60)]
     values[20] = 1e300
     rows = [(rng.choice("ABC"), "BTC", time, value) for time, value in enumerate(values)]
-    table = Table.opened(engine.frame(reports(rows)))
+    table = OpenTable.of(engine.frame(reports(rows)))
     held = standing_sums(table.rows, table.rows, **NAMES, columns=["close"], carry=5)
     got = engine.polars(table.closed(held.select("timestamp", "close"))).fill_nan(None).sort("timestamp")
     for time, value in got.rows():
@@ -117,14 +117,14 @@ def test_means_leave_out_what_is_null(engine: Engine) -> None:
     frame = pl.DataFrame(
         {"key": ["a", "a", "b"], "x": [1.0, 3.0, None], "y": [None, 2.0, None], "w": [1.0, 3.0, 1.0]}
     )
-    table = Table.opened(engine.frame(frame))
+    table = OpenTable.of(engine.frame(frame))
     means = weighted(table.rows, ["key"], ["x", "y"], weight="w")
     got = engine.polars(table.closed(means.select("key", "x", "y", "__used_x", "__used_y"))).fill_nan(None)
     assert sorted(got.rows()) == [("a", 2.5, 2.0, 4.0, 3.0), ("b", None, None, None, None)]
 
 
 def test_nulls_meet(engine: Engine) -> None:
-    table = Table.opened(engine.frame(REPORTS))
+    table = OpenTable.of(engine.frame(REPORTS))
     right = table.rows.select("coin", other=nw.col("exchange"))
     got = engine.polars(table.closed(joined(table.rows, right, on=["coin"]).select("exchange", "other")))
     assert ("B", "B") in got.rows()
@@ -137,7 +137,7 @@ def test_equal_numbers_meet_and_are_one_group(engine: Engine) -> None:
     frame = pl.DataFrame(
         {"number": [0.0, -0.0, nan, nan, None], "word": ["", "", None, None, None], "row": [1, 2, 4, 8, 16]}
     )
-    table = Table.opened(engine.frame(frame))
+    table = OpenTable.of(engine.frame(frame))
     right = table.rows.select("number", "word", other=nw.col("row"))
     both = (
         joined(table.rows, right, on=["number", "word"], how="inner")

@@ -8,7 +8,7 @@ import pytest
 
 from engines import Engine
 from tidytape.frames._rows import MOST_NUMBERS, spread
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 RANGES = pl.DataFrame(
     {"low": [3, -2, 7, 5, 0], "high": [5, 1, 7, 4, 1_100], "of": ["a", "b", None, "none", "long"]}
@@ -18,7 +18,7 @@ RANGES = pl.DataFrame(
 @pytest.mark.parametrize("name", ["polars", "polars lazy", "pandas", "duckdb"])
 def test_each_number_has_a_row(name):
     engine = Engine(name)
-    frame = Table.opened(engine.frame(RANGES)).rows
+    frame = OpenTable.of(engine.frame(RANGES)).rows
     numbers = spread(frame, "low", "high", name="number").sort("of", "number", nulls_last=True)
     native = numbers.collect("polars").to_native()
     assert native.columns == ["of", "number"]

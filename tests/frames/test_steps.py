@@ -8,7 +8,7 @@ import pytest
 
 from engines import Engine
 from tidytape.catalogue import Interval
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, bucket_start, length_of
 from tidytape.times import MONDAY, SECOND
 
@@ -24,7 +24,7 @@ TIMES = [
 
 
 def computed(engine: Engine, frame: pl.DataFrame, **columns: nw.Expr) -> pl.DataFrame:
-    table = Table.opened(engine.frame(frame), times=["timestamp"])
+    table = OpenTable.of(engine.frame(frame), times=["timestamp"])
     return engine.polars(table.closed(table.rows.with_columns(**columns))).sort("timestamp")
 
 

@@ -8,12 +8,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 
 def test_words_are_text_inside_and_sorted_as_text() -> None:
     frame = pd.DataFrame({"coin": pd.Categorical(["ETH", None, "BTC"], ["ETH", "BTC", "X"], ordered=True)})
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     assert table.rows.collect_schema()["coin"] == nw.String
     assert table.rows.collect()["coin"].is_null().to_list() == [False, True, False]
     closed = table.closed(table.rows.filter(~nw.col("coin").is_null()), sort=["coin"])
@@ -26,22 +26,22 @@ def test_words_are_text_inside_and_sorted_as_text() -> None:
 )
 def test_a_dictionary_of_arrow_keeps_its_type(coded: pa.DataType) -> None:
     frame = pa.table({"coin": pa.array(["ETH", None, "BTC"]).cast(coded)})
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     assert table.closed(table.rows).equals(frame)
     on_arrow = frame.to_pandas(types_mapper=pd.ArrowDtype)
-    of_pandas = Table.opened(on_arrow)
+    of_pandas = OpenTable.of(on_arrow)
     pd.testing.assert_frame_equal(of_pandas.closed(of_pandas.rows), on_arrow)
 
 
 def test_categories_that_are_no_words_stay_apart() -> None:
     frame = pd.DataFrame({"leg": pd.Categorical([2, None, 1])})
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     pd.testing.assert_frame_equal(table.closed(table.rows), frame)
 
 
 def test_words_of_a_column_that_is_new() -> None:
     frame = pl.DataFrame({"coin": ["ETH", "BTC"]}, schema={"coin": pl.Enum(["ETH", "BTC"])})
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     rows = table.rows.with_columns(nw.col("coin").alias("other"), coin=nw.lit("SOL"))
     closed = table.with_words({"other": "coin", "coin": None}).closed(rows)
     assert closed.schema == {"coin": pl.Categorical(), "other": frame.schema["coin"]}
@@ -50,6 +50,6 @@ def test_words_of_a_column_that_is_new() -> None:
 
 def test_a_word_that_pandas_does_not_know_is_not_lost() -> None:
     frame = pd.DataFrame({"rule": pd.Categorical(["interval"])})
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     closed = table.closed(table.rows.with_columns(rule=nw.lit("period")))
     assert closed["rule"].tolist() == ["period"]

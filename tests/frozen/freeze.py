@@ -106,7 +106,7 @@ def _fill(path: Path) -> None:
     from tidytape.lake.rollup import rollup
 
     lake = Lake.create(path)
-    lake.register_prediction_markets(prediction_market())
+    lake.writer().register_prediction_markets(prediction_market())
     of_outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
     future = pl.DataFrame(
         [
@@ -119,7 +119,7 @@ def _fill(path: Path) -> None:
             }
         ]
     )
-    lake.register(pl.concat([markets(), future, of_outcomes], how="diagonal_relaxed"))
+    lake.writer().register(pl.concat([markets(), future, of_outcomes], how="diagonal_relaxed"))
     half = (START + END) // 2 * 10**9
     events = [(table, rows.filter(pl.col("timestamp") < END * 10**9)) for _, table, rows in tables(days=1)]
     # The study names no exchange of liquidations, so there is one.
@@ -128,10 +128,10 @@ def _fill(path: Path) -> None:
         for table, rows in events
     ]
     for table, rows in events:
-        lake.append(table, rows.filter(pl.col("timestamp") < half), source="first half")
+        lake.writer().append(table, rows.filter(pl.col("timestamp") < half), source="first half")
     rollup(lake)
     for table, rows in events:
-        lake.append(table, rows.filter(pl.col("timestamp") >= half), source="second half")
+        lake.writer().append(table, rows.filter(pl.col("timestamp") >= half), source="second half")
 
 
 if __name__ == "__main__":

@@ -51,8 +51,8 @@ def test_gaps_are_those_of_a_plain_loop(lake: Lake, seed: int, minutes: int) -> 
     times = sorted(
         {BEGIN + dice.randrange(3 * DAY) // HOUR * HOUR + dice.randrange(HOUR // 4) for _ in range(300)}
     )
-    lake.append("trades", trades(times[::2]), source="a")
-    lake.append("trades", trades(times[1::2]), source="b")
+    lake.writer().append("trades", trades(times[::2]), source="a")
+    lake.writer().append("trades", trades(times[1::2]), source="b")
     quiet = timedelta(minutes=minutes)
     row = only(hygiene.gaps(lake, "trades", quiet=quiet))
     starts = sorted({time // MINUTE: time for time in times[::-1]}.values())
@@ -72,7 +72,7 @@ def test_minutes_tell_the_same_gaps_as_events(lake: Lake) -> None:
     times = sorted(
         {BEGIN + dice.randrange(5 * DAY) // DAY * DAY + dice.randrange(9 * HOUR) for _ in range(4_000)}
     )
-    lake.append("trades", trades(times), source="a")
+    lake.writer().append("trades", trades(times), source="a")
     exact = hygiene.gaps(lake, "trades")
     assert exact["gaps"].item() == len(apart(times, HOUR)) > 3
     rollup(lake, progress=False)
@@ -84,15 +84,15 @@ def test_minutes_tell_the_same_gaps_as_events(lake: Lake) -> None:
 def test_minutes_that_later_events_changed_are_no_gaps(lake: Lake) -> None:
     first = [BEGIN + second * 10 * 10**9 for second in range(360)]  # an hour
     last = [time + 10 * HOUR for time in first]
-    lake.append("trades", trades(first + last), source="a")
+    lake.writer().append("trades", trades(first + last), source="a")
     rollup(lake, progress=False)
     most_rows = 130  # fewer than events, more than minutes
     before = only(hygiene.gaps(lake, "trades", most_rows=most_rows))
     assert (before["gaps"], before["gaps_from"]) == (1, "minutes")
     between = [first[-1] + second * 10**10 for second in range(1, 3_250)]
-    lake.append("trades", trades(between), source="late")
+    lake.writer().append("trades", trades(between), source="late")
     after = [last[-1] + second * 10**10 for second in range(1, 700)]
-    lake.append("trades", trades(after), source="new")
+    lake.writer().append("trades", trades(after), source="new")
     row = only(hygiene.gaps(lake, "trades", most_rows=most_rows))
     assert (row["gaps"], row["gaps_from"], row["last"]) == (0, "minutes", after[-1])
 
@@ -100,7 +100,7 @@ def test_minutes_that_later_events_changed_are_no_gaps(lake: Lake) -> None:
 def test_files_tell_the_gaps_between_them(lake: Lake) -> None:
     for hour in (0, 1, 5):
         start = BEGIN + hour * HOUR
-        lake.append("trades", trades([start + n * MINUTE for n in range(60)]), source=f"{hour}")
+        lake.writer().append("trades", trades([start + n * MINUTE for n in range(60)]), source=f"{hour}")
     row = only(hygiene.gaps(lake, "trades", most_rows=0))
     assert row["gaps_from"] == "files"
     assert spans(row) == [(BEGIN + 2 * HOUR - MINUTE, BEGIN + 5 * HOUR)]
@@ -114,11 +114,11 @@ def test_a_missing_candle_is_a_gap_from_an_hour_on(lake: Lake) -> None:
         )
 
     days = [BEGIN + day * DAY for day in (0, 1, 2, 4)]
-    lake.append("candles", candles(days, DAY, "DAILY"), source="a")
+    lake.writer().append("candles", candles(days, DAY, "DAILY"), source="a")
     minutes = [
         BEGIN + minute * MINUTE for minute in range(300) if not 20 <= minute < 50 and not 100 <= minute < 160
     ]
-    lake.append("candles", candles(minutes, MINUTE, "MINUTELY"), source="b")
+    lake.writer().append("candles", candles(minutes, MINUTE, "MINUTELY"), source="b")
     daily, minutely = hygiene.gaps(lake, "candles").iter_rows(named=True)
     assert spans(daily) == [(days[2] + DAY, days[3])]
     assert spans(minutely) == [(BEGIN + 100 * MINUTE, BEGIN + 160 * MINUTE)]
@@ -126,7 +126,7 @@ def test_a_missing_candle_is_a_gap_from_an_hour_on(lake: Lake) -> None:
 
 def test_a_settlement_that_is_left_out_is_a_gap(lake: Lake) -> None:
     times = [BEGIN + n * 8 * HOUR + n for n in range(12) if n != 7]
-    lake.append(
+    lake.writer().append(
         "funding", FUNDING.conform(pl.DataFrame(NAMES | {"timestamp": times, "rate": 1e-4})), source="a"
     )
     row = only(hygiene.gaps(lake, "funding"))
@@ -137,15 +137,17 @@ def test_a_settlement_that_is_left_out_is_a_gap(lake: Lake) -> None:
 def test_liquidations_have_no_gaps(lake: Lake) -> None:
     rows = {"id": ["a", "b"], "timestamp": [BEGIN, BEGIN + DAY], "sequence": [1, 2], "side": "BUY"}
     amounts = {"price": 1.0, "amount": 1.0, "quote_amount": 1.0}
-    lake.append("liquidations", LIQUIDATIONS.conform(pl.DataFrame(NAMES | rows | amounts)), source="a")
+    lake.writer().append(
+        "liquidations", LIQUIDATIONS.conform(pl.DataFrame(NAMES | rows | amounts)), source="a"
+    )
     row = only(hygiene.gaps(lake, "liquidations"))
     assert (row["rows"], row["gaps"], row["gaps_from"]) == (2, None, None)
 
 
 def test_markets_do_not_mix(lake: Lake) -> None:
-    lake.append("trades", trades([BEGIN, BEGIN + MINUTE], "A"), source="a")
+    lake.writer().append("trades", trades([BEGIN, BEGIN + MINUTE], "A"), source="a")
     times = [BEGIN + DAY + minute * MINUTE for minute in (0, 1, 2, 122)]
-    lake.append("trades", trades(times, "B"), source="b")
+    lake.writer().append("trades", trades(times, "B"), source="b")
     frame = hygiene.gaps(lake, "trades", quiet=timedelta(hours=1))
     assert frame.select("raw_symbol", "gaps").rows() == [("A", 0), ("B", 1)]
 

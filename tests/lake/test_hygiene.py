@@ -49,8 +49,8 @@ def levels(*rows: tuple[int, int, bool, str, float, float], symbol: str = "BTCUS
 
 
 def test_info_says_what_each_table_holds(lake, tape):
-    lake.append("trades", tape(0, 10), source="a")
-    lake.append("trades", tape(20, 30, raw_symbol="ETHUSDT"), source="b")
+    lake.writer().append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(20, 30, raw_symbol="ETHUSDT"), source="b")
     table = hygiene.info(lake)
     assert table["table"].to_list() == list(TABLES)
     trades = table.row(0, named=True)
@@ -67,8 +67,8 @@ def test_info_says_what_each_table_holds(lake, tape):
 
 
 def test_info_of_each_market(lake, tape):
-    lake.append("trades", tape(0, 10), source="a")
-    lake.append("trades", tape(20, 35, raw_symbol="A/B=%"), source="b")
+    lake.writer().append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(20, 35, raw_symbol="A/B=%"), source="b")
     table = hygiene.markets(lake)
     assert table.select("table", "exchange", "raw_symbol", "coin", "rows", "files").rows() == [
         ("trades", "BINANCE", "A/B=%", None, 15, 1),
@@ -77,14 +77,14 @@ def test_info_of_each_market(lake, tape):
 
 
 def test_info_opens_no_file(lake, tape):
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     for file in Path(lake.path).rglob("part-*.parquet"):
         file.unlink()
     assert hygiene.info(lake)["rows"][0] == 10
 
 
 def test_info_counts_what_another_tool_noted_no_statistics_of(lake, tape):
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     deltalake.DeltaTable(f"{lake.path}/trades").alter.set_table_properties(
         {"delta.dataSkippingStatsColumns": "id"}
     )
@@ -100,8 +100,8 @@ def test_info_counts_what_another_tool_noted_no_statistics_of(lake, tape):
 
 
 def test_a_sound_lake(lake, tape):
-    lake.append("trades", tape(0, 100), source="a")
-    lake.append("trades", tape(50, 150), source="b")
+    lake.writer().append("trades", tape(0, 100), source="a")
+    lake.writer().append("trades", tape(50, 150), source="b")
     report = hygiene.check(lake, progress=False)
     assert report.sound
     assert report.findings == ()
@@ -124,7 +124,7 @@ def test_recorded_tapes_are_sound(lake, recorded, name):
 
 
 def test_rows_that_came_twice(lake, tape):
-    lake.append("trades", tape(0, 100), source="a")
+    lake.writer().append("trades", tape(0, 100), source="a")
     put_raw(lake, "trades", tape(40, 45))
     report = hygiene.check(lake, progress=False)
     assert not report.sound
@@ -135,7 +135,7 @@ def test_rows_that_came_twice(lake, tape):
 
 def test_keys_are_compared_in_shares(lake, tape, monkeypatch):
     monkeypatch.setattr(checks, "_AT_ONCE", 7)
-    lake.append("trades", tape(0, 100), source="a")
+    lake.writer().append("trades", tape(0, 100), source="a")
     put_raw(lake, "trades", tape(40, 75))
     assert found(lake, checks=["keys"]) == [("keys", "BINANCE BTCUSDT", 35)]
 
@@ -148,7 +148,7 @@ def test_a_key_with_a_null_is_nobodys_duplicate(lake):
 
 def test_a_file_that_is_gone_or_spoilt(lake, tape):
     for symbol in ("A", "B", "C"):
-        lake.append("trades", tape(0, 10, raw_symbol=symbol), source=symbol)
+        lake.writer().append("trades", tape(0, 10, raw_symbol=symbol), source=symbol)
     gone = next(Path(lake.path).rglob("raw_symbol=A/*.parquet"))
     gone.unlink()
     next(Path(lake.path).rglob("raw_symbol=B/*.parquet")).write_bytes(b"PAR1 nothing PAR1")
@@ -165,7 +165,7 @@ def test_a_file_that_is_gone_or_spoilt(lake, tape):
 
 
 def test_a_file_of_other_rows_than_the_log_says(lake, tape):
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     file = next(Path(lake.path).rglob("part-*.parquet"))
     pl.read_parquet(file, hive_partitioning=False).head(4).write_parquet(file)
     (finding,) = hygiene.check(lake, progress=False, checks=["files"]).findings
@@ -173,7 +173,7 @@ def test_a_file_of_other_rows_than_the_log_says(lake, tape):
 
 
 def test_nulls_where_none_may_be(lake, tape):
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     # As another engine leaves it that lets the column be null.
     frame = lake.scan("trades").collect().sort("timestamp")
     holes = frame.with_columns(
@@ -217,7 +217,7 @@ def test_a_column_that_is_gone(lake, tape):
     ],
 )
 def test_values_that_cannot_be(lake, tape, changes, name):
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     put_raw(
         lake, "trades", tape(10, 11).with_columns(**{key: pl.lit(value) for key, value in changes.items()})
     )
@@ -246,7 +246,7 @@ GOOD = [(EPOCH, 5, True, "BID", 10.0, 1.0), (EPOCH, 5, True, "ASK", 11.0, 1.0)]
 
 
 def test_a_snapshot_that_is_crossed(lake):
-    lake.append(
+    lake.writer().append(
         "book", levels((EPOCH, 5, True, "BID", 11.0, 1.0), (EPOCH, 5, True, "ASK", 11.0, 1.0)), source="a"
     )
     report = hygiene.check(lake, progress=False, checks=["snapshots"])
@@ -263,7 +263,7 @@ def test_a_rebuilt_rebuilt_that_is_crossed(lake):
         (EPOCH + 2 * minute, 7, False, "BID", 10.5, 1.0),
         (EPOCH + 3 * minute, 8, False, "BID", 12.0, 0.0),
     )
-    lake.append("book", events, source="a")
+    lake.writer().append("book", events, source="a")
     (finding,) = hygiene.check(lake, progress=False).findings
     assert (finding.check, finding.count) == ("books", 2)
     assert finding.example == "2023-11-14T22:14:59+00:00: bid 12.0 is not below ask 11.0"
@@ -281,7 +281,7 @@ def test_a_rebuilt_lives_on_from_day_to_day(lake, with_ids):
     events = levels(*rows)
     if not with_ids:
         events = events.with_columns(last_id=pl.lit(None, pl.Int64))
-    lake.append("book", events, source="a")
+    lake.writer().append("book", events, source="a")
     report = hygiene.check(lake, progress=False, checks=["books"])
     assert [(f.count, f.example[:10]) for f in report.findings] == [(1, "2023-11-16")]
 
@@ -295,13 +295,13 @@ def test_a_rebuilt_that_was_repaired_on_an_earlier_day_is_not_crossed(lake):
         (EPOCH + 3 * DAY, 9, True, "ASK", 21.0, 1.0),
         (EPOCH + 4 * DAY, 10, False, "BID", 20.5, 1.0),
     ]
-    lake.append("book", levels(*rows), source="a")
+    lake.writer().append("book", levels(*rows), source="a")
     assert found(lake) == []
 
 
 def test_a_snapshot_without_an_id_after_a_day_with_ids_counts(lake):
     rows = [*GOOD, (EPOCH + DAY, None, True, "BID", 30.0, 1.0), (EPOCH + DAY, None, True, "ASK", 29.0, 1.0)]
-    lake.append("book", levels(*rows), source="a")
+    lake.writer().append("book", levels(*rows), source="a")
     assert [check for check, _, _ in found(lake)] == ["snapshots", "books"]
 
 
@@ -340,7 +340,7 @@ def test_rebuilts_rebuilt_in_pieces_are_the_rebuilts_rebuilt_at_once(lake, recor
 
 
 def test_only_some_tables_and_checks(lake, tape):
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     put_raw(lake, "trades", tape(0, 1))
     assert found(lake, tables=["book"]) == []
     assert found(lake, checks=["sequence"]) == [("sequence", "BINANCE BTCUSDT", 1)]
@@ -353,7 +353,7 @@ def test_names_that_are_none(lake, wrong):
 
 
 def test_what_cannot_be_checked_is_said(lake, tape, monkeypatch):
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
 
     def gone_meanwhile(subject):
         raise FileNotFoundError("another process deleted it")
@@ -370,11 +370,11 @@ def test_every_check_says_what_must_hold():
 
 
 def test_what_amounts_counted_in_their_files_is_shown(lake, tape):
-    lake.append("trades", tape(0, 2), source="a")
-    lake.append("trades", tape(0, 2, raw_symbol="BTCUSD_PERP"), source="b")
-    lake.append("trades", tape(0, 2, raw_symbol="BTC-PERP"), source="c")
+    lake.writer().append("trades", tape(0, 2), source="a")
+    lake.writer().append("trades", tape(0, 2, raw_symbol="BTCUSD_PERP"), source="b")
+    lake.writer().append("trades", tape(0, 2, raw_symbol="BTC-PERP"), source="c")
     market = {"exchange": "BINANCE"}
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             [
                 market | {"raw_symbol": "BTCUSDT"},

@@ -51,8 +51,10 @@ def on_disk_now(lake: Lake) -> list[Path]:
 
 def test_compacting_keeps_every_row_and_what_is_known_of_sources(lake, tape):
     for number in range(5):
-        lake.append("trades", tape(number * 10, number * 10 + 15), source=f"file {number}")
-        lake.append("trades", tape(number * 10, number * 10 + 15, raw_symbol="A/B=%"), source=f"too {number}")
+        lake.writer().append("trades", tape(number * 10, number * 10 + 15), source=f"file {number}")
+        lake.writer().append(
+            "trades", tape(number * 10, number * 10 + 15, raw_symbol="A/B=%"), source=f"too {number}"
+        )
     before = rows(lake)
     counters = [
         deltalake.DeltaTable(f"{lake.path}/trades").transaction_version(f"instrument:BINANCE/{name}")
@@ -65,8 +67,10 @@ def test_compacting_keeps_every_row_and_what_is_known_of_sources(lake, tape):
     ]
     assert len(files(lake)) == 2
     assert rows(lake).equals(before)
-    assert all(lake.append("trades", tape(0, 15), source=f"file {n}").already_ingested for n in range(5))
-    assert lake.append("trades", tape(0, 55), source="new").rows_new == 0
+    assert all(
+        lake.writer().append("trades", tape(0, 15), source=f"file {n}").already_ingested for n in range(5)
+    )
+    assert lake.writer().append("trades", tape(0, 55), source="new").rows_new == 0
     table = deltalake.DeltaTable(f"{lake.path}/trades")
     assert table.transaction_version("instrument:BINANCE/A/B=%") == counters[1] + 1 == 6
 
@@ -92,7 +96,7 @@ def test_a_file_that_went_in_before_is_still_known(lake, recorded):
 
 def test_compacting_twice_does_nothing_the_second_time(lake, tape):
     for number in range(3):
-        lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
+        lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
     assert len(hygiene.compact(lake, progress=False)) == 1
     version = lake.version()
     assert hygiene.compact(lake, progress=False) == ()
@@ -105,7 +109,7 @@ def test_row_groups_follow_each_other_in_time(lake, tape):
     parts = list(range(8))
     random.Random(1).shuffle(parts)
     for part in parts:
-        lake.append("trades", tape(part * 100_000, (part + 1) * 100_000), source=str(part))
+        lake.writer().append("trades", tape(part * 100_000, (part + 1) * 100_000), source=str(part))
     hygiene.compact(lake, progress=False)
     (file,) = files(lake)
     data = pq.ParquetFile(file).metadata
@@ -119,7 +123,7 @@ def test_row_groups_follow_each_other_in_time(lake, tape):
 @pytest.mark.slow
 def test_files_follow_each_other_in_time_where_one_is_not_enough(lake, tape):
     for part in (1, 0, 2, 3):
-        lake.append("trades", tape(part * 150_000, (part + 1) * 150_000), source=str(part))
+        lake.writer().append("trades", tape(part * 150_000, (part + 1) * 150_000), source=str(part))
     (done,) = hygiene.compact(lake, target=600_000, everything=True, progress=False)
     assert done.files_after > 1
     actions = pl.DataFrame(deltalake.DeltaTable(f"{lake.path}/trades").get_add_actions(flatten=True))
@@ -131,13 +135,15 @@ def test_files_follow_each_other_in_time_where_one_is_not_enough(lake, tape):
 @pytest.mark.slow
 def test_compacting_while_another_writes(lake, tape):
     for number in range(6):
-        lake.append("trades", tape(number * 100, number * 100 + 100), source=f"before {number}")
+        lake.writer().append("trades", tape(number * 100, number * 100 + 100), source=f"before {number}")
     failed: list[BaseException] = []
 
     def write() -> None:
         try:
             for number in range(6, 18):
-                lake.append("trades", tape(number * 100 - 30, number * 100 + 100), source=f"during {number}")
+                lake.writer().append(
+                    "trades", tape(number * 100 - 30, number * 100 + 100), source=f"during {number}"
+                )
         except BaseException as error:  # noqa: BLE001 - reported below
             failed.append(error)
 
@@ -161,14 +167,14 @@ def test_compacting_while_another_writes(lake, tape):
 
 def test_a_compaction_that_others_overtook_begins_again(lake, tape, monkeypatch):
     """Of the same market: appended to, or compacted."""
-    lake.append("trades", tape(0, 100), source="a")
-    lake.append("trades", tape(100, 200), source="b")
+    lake.writer().append("trades", tape(0, 100), source="a")
+    lake.writer().append("trades", tape(100, 200), source="b")
     in_order, turns = compacting._in_order, []
 
     def overtaken(*args):
         turns.append(len(turns))
         if turns[-1] == 0:
-            lake.append("trades", tape(150, 300), source="c")
+            lake.writer().append("trades", tape(150, 300), source="c")
         elif turns[-1] == 1:
             hygiene.compact(lake, everything=True, progress=False)  # takes the third turn
         return in_order(*args)
@@ -182,12 +188,14 @@ def test_a_compaction_that_others_overtook_begins_again(lake, tape, monkeypatch)
 
 def test_a_compaction_does_not_mind_other_markets(lake, tape, monkeypatch):
     for number in (0, 1):
-        lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
+        lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
     in_order, turns = compacting._in_order, []
 
     def beside(*args):
         turns.append(len(turns))
-        lake.append("trades", tape(0, 50, raw_symbol=f"ETH{len(turns)}"), source=f"other {len(turns)}")
+        lake.writer().append(
+            "trades", tape(0, 50, raw_symbol=f"ETH{len(turns)}"), source=f"other {len(turns)}"
+        )
         return in_order(*args)
 
     monkeypatch.setattr(compacting, "_in_order", beside)
@@ -198,7 +206,7 @@ def test_a_compaction_does_not_mind_other_markets(lake, tape, monkeypatch):
 
 def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, monkeypatch):
     for number in (0, 1):
-        lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
+        lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
     commit, turns = _commit.commit, []
 
     def overtaken(*args, **more):
@@ -208,7 +216,7 @@ def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, m
         commit(*args, **more)
 
     monkeypatch.setattr(_commit, "commit", overtaken)
-    assert lake.append("trades", tape(15, 30), source="late").rows_new == 10
+    assert lake.writer().append("trades", tape(15, 30), source="late").rows_new == 10
     assert len(turns) == 2
     assert rows(lake)["sequence"].sort().to_list() == list(range(30))
 
@@ -216,12 +224,14 @@ def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, m
 def test_names_with_quotes_and_tables_without_markets(lake, tape):
     for number in (0, 1):
         symbol = "it's A' OR '1'='1"
-        lake.append("trades", tape(number * 10, number * 10 + 10, raw_symbol=symbol), source=f"q{number}")
+        lake.writer().append(
+            "trades", tape(number * 10, number * 10 + 10, raw_symbol=symbol), source=f"q{number}"
+        )
         rate = pl.DataFrame(
             {"quote_coin": ["EUR"], "timestamp": [1_700_000_000_000_000_000 + number], "usd": [1.1]}
         )
-        lake.append("quote_rates", rate, source=str(number))
-    lake.append("trades", tape(0, 10), source="beside")
+        lake.writer().append("quote_rates", rate, source=str(number))
+    lake.writer().append("trades", tape(0, 10), source="beside")
     assert [one.files_after for one in hygiene.compact(lake, progress=False)] == [1, 1]
     assert rows(lake).height == 30
     assert rows(lake, "quote_rates").height == 2
@@ -236,13 +246,13 @@ def test_a_table_without_markets_that_was_appended_to_begins_again(lake, monkeyp
         )
 
     for number in (0, 1):
-        lake.append("quote_rates", rate(number), source=str(number))
+        lake.writer().append("quote_rates", rate(number), source=str(number))
     in_order, turns = compacting._in_order, []
 
     def overtaken(*args):
         turns.append(len(turns))
         if turns == [0]:
-            lake.append("quote_rates", rate(2), source="2")
+            lake.writer().append("quote_rates", rate(2), source="2")
         return in_order(*args)
 
     monkeypatch.setattr(compacting, "_in_order", overtaken)
@@ -254,7 +264,7 @@ def test_a_table_without_markets_that_was_appended_to_begins_again(lake, monkeyp
 def test_rows_are_sorted_in_spans_that_fit_memory(lake, tape, monkeypatch):
     monkeypatch.setattr("tidytape.lake.hygiene._files._AT_ONCE", 150)
     for number in (2, 0, 1):
-        lake.append("trades", tape(number * 1000, number * 1000 + 1000), source=str(number))
+        lake.writer().append("trades", tape(number * 1000, number * 1000 + 1000), source=str(number))
     before = rows(lake)
     assert len(hygiene.compact(lake, progress=False)) == 1
     assert rows(lake).equals(before)
@@ -264,7 +274,7 @@ def test_rows_are_sorted_in_spans_that_fit_memory(lake, tape, monkeypatch):
 def test_the_log_says_of_new_files_what_is_in_them(lake, tape):
     """Readers leave out files by it, so what it says must be so, also of numbers that are none and of nulls."""
     for number in (0, 1):
-        lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
+        lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
     odd = tape(20, 24).with_columns(
         price=pl.Series([float("nan"), float("inf"), 5.0, 7.0]),
         received=pl.Series([None, 3, 1, None], dtype=pl.Int64),
@@ -293,7 +303,9 @@ def test_the_log_says_of_new_files_what_is_in_them(lake, tape):
 def test_other_engines_read_what_was_written(lake, tape):
     duckdb = pytest.importorskip("duckdb")
     for number in (0, 1):
-        lake.append("trades", tape(number * 10, number * 10 + 10, raw_symbol="A/B=%"), source=str(number))
+        lake.writer().append(
+            "trades", tape(number * 10, number * 10 + 10, raw_symbol="A/B=%"), source=str(number)
+        )
     hygiene.compact(lake, progress=False)
     table = deltalake.DeltaTable(f"{lake.path}/trades").to_pyarrow_dataset().to_table()
     assert table.schema.names == list(TRADES.names)
@@ -331,8 +343,8 @@ def test_compacting_what_cannot_be(lake, wrong):
 def compacted(lake, tape) -> Lake:
     """Three markets, each of two files that were replaced and one that replaced them."""
     for symbol in ("BTCUSDT", "A/B=%", "é x"):
-        lake.append("trades", tape(0, 100, raw_symbol=symbol), source=symbol)
-        lake.append("trades", tape(50, 200, raw_symbol=symbol), source=symbol + "2")
+        lake.writer().append("trades", tape(0, 100, raw_symbol=symbol), source=symbol)
+        lake.writer().append("trades", tape(50, 200, raw_symbol=symbol), source=symbol + "2")
     hygiene.compact(lake, progress=False)
     return lake
 

@@ -11,6 +11,7 @@ import deltalake
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from simulated.everything import everything
 from tidytape.lake import TABLES, TRADES, Lake, hygiene
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
@@ -24,8 +25,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory, tape) -> Path:
     path = tmp_path_factory.mktemp("many") / "lake"
     made = everything(path)
     symbols = [f"S{number:02}USDT" for number in range(12)]
-    made.append("trades", pl.concat(tape(0, 200, raw_symbol=symbol) for symbol in symbols), source="tape")
-    made.register(pl.DataFrame({"exchange": "BINANCE", "raw_symbol": symbols, "block_size": 0.5}))
+    made.writer().append(
+        "trades", pl.concat(tape(0, 200, raw_symbol=symbol) for symbol in symbols), source="tape"
+    )
+    made.writer().register(pl.DataFrame({"exchange": "BINANCE", "raw_symbol": symbols, "block_size": 0.5}))
     rollup(made, progress=False)
     return path
 
@@ -106,9 +109,11 @@ def test_looks_do_not_grow_with_the_markets(tmp_path: Path, monkeypatch: pytest.
     )
     counts = []
     for count in (3, 30):
-        lake = Lake.create(tmp_path / str(count))
+        lake = empty_lake(tmp_path / str(count))
         symbols = [f"S{number:02}" for number in range(count)]
-        lake.append("trades", pl.concat(tape(0, 20, raw_symbol=symbol) for symbol in symbols), source="tape")
+        lake.writer().append(
+            "trades", pl.concat(tape(0, 20, raw_symbol=symbol) for symbol in symbols), source="tape"
+        )
         looks.clear()
         assert hygiene.check(lake, tables=["trades"], progress=False).sound
         counts.append(len(looks))

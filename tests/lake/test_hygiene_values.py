@@ -59,18 +59,18 @@ def test_a_value_that_cannot_be_is_found(
 def test_a_block_size_that_is_none_is_not_registered(lake: Lake) -> None:
     for size in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(IngestError, match="block_size of X A is"):
-            lake.register(pl.DataFrame({"exchange": "X", "raw_symbol": ["A"], "block_size": size}))
+            lake.writer().register(pl.DataFrame({"exchange": "X", "raw_symbol": ["A"], "block_size": size}))
 
 
 def test_tables_that_are_not_written_by_time_are_not_called_unordered(lake: Lake) -> None:
     rates = {"quote_coin": ["EUR", "EUR", "GBP", "GBP"], "timestamp": [EPOCH, EPOCH + 1] * 2, "usd": 1.0}
-    lake.append("quote_rates", pl.DataFrame(rates), source="a")
+    lake.writer().append("quote_rates", pl.DataFrame(rates), source="a")
     assert found(lake) == set()
 
 
 @pytest.mark.slow
 def test_minutes_that_are_all_gone_are_found(lake: Lake, tape) -> None:
-    lake.append("trades", tape(0, 1_000), source="a")
+    lake.writer().append("trades", tape(0, 1_000), source="a")
     rollup(lake)
     assert found(lake) == set()
     deltalake.DeltaTable(f"{lake.path}/candles_1m").delete()
@@ -78,7 +78,7 @@ def test_minutes_that_are_all_gone_are_found(lake: Lake, tape) -> None:
 
 
 def test_lost_commits_are_found(lake: Lake, tape) -> None:
-    lake.append("trades", tape(0, 1_000), source="a")
+    lake.writer().append("trades", tape(0, 1_000), source="a")
     rollup(lake)
     log = Path(lake.path) / "trades" / "_delta_log"
     max(log.glob("*.json")).unlink()
@@ -86,7 +86,7 @@ def test_lost_commits_are_found(lake: Lake, tape) -> None:
 
 
 def test_a_log_that_cannot_be_read_keeps_nothing_else_from_being_checked(lake: Lake, tape) -> None:
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     put_raw(lake, "quote_rates", usd=0.0)
     log = Path(lake.path) / "trades" / "_delta_log"
     max(log.glob("*.json")).write_text("garbage")
@@ -96,7 +96,7 @@ def test_a_log_that_cannot_be_read_keeps_nothing_else_from_being_checked(lake: L
 
 
 def test_times_of_which_the_log_says_something_else_are_found(lake: Lake, tape) -> None:
-    lake.append("trades", tape(0, 1_000), source="a")
+    lake.writer().append("trades", tape(0, 1_000), source="a")
     last = lake.extent("trades", *lake.markets_in("trades")[0])[1]
     commit = max((Path(lake.path) / "trades" / "_delta_log").glob("*.json"))
     commit.write_text(commit.read_text().replace(str(last), str(last - 10**9)))
@@ -110,7 +110,7 @@ def test_a_damaged_page_is_found_in_a_column_that_nothing_else_looks_at(lake: La
         timestamp=EPOCH + pl.int_range(rows),
         total_volume=(pl.int_range(rows) * 0.37).sin(),
     )
-    lake.append("token_supply", TABLES["token_supply"].conform(supply), source="a")
+    lake.writer().append("token_supply", TABLES["token_supply"].conform(supply), source="a")
     (path,) = (Path(lake.path) / "token_supply").glob("*.parquet")
     held = bytearray(path.read_bytes())
     held[len(held) // 2] ^= 0xFF
@@ -119,7 +119,7 @@ def test_a_damaged_page_is_found_in_a_column_that_nothing_else_looks_at(lake: La
 
 
 def test_a_file_that_cannot_be_read_to_its_end_is_found(lake: Lake, tape) -> None:
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     (path,) = (Path(lake.path) / "trades").rglob("part-*.parquet")
     held = bytearray(path.read_bytes())
     held[4:400] = b"\xff" * 396  # the footer stays whole
@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_found(lake: Lake, tape) -> Non
 
 def test_a_vacuum_that_loses_a_race_begins_again(lake: Lake, tape, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
-        lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
+        lake.writer().append("trades", tape(number * 10, number * 10 + 10), source=str(number))
     hygiene.compact(lake, progress=False)
     module = importlib.import_module(
         "tidytape.lake.hygiene._files"
@@ -178,7 +178,7 @@ def test_a_quote_volume_that_no_price_explains_is_found(
     rows = pl.concat(
         [candles(0, volume=2, quote_volume=210), candles(1, volume=2, quote_volume=quote_volume)]
     )
-    lake.append("candles", rows, source="a")
+    lake.writer().append("candles", rows, source="a")
     findings = hygiene.check(Lake(lake.path), progress=False).findings
     assert [(one.check, one.severity, one.table, one.market, one.count) for one in findings] == (
         [] if ratio is None else [("quote", "error", "candles", "X BTCUSDT", 1)]
@@ -192,10 +192,10 @@ def test_a_quote_volume_that_no_price_explains_is_found(
 
 def test_a_quote_amount_that_is_not_amount_times_price_is_found(lake: Lake, tape) -> None:
     trades = tape(0, 100)
-    lake.append("trades", trades.with_columns(pl.col("quote_amount") * 1.0001), source="a")
+    lake.writer().append("trades", trades.with_columns(pl.col("quote_amount") * 1.0001), source="a")
     assert found(lake) == set()
     more = tape(200, 300).with_columns(pl.col("quote_amount") / 50)
-    lake.append("trades", more, source="b")
+    lake.writer().append("trades", more, source="b")
     assert ("quote", "trades") in found(lake)
 
 
@@ -214,6 +214,8 @@ def test_contracts_that_went_in_as_coins_are_found(
     lake: Lake, tape, symbol: str, said: dict, wrong: str
 ) -> None:
     """An older release stored contracts times price as the amount in the quote, so only the symbol can tell."""
-    lake.append("trades", tape(0, 10).with_columns(raw_symbol=pl.lit(symbol)), source="a")
-    lake.register(pl.DataFrame([{"exchange": tape(0, 1)["exchange"][0], "raw_symbol": symbol} | said]))
+    lake.writer().append("trades", tape(0, 10).with_columns(raw_symbol=pl.lit(symbol)), source="a")
+    lake.writer().register(
+        pl.DataFrame([{"exchange": tape(0, 1)["exchange"][0], "raw_symbol": symbol} | said])
+    )
     assert [check for check, table in found(lake) if table == "trades"] == ([wrong] if wrong else [])

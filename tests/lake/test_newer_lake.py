@@ -45,8 +45,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "lake"
     lake = everything(path)
     euro = {"quote_coin": ["EUR"], "timestamp": [1_723_161_600 * 10**9], "usd": [1.1]}
-    lake.append("quote_rates", pl.DataFrame(euro), source="euro")
-    lake.register_prediction_markets(rain(5))
+    lake.writer().append("quote_rates", pl.DataFrame(euro), source="euro")
+    lake.writer().register_prediction_markets(rain(5))
     rollup(lake, progress=False)
     return path
 
@@ -98,11 +98,11 @@ def write_to(lake: Lake, name: str) -> None:
     """Write to a table in the way it is written to."""
     if name == MARKETS.name:
         new = {"exchange": ["X", "NEW"], "raw_symbol": ["OLDUSDT", "NEWUSDT"], "full_name": ["Old", "New"]}
-        lake.register(pl.DataFrame(new))
+        lake.writer().register(pl.DataFrame(new))
     elif name == PREDICTION_MARKETS.name:
-        lake.register_prediction_markets(rain(9))
+        lake.writer().register_prediction_markets(rain(9))
     elif name in TABLES:
-        assert lake.append(name, later_rows(lake, TABLES[name]), source="later").rows_new
+        assert lake.writer().append(name, later_rows(lake, TABLES[name]), source="later").rows_new
     else:
         raw = next(
             raw for raw in ("trades", "open_interest", "funding", "liquidations", "book") if raw in RAW[name]
@@ -113,7 +113,7 @@ def write_to(lake: Lake, name: str) -> None:
                 rows = rows.with_columns(pl.col("id") + f"-{hours}")
             if "last_id" in rows.columns:
                 rows = rows.with_columns(pl.col("last_id", "first_id") + hours)
-            lake.append(raw, rows, source=f"later {hours}")
+            lake.writer().append(raw, rows, source=f"later {hours}")
         rollup(lake, progress=False)
 
 
@@ -184,7 +184,7 @@ def late_event(lake: Lake, table: str) -> None:
         late = late.with_columns(id=pl.lit("late"))
     if "last_id" in late.columns:
         late = late.with_columns(pl.col("price") + 0.01)
-    assert lake.append(RAW[table], late, source="late").rows_new == 1
+    assert lake.writer().append(RAW[table], late, source="late").rows_new == 1
 
 
 @pytest.mark.long

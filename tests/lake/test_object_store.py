@@ -53,7 +53,7 @@ def test_a_lake_lives_in_a_bucket(bucket, trades_file):
     lake = Lake(path + "/")
     assert lake.scan("trades", exchange="COINBASE", start=1_693_929_600 * 10**9).collect().height == 600
     assert lake.markets()["raw_symbol"].to_list() == ["BTC-USD"]
-    lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
+    lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
     assert lake.markets().height == 2
     with Client.local(path) as client:
         candles = client.candles(
@@ -72,7 +72,7 @@ def test_settings_may_be_given_instead_of_the_environment(bucket, address, monke
         monkeypatch.delenv(name)
     options = object_store.settings(address) | {"max_retries": "3", "retry_timeout": "20s"}
     lake = Lake.create(f"s3://{bucket}/lake", storage_options=options)
-    lake.append("trades", tape(0, 10), source="a")
+    lake.writer().append("trades", tape(0, 10), source="a")
     assert lake.scan("trades").collect().height == 10
     assert hygiene.check(lake, progress=False).sound
 
@@ -82,8 +82,8 @@ def test_a_lake_in_a_bucket_is_kept(bucket, tape):
     lake = Lake.create(f"s3://{bucket}/lake")
     symbols = ("BTCUSDT", "BTC/USDT", "a b=%é")
     for symbol in symbols:
-        lake.append("trades", tape(100, 200, raw_symbol=symbol), source=f"late {symbol}")
-        lake.append("trades", tape(0, 150, raw_symbol=symbol), source=f"early {symbol}")
+        lake.writer().append("trades", tape(100, 200, raw_symbol=symbol), source=f"late {symbol}")
+        lake.writer().append("trades", tape(0, 150, raw_symbol=symbol), source=f"early {symbol}")
     before = lake.scan("trades").collect()
     assert hygiene.info(lake).row(0, named=True)["rows"] == 600
     assert hygiene.check(lake, progress=False).findings == ()
@@ -109,7 +109,7 @@ for turn in range(5):
         exchange=pl.lit("X"), raw_symbol=pl.lit("Y"), id=number.cast(pl.String), timestamp=number * 10**9 + 10**18,
         side=pl.lit("BUY"), price=pl.lit(1.0), amount=pl.lit(1.0), quote_amount=pl.lit(1.0),
     )
-    lake.append("trades", TRADES.conform(frame), source=f"{writer} {turn}")
+    lake.writer().append("trades", TRADES.conform(frame), source=f"{writer} {turn}")
 """
 
 
@@ -206,7 +206,7 @@ def test_an_error_that_says_a_credential_is_shown_without_it(monkeypatch):
 @pytest.mark.long
 def test_a_reader_needs_no_library_of_amazons(bucket, tape):
     """boto3 is there for these tests only; polars looks for it."""
-    Lake.create(f"s3://{bucket}/lake").append("trades", tape(0, 10), source="a")
+    Lake.create(f"s3://{bucket}/lake").writer().append("trades", tape(0, 10), source="a")
     code = """
 import sys
 sys.modules["boto3"] = sys.modules["botocore"] = None

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from simulated.everything import everything
 from tidytape.errors import LakeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta, hygiene
@@ -63,27 +64,27 @@ def test_registering_adds_the_columns_with_their_meaning(old):
     new = pl.DataFrame(
         {"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"], "contract": ["LINEAR"], "contract_size": [0.1]}
     )
-    old.register(new, sources=["a"])
+    old.writer().register(new, sources=["a"])
     assert old.markets().select("block_size", "contract", "contract_size").rows() == [(2.0, "LINEAR", 0.1)]
     assert old.has_source("markets", "a")
     fields = {field.name: field for field in deltalake.DeltaTable(f"{old.path}/markets").schema().fields}
     assert set(fields) == set(MARKETS.names)
     assert fields["contract_size"].metadata["unit"] == MARKETS["contract_size"].unit
     version = old.version()
-    old.register(new)
+    old.writer().register(new)
     assert old.version() == version
 
 
 def test_registering_nothing_new_changes_nothing(old):
     version = old.version()
-    old.register(old.markets())
+    old.writer().register(old.markets())
     assert old.version() == version
 
 
 def test_appending_adds_the_columns(old, tape):
     frame = tape(0, 5).with_columns(received=pl.col("timestamp") + 1)
-    assert old.append("trades", frame, source="a").rows_new == 5
-    assert old.append("trades", tape(3, 8), source="b").rows_new == 3
+    assert old.writer().append("trades", frame, source="a").rows_new == 5
+    assert old.writer().append("trades", tape(3, 8), source="b").rows_new == 3
     got = old.scan("trades").collect().sort("sequence")
     assert_frame_equal(got[:5], frame)
     assert got["received"][5:].null_count() == 3
@@ -92,8 +93,8 @@ def test_appending_adds_the_columns(old, tape):
 def test_appending_makes_the_table(old):
     rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [1], "usd": [1.1]})
     assert not old.has_source("quote_rates", "a")
-    assert old.append("quote_rates", rates, source="a").rows_new == 1
-    assert old.append("quote_rates", rates, source="a").already_ingested
+    assert old.writer().append("quote_rates", rates, source="a").rows_new == 1
+    assert old.writer().append("quote_rates", rates, source="a").already_ingested
     assert old.scan("quote_rates").collect().rows() == rates.rows()
 
 
@@ -105,7 +106,7 @@ def test_creating_makes_the_tables(old):
 
 def test_writers_that_add_the_same_columns_lose_nothing(old):
     def register(number: int) -> None:
-        Lake(old.path).register(
+        Lake(old.path).writer().register(
             pl.DataFrame({"exchange": ["A"], "raw_symbol": [str(number)], "tenor": ["ONE_W"]})
         )
 
@@ -131,12 +132,12 @@ def test_a_lake_that_was_removed_is_no_older_lake(old, tmp_path):
 
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_a_lake_without_trades_has_lost_them(old, tape, rolled_up):
-    old.append("trades", tape(0, 500), source="a")
+    old.writer().append("trades", tape(0, 500), source="a")
     if rolled_up:
         rollup(old, progress=False)
     shutil.rmtree(old.uri("trades"))
     lake = Lake(old.path)  # one that has not read them before
-    assert lake.lost() == ("trades",)
+    assert lake._lost() == ("trades",)
     for read in (lake.version, lambda: lake.scan("trades"), lambda: lake.extents("trades")):
         with pytest.raises(LakeError, match="table 'trades' is gone"):
             read()
@@ -153,12 +154,12 @@ def test_a_lake_without_trades_has_lost_them(old, tape, rolled_up):
 def test_a_lake_with_minutes_has_lost_the_events_that_they_are_made_of(tmp_path):
     lake = everything(tmp_path / "lake")
     rollup(lake, progress=False)
-    assert lake.lost() == ()
+    assert lake._lost() == ()
     for table, minutes in MINUTES_OF.items():
         moved = Path(lake.uri(table)).rename(tmp_path / table)
-        assert Lake(lake.path).lost() == (table,)
+        assert Lake(lake.path)._lost() == (table,)
         Path(lake.uri(minutes)).rename(tmp_path / minutes)
-        assert Lake(lake.path).lost() == (("trades",) if table == "trades" else ())
+        assert Lake(lake.path)._lost() == (("trades",) if table == "trades" else ())
         moved.rename(lake.uri(table))
 
 
@@ -170,7 +171,7 @@ def test_the_minutes_that_tell_of_events_are_made_of_them():
 
 
 def test_candles_without_a_volume_in_coin_go_into_a_table_that_required_one(tmp_path):
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     shutil.rmtree(lake.uri("candles"))
     columns = tuple(replace(one, nullable=one.nullable and one.name != "volume") for one in CANDLES.columns)
     _delta.create(lake.uri("candles"), replace(CANDLES, columns=columns), None)
@@ -181,7 +182,7 @@ def test_candles_without_a_volume_in_coin_go_into_a_table_that_required_one(tmp_
         row = pl.DataFrame(
             [candle | {"timestamp": time, "volume": volume}], schema_overrides=CANDLES.polars()
         )
-        assert Lake(lake.path).append("candles", row, source=str(time)).rows_new == 1
+        assert Lake(lake.path).writer().append("candles", row, source=str(time)).rows_new == 1
     assert Lake(lake.path).scan("candles").sort("timestamp").collect()["volume"].to_list() == [2.0, None]
     assert {
         field.name: field.nullable for field in deltalake.DeltaTable(lake.uri("candles")).schema().fields

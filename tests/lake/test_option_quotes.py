@@ -31,25 +31,27 @@ def chain(time: int, *strikes: int, coin: str = "BTC") -> pl.DataFrame:
 
 def test_overlapping_chains_are_added_once(lake: Lake) -> None:
     both = pl.concat([chain(1, 60_000, 70_000), chain(1, 2_000, coin="ETH")])
-    assert lake.append("option_quotes", both, source="a").rows_new == 3
-    assert lake.append("option_quotes", both, source="a").already_ingested
+    assert lake.writer().append("option_quotes", both, source="a").rows_new == 3
+    assert lake.writer().append("option_quotes", both, source="a").already_ingested
     more = pl.concat([chain(1, 70_000, 80_000), chain(2, 70_000)])
-    assert lake.append("option_quotes", more, source="b").rows_new == 2
+    assert lake.writer().append("option_quotes", more, source="b").rows_new == 2
     stored = lake.scan("option_quotes", raw_symbol="BTC-27MAR26-70000-C").collect()
     assert stored["timestamp"].sort().to_list() == [1, 2]
     assert lake.scan("option_quotes").collect().height == 5
 
 
 def test_a_quote_that_contradicts_another_is_an_error(lake: Lake) -> None:
-    lake.append("option_quotes", chain(1, 70_000), source="a")
+    lake.writer().append("option_quotes", chain(1, 70_000), source="a")
     other = chain(1, 70_000).with_columns(implied_volatility=pl.lit(1.0))
     with pytest.raises(IngestError, match=r"option_quotes: .* implied_volatility 1\.0 and 120\.0"):
-        lake.append("option_quotes", other, source="b")
+        lake.writer().append("option_quotes", other, source="b")
 
 
 def test_a_commit_counts_coins_not_markets(lake: Lake) -> None:
     """Thousands of options come and go; the log keeps every counter for good."""
-    lake.append("option_quotes", pl.concat([chain(1, *range(100)), chain(1, 5, coin="ETH")]), source="a")
+    lake.writer().append(
+        "option_quotes", pl.concat([chain(1, *range(100)), chain(1, 5, coin="ETH")]), source="a"
+    )
     log = (Path(lake.path) / "option_quotes" / "_delta_log" / f"{1:020}.json").read_text()
     counted = [json.loads(line)["txn"]["appId"] for line in log.splitlines() if '"txn"' in line]
     assert sorted(counted) == ["instrument:DERIBIT/BTC", "instrument:DERIBIT/ETH", "source:a"]

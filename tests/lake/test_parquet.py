@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from tidytape.lake import TABLES, TRADES, Batch, Lake, _parquet
 
 GROUP = 8
@@ -72,14 +73,14 @@ def test_any_order_in_any_parts(tmp_path_factory, tape, numbers, size, symbols):
         patch.setattr(_parquet, "ROW_GROUP", GROUP)
         patch.setattr(_parquet, "_FILE", 4 * GROUP)
         patch.setattr(_parquet, "_WAITING", 3 * GROUP)
-        lake = Lake.create(tmp_path_factory.mktemp("lake"))
+        lake = empty_lake(tmp_path_factory.mktemp("lake"))
         rows = tape(0, 200)[numbers].with_columns(
             raw_symbol=pl.format("S/{}", pl.col("sequence") % symbols), timestamp=pl.col("timestamp") // 5 * 5
         )
         batch = Batch(TRADES)
         for begin in range(0, rows.height, size):
             batch.add(rows[begin : begin + size])
-        lake.append("trades", batch, source="a")
+        lake.writer().append("trades", batch, source="a")
         assert_frame_equal(lake.scan("trades").collect().sort("sequence"), rows.sort("sequence"))
         true_to_its_word(lake)
 
@@ -88,7 +89,7 @@ def test_a_tape_in_order_becomes_whole_row_groups(lake, tape, small):
     batch = Batch(TRADES)
     for first in range(0, 100, 5):  # each overlaps the next a little
         batch.add(tape(first, first + 5).with_columns(timestamp=pl.col("timestamp") + pl.col("sequence") % 2))
-    lake.append("trades", batch, source="a")
+    lake.writer().append("trades", batch, source="a")
     true_to_its_word(lake)
     groups = []
     for file in sorted(files_of(lake), key=lambda file: file["stats"]["minValues"]["timestamp"]):
@@ -102,7 +103,7 @@ def test_the_newest_first_becomes_whole_row_groups_too(lake, tape, small):
     batch = Batch(TRADES)
     for first in range(95, -1, -5):
         batch.add(tape(first, first + 5)[::-1])
-    lake.append("trades", batch, source="a")
+    lake.writer().append("trades", batch, source="a")
     true_to_its_word(lake)
     assert len(files_of(lake)) == 4
 
@@ -128,7 +129,7 @@ def test_many_markets_keep_few_files_open(lake, tape, small, monkeypatch):
     batch = Batch(TRADES)
     for first in range(0, 900, 60):
         batch.add(rows[first : first + 60])
-    lake.append("trades", batch, source="a")
+    lake.writer().append("trades", batch, source="a")
     assert not opened
     assert max(most) <= 4
     true_to_its_word(lake)
@@ -143,7 +144,7 @@ def test_books_with_nulls_and_truth_values(lake):
             "price": [1.0, 2.0, 3.0], "size": [0.0, 1.0, 2.0], "sequence": [1, 2, 3],
         }
     )  # fmt: skip
-    lake.append("book", rows, source="a")
+    lake.writer().append("book", rows, source="a")
     true_to_its_word(lake, "book")
     assert lake.scan("book", raw_symbol="ü/%2F").collect().height == 3
     (file,) = files_of(lake, "book")
@@ -153,7 +154,7 @@ def test_books_with_nulls_and_truth_values(lake):
 
 def test_a_table_without_partitions(lake):
     rows = pl.DataFrame({"quote_coin": ["EUR", "EUR"], "timestamp": [2, 1], "usd": [1.1, 1.2]})
-    lake.append("quote_rates", rows, source="a")
+    lake.writer().append("quote_rates", rows, source="a")
     true_to_its_word(lake, "quote_rates")
     assert lake.scan("quote_rates").collect().height == 2
 
@@ -168,7 +169,7 @@ def test_files_that_were_not_committed_are_removed(lake, tape, monkeypatch):
     monkeypatch.setattr("tidytape.lake._commit._ATTEMPTS", 2)
     monkeypatch.setattr("tidytape.lake._delta.Opened.create_write_transaction", broken)
     with pytest.raises(Exception, match="lost a race"):
-        lake.append("trades", tape(0, 10), source="a")
+        lake.writer().append("trades", tape(0, 10), source="a")
     assert files() == []
     monkeypatch.undo()
     batch = Batch(TRADES)
@@ -180,14 +181,14 @@ def test_files_that_were_not_committed_are_removed(lake, tape, monkeypatch):
 
     batch.parts[1] = batch.parts[1].changed(unreadable)
     with pytest.raises(Exception, match="gone"):
-        lake.append("trades", batch, source="a")
+        lake.writer().append("trades", batch, source="a")
     assert files() == []
 
 
 def test_other_engines_read_the_files(lake, tape):
     import duckdb
 
-    lake.append("trades", tape(0, 1000, raw_symbol="ETH/USDT:X y%"), source="a")
+    lake.writer().append("trades", tape(0, 1000, raw_symbol="ETH/USDT:X y%"), source="a")
     table = deltalake.DeltaTable(f"{lake.path}/trades").to_pyarrow_table()
     assert table.num_rows == 1000
     assert set(table["raw_symbol"].to_pylist()) == {"ETH/USDT:X y%"}

@@ -115,11 +115,13 @@ def report(reported: int, **fields: object) -> pl.DataFrame:
 
 
 def test_a_newer_report_updates_and_an_older_one_does_not(lake):
-    lake.register_prediction_markets(
+    lake.writer().register_prediction_markets(
         report(5, last_price=0.5, closed=False, available_since=3, prices=[0.1, 0.5])
     )
-    lake.register_prediction_markets(report(9, last_price=0.7, available_since=4))
-    lake.register_prediction_markets(report(7, last_price=0.6, closed=True, line=1.5, available_since=2))
+    lake.writer().register_prediction_markets(report(9, last_price=0.7, available_since=4))
+    lake.writer().register_prediction_markets(
+        report(7, last_price=0.6, closed=True, line=1.5, available_since=2)
+    )
     row = lake.prediction_markets().row(0, named=True)
     assert {name: value for name, value in row.items() if value is not None} == {
         "exchange": "P", "condition_id": "0x1", "reported": 9, "slug": "rain", "last_price": 0.7, "closed": True,
@@ -130,10 +132,10 @@ def test_a_newer_report_updates_and_an_older_one_does_not(lake):
 
 def test_the_same_again_makes_no_version(lake):
     said = report(5, outcomes=["Yes", "No"], raw_symbols=["1", "2"], last_price=float("nan"))
-    lake.register_prediction_markets(said, sources=["a"])
+    lake.writer().register_prediction_markets(said, sources=["a"])
     version = lake.version()
-    lake.register_prediction_markets(said, sources=["a"])
-    lake.register_prediction_markets(pl.concat([said, said]))
+    lake.writer().register_prediction_markets(said, sources=["a"])
+    lake.writer().register_prediction_markets(pl.concat([said, said]))
     assert lake.version() == version
     assert lake.has_source("prediction_markets", "a")
     assert lake.prediction_markets()["last_price"].to_list() == [None]
@@ -142,11 +144,11 @@ def test_the_same_again_makes_no_version(lake):
 def test_a_report_says_what_of_and_when(lake):
     for name in ("exchange", "condition_id", "reported", "slug"):
         with pytest.raises(MissingColumnError, match=name):
-            lake.register_prediction_markets(report(5).drop(name))
+            lake.writer().register_prediction_markets(report(5).drop(name))
         with pytest.raises(IngestError, match=name):
-            lake.register_prediction_markets(report(5).with_columns(pl.lit(None).alias(name)))
+            lake.writer().register_prediction_markets(report(5).with_columns(pl.lit(None).alias(name)))
     with pytest.raises(QueryError, match="markets are registered"):
-        lake.append("prediction_markets", report(5), source="a")
+        lake.writer().append("prediction_markets", report(5), source="a")
 
 
 # -- markets of outcomes ---------------------------------------------------------------------------------------------

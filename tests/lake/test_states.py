@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from tidytape.errors import IngestError
-from tidytape.lake import Batch, Lake
+from tidytape.lake import Batch
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST, QUOTE_RATES
 
 
@@ -29,7 +30,7 @@ def append(lake, *frames, source="a"):
     batch = Batch(OPEN_INTEREST)
     for frame in frames:
         batch.add(frame)
-    return lake.append("open_interest", batch, source=source)
+    return lake.writer().append("open_interest", batch, source=source)
 
 
 def test_in_a_file_the_one_received_last_holds(lake):
@@ -44,7 +45,7 @@ def test_of_those_received_at_once_the_later_line_holds(lake):
     append(lake, ticks((2, 11.0, 200), (2, 12.0, 200)), ticks((2, 13.0, 200), (2, 9.0, None)))
     assert stored(lake) == [(2, 13.0)]  # a time of receipt beats none
     rates = pl.DataFrame({"quote_coin": "EUR", "timestamp": [1, 1], "usd": [1.1, 1.2]})
-    report = lake.append("quote_rates", rates, source="a")  # a table without times of receipt
+    report = lake.writer().append("quote_rates", rates, source="a")  # a table without times of receipt
     assert (lake.scan("quote_rates").collect()["usd"].to_list(), report.superseded) == ([1.2], 1)
 
 
@@ -56,7 +57,7 @@ def test_markets_do_not_supersede_each_other(lake):
 def test_the_first_row_that_contradicts_the_lake_is_named(lake):
     """The first by its key: rows that are looked up come in any order."""
     rates = pl.DataFrame({"quote_coin": [f"Q{n:03}" for n in range(400)], "timestamp": 1, "usd": 1.0})
-    lake.append("quote_rates", rates, source="a")
+    lake.writer().append("quote_rates", rates, source="a")
     others = rates.with_columns(usd=2.0)
     for source, rows in enumerate(
         (others, others.reverse(), others.sample(fraction=1, shuffle=True, seed=1))
@@ -64,7 +65,7 @@ def test_the_first_row_that_contradicts_the_lake_is_named(lake):
         with pytest.raises(
             IngestError, match=r"400 in all: quote_coin 'Q000', timestamp 1 has usd 2\.0 and 1\.0"
         ):
-            lake.append("quote_rates", rows, source=str(source))
+            lake.writer().append("quote_rates", rows, source=str(source))
 
 
 def test_a_state_that_comes_again_is_a_duplicate(lake):
@@ -116,7 +117,7 @@ feeds = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(feed=feeds, size=st.integers(1, 9))
 def test_the_parts_of_a_file_do_not_matter(tmp_path_factory, feed, size):
-    lake = Lake.create(tmp_path_factory.mktemp("lake"))
+    lake = empty_lake(tmp_path_factory.mktemp("lake"))
     rows = ticks(*feed)
     report = append(lake, *(rows[at : at + size] for at in range(0, rows.height, size)))
     want: dict[int, tuple[int, float]] = {}
@@ -142,10 +143,10 @@ def test_random_ids_in_many_parts(lake, tape, monkeypatch):
     batch = Batch(TRADES)
     for at in range(0, twice.height, 23):
         batch.add(twice[at : at + 23])
-    assert lake.append("trades", tape(100, 200), source="before").rows_new == 100
-    report = lake.append("trades", batch, source="a")
+    assert lake.writer().append("trades", tape(100, 200), source="before").rows_new == 100
+    report = lake.writer().append("trades", batch, source="a")
     assert (report.rows_new, report.duplicates) == (300, twice.height - 300)
     assert_frame_equal(lake.scan("trades").collect().sort("sequence"), tape(0, 400))
     wrong = tape(390, 420).with_columns(price=pl.when(pl.col("sequence") == 395).then(1.0).otherwise("price"))
     with pytest.raises(IngestError, match="id '395'"):
-        lake.append("trades", wrong, source="b")
+        lake.writer().append("trades", wrong, source="b")

@@ -16,7 +16,7 @@ from tidytape.lake.hygiene import check, compact
 from tidytape.lake.ingest import Csv
 from tidytape.lake.record._follow import Follower
 from tidytape.lake.record._tail import Log
-from tidytape.lake.record._tidy import Tidier, together
+from tidytape.lake.record._tidy import Tidier, to_merge
 from tidytape.lake.rollup import minutes
 
 
@@ -58,7 +58,7 @@ def test_files_are_merged_and_what_was_replaced_is_deleted_in_time(lake: Lake, t
     fill(lake, path, range(60), clock, tidier)
     lake = Lake(lake.path)
     assert ids(lake) == list(range(60))
-    assert len(lake.files("trades", "X", "BTC-USD")) == 1
+    assert len(lake._files("trades", "X", "BTC-USD")) == 1
     stored = [file for file in files_of(lake) if file.parent.name == "raw_symbol=BTC-USD"]
     trades_stored = [file for file in stored if "trades" in file.parts]
     assert len(trades_stored) == 61  # a stream may go on from any of these versions
@@ -129,7 +129,7 @@ SIZES = st.lists(st.integers(1, 200 * 2**20), max_size=200)
 @given(SIZES)
 def test_merging_until_nothing_is_merged_leaves_few_files(sizes: list[int]) -> None:
     files = [Facts(size // 8, 0, 0, bytes=size, path=str(place)) for place, size in enumerate(sizes)]
-    while chosen := together(files):
+    while chosen := to_merge(files):
         assert len(chosen) > 1
         rows = sum(file.rows or 0 for file in chosen)
         assert rows <= 4_000_000

@@ -25,10 +25,10 @@ from tidytape import plot
 from tidytape.analytics import cross, options, quality
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style
-from tidytape.plot.interactive._canvas import named
+from tidytape.plot.interactive._canvas import split_label
 from tidytape.plot.interactive._coarser import MOST_CANDLES
 from tidytape.plot.interactive._image import MOST_CELLS
-from tidytape.plot.interactive._thin import MOST_POINTS, kept
+from tidytape.plot.interactive._thin import MOST_POINTS, points_to_send
 
 pytest.importorskip("plotly")
 interactive = plot.interactive
@@ -199,7 +199,7 @@ def test_the_numbers_the_units_and_the_title_are_those_of_the_static_picture(cas
 
 
 def test_hovering_says_units_and_pages_are_small(case, figure):
-    labels = [named(title) for title in titles_of(figure)]
+    labels = [split_label(title) for title in titles_of(figure)]
     units = {unit.removesuffix(", log scale") for name, unit in labels if name != "Time"} - {"", "log scale"}
     templates = [trace.hovertemplate for trace in figure.data if trace.hoverinfo != "skip"]
     assert templates
@@ -461,7 +461,7 @@ def test_a_long_line_keeps_its_extremes_and_its_gaps():
     x, y = np.arange(200_000.0), random.normal(size=200_000)
     y[[5, 77_777]] = 99, -99
     y[120_000:121_000] = np.nan
-    rows = kept(x, y, MOST_POINTS)
+    rows = points_to_send(x, y, MOST_POINTS)
     assert rows.size <= MOST_POINTS
     assert (np.diff(rows) > 0).all()
     column = (x / x[-1] * MOST_POINTS / 4).astype(int)
@@ -470,7 +470,7 @@ def test_a_long_line_keeps_its_extremes_and_its_gaps():
         assert np.nanmax(here) == np.nanmax(there)
         assert np.nanmin(here) == np.nanmin(there)
     assert np.isnan(y[rows][(x[rows] >= 120_000) & (x[rows] < 121_000)]).all()
-    assert kept(x[:100], y[:100], 100).size == 100
+    assert points_to_send(x[:100], y[:100], 100).size == 100
 
 
 def test_a_figure_of_long_lines_stays_small():

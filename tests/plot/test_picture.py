@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 
 import pytest
 from matplotlib.figure import Figure
 
 from tidytape import plot
+from tidytape.plot._picture import Picture
 
-PICTURES = [kind for kind in (getattr(plot, name) for name in plot.__all__) if is_dataclass(kind)]
+# A dataclass with slots is made of a class without them, of the same name.
+PICTURES = {kind.__name__: kind for kind in Picture.__subclasses__() if is_dataclass(kind)}.values()
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.__name__)
@@ -16,5 +19,18 @@ def test_every_picture_has_its_figure(picture: type) -> None:
     part = outer.subfigures(1, 2)[1]
     first, second = part.subplots(2)
     places = {"ax": first, "axes": (first, second)}
-    drawn = picture(**{one.name: places.get(one.name) for one in fields(picture)})
+    drawn = picture(**{field.name: places.get(field.name) for field in fields(picture)})
     assert drawn.figure is outer
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.__name__)
+def test_a_function_names_the_attributes_of_what_it_returns(picture: type) -> None:
+    name = re.fullmatch(r"What `(\w+)` drew\.", picture.__doc__ or "")
+    assert name
+    returns = getattr(plot, name[1]).__doc__.partition("Returns\n")[2].partition("Raises\n")[0]
+    named = {
+        word
+        for line in re.findall(r"^ *- (.*?) :", returns, flags=re.MULTILINE)
+        for word in re.findall(r"\w+", line)
+    }
+    assert named == {field.name for field in fields(picture)}

@@ -33,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def copied(source: Lake, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame]) -> Lake:
     """Return a lake with what is kept of each table and market."""
     made = Lake.create(path)
-    made.register(source.markets())
+    made.writer().register(source.markets())
     for table in EVENTS:
         rows, partition = source.scan(table).collect(), list(TABLES[table].partitions)
         if table == "book":  # an exchange numbers its updates as they happen
@@ -41,7 +41,7 @@ def copied(source: Lake, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame
             rows = rows.with_columns(first_id=pl.when(~pl.col("is_snapshot")).then(number), last_id=number)
         for place, market in enumerate(rows.partition_by(partition) if partition else [rows]):
             if (held := kept(market)).height:
-                made.append(table, held, source=f"{table} {place}")
+                made.writer().append(table, held, source=f"{table} {place}")
     return made
 
 
@@ -146,6 +146,6 @@ def test_nothing_is_final_while_a_member_has_no_event(whole: Lake, tmp_path: Pat
     )  # fmt: skip
     _, before = final_rows(made, query)
     late = {"exchange": "X", "raw_symbol": "LATE", "coin": "BTC", "quote_coin": "USDT", "category": "SPOT"}
-    made.register(pl.DataFrame([late]))
+    made.writer().register(pl.DataFrame([late]))
     _, after = final_rows(made, query)
     assert (before["is_final"].to_list(), after["is_final"].to_list()) == ([True], [False])

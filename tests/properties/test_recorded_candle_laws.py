@@ -55,8 +55,8 @@ def answers(lacking: list[set[Candle]]) -> dict[str, dict[tuple[str, int], float
     )
     with TemporaryDirectory() as folder:
         lake = Lake.create(Path(folder) / "lake")
-        lake.register(pl.DataFrame({"exchange": "X", "raw_symbol": names}))
-        lake.append("candles", TABLES["candles"].conform(frame), source="candles")
+        lake.writer().register(pl.DataFrame({"exchange": "X", "raw_symbol": names}))
+        lake.writer().append("candles", TABLES["candles"].conform(frame), source="candles")
         engine = Engine(lake, clock=lambda: (T0 + 10**6) * 10**9)
         found = {}
         for interval in LENGTHS:

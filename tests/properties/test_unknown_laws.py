@@ -44,7 +44,7 @@ def filled(folder: str, candles: dict[tuple[str, int], bool]) -> Lake:
     """
     lake = Lake.create(Path(folder) / "lake")
     names = [{"exchange": name, "raw_symbol": "BTC", "coin": "BTC", "quote_coin": "USDT"} for name in "ABCD"]
-    lake.register(pl.DataFrame(names).with_columns(category=pl.lit("PERPETUAL"), block_size=1.0))
+    lake.writer().register(pl.DataFrame(names).with_columns(category=pl.lit("PERPETUAL"), block_size=1.0))
     rows = [
         {
             "exchange": name, "raw_symbol": "BTC", "timestamp": T0 + hour * HOUR, "interval": HOUR,
@@ -53,7 +53,7 @@ def filled(folder: str, candles: dict[tuple[str, int], bool]) -> Lake:
         }
         for (name, hour), is_known in candles.items()
     ]  # fmt: skip
-    lake.append(
+    lake.writer().append(
         "candles", TABLES["candles"].conform(pl.DataFrame(rows, infer_schema_length=None)), source="c"
     )
     events: dict[str, list[dict[str, object]]] = {
@@ -73,7 +73,7 @@ def filled(folder: str, candles: dict[tuple[str, int], bool]) -> Lake:
         events["open_interest"].append(one | {"amount": 5.0})
         events["funding"].append(one | {"rate": 0.01})
     for table, found in events.items():
-        lake.append(table, TABLES[table].conform(pl.DataFrame(found)), source=table)
+        lake.writer().append(table, TABLES[table].conform(pl.DataFrame(found)), source=table)
     return lake
 
 

@@ -19,7 +19,8 @@ from tidytape.catalogue import DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS, D
 from tidytape.errors import DecodeError
 from tidytape.schema import data_type, schema_of
 from tidytape.wire import _columnar as columnar
-from tidytape.wire import decode, encode, encode_all, from_arrow, to_arrow
+from tidytape.wire import decode, encode, from_arrow, to_arrow
+from tidytape.wire._encode import encode_all
 from tidytape.wire._faults import parsed, placed
 from tidytape.wire._spelling import spelled
 from tidytape.wire._tidy import Parts, identity_columns

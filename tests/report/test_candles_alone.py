@@ -23,7 +23,7 @@ from tidytape.report._answers import Answers
 from tidytape.report._overview import overview
 from tidytape.report._picture import Picture
 from tidytape.report._profiles import profiles
-from tidytape.report._section import Section, Table
+from tidytape.report._section import ReportTable, Section
 
 START = datetime(2024, 8, 1, tzinfo=UTC)
 DAYS = 5
@@ -86,11 +86,11 @@ def test_a_session_that_the_window_cuts_is_not_shown_as_a_whole_one(lake: Path, 
     assert section is not None
     assert [row["Session UTC"] for row in _rows(section)] == [f"2024-08-0{day} 00:00" for day in (3, 4, 5)]
     areas = section.parts[1]
-    assert isinstance(areas, Table)
+    assert isinstance(areas, ReportTable)
     assert areas.text.endswith(" The last session is not over: the window ends at 2024-08-05 15:00 UTC.")
     part = profiles(Answers(tmp_path / "b.tape"), "UTC")
     assert part is not None
-    assert isinstance(part.parts[1], Table)
+    assert isinstance(part.parts[1], ReportTable)
     assert " The window begins within the first session, at 2024-08-02 16:00 UTC." in part.parts[1].text
 
 
@@ -186,7 +186,7 @@ def test_volatility_is_that_of_the_window_and_of_enough_candles(hourly: Path, tm
 
 def _rows(section: Section) -> list[dict[str, str]]:
     """Return the rows of the first table, by their labels."""
-    table = next(part for part in section.parts if isinstance(part, Table))
+    table = next(part for part in section.parts if isinstance(part, ReportTable))
     heads = [
         re.sub(r"<br>|<[^>]*>|&nbsp;", " ", head).strip()
         for head in re.findall(r"<th[^>]*>(.*?)</th>", table.html, re.DOTALL)

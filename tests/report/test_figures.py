@@ -16,7 +16,7 @@ import tidytape
 from page_reader import CHROMIUM, DRIVER, browser, requested
 from tidytape import report
 from tidytape.cli import app
-from tidytape.report._figures import MOST_BYTES, fitted
+from tidytape.report._figures import MOST_BYTES, fitting_page
 from tidytape.report._picture import Interactive, Picture, Plot
 
 plotly = pytest.importorskip("plotly")
@@ -130,7 +130,7 @@ def test_the_largest_figures_stay_images_where_a_page_would_be_too_large(
         return text + "i" * sum(one.image for one in images)
 
     rendered: list = []
-    page = fitted(pictures, "s" * 1_000_000, render)
+    page = fitting_page(pictures, "s" * 1_000_000, render)
     assert len(page) <= MOST_BYTES
     last = next(one for one in reversed(rendered) if len(render(one)) == len(page))
     assert len(last.pictures) == kept

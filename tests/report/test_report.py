@@ -29,7 +29,7 @@ from tidytape.report._options import _chain
 from tidytape.report._picture import Picture
 from tidytape.report._profiles import profiles
 from tidytape.report._quality import qualities
-from tidytape.report._section import Table
+from tidytape.report._section import ReportTable
 from tidytape.report._table import Shown, table
 
 DAY = {"start": "2024-08-08", "end": "2024-08-09"}
@@ -252,8 +252,8 @@ def test_quotes_that_come_one_by_one_make_a_chain_of_the_last_of_each_option() -
         chain = client.events("option_quotes", coin="BTC", **hour)
     ticks = chain.with_columns(pl.col("timestamp") + pl.int_range(pl.len()) * pl.duration(milliseconds=100))
     other = ticks.head(5).with_columns(exchange=pl.lit("OTHER"))  # a smile is of one exchange
-    (rows,) = [part for part in _chain(pl.concat([ticks, other]), "UTC") if isinstance(part, Table)]
-    (whole,) = [part for part in _chain(chain, "UTC") if isinstance(part, Table)]
+    (rows,) = [part for part in _chain(pl.concat([ticks, other]), "UTC") if isinstance(part, ReportTable)]
+    (whole,) = [part for part in _chain(chain, "UTC") if isinstance(part, ReportTable)]
     values = [re.findall(r"<td[^>]*>([\d.]+)</td>", table.html) for table in (rows, whole)]
     assert len(values[0]) == len(values[1]) > 30
 
@@ -301,7 +301,7 @@ def test_a_study_of_market_profiles_alone_shows_them_and_not_those_of_candles(tm
     assert section.entries == points.entries == (2,)
     picture, areas = section.parts
     assert isinstance(picture, Picture)
-    assert isinstance(areas, Table)
+    assert isinstance(areas, ReportTable)
     # The service returned the whole day, although the window ends within it.
     assert areas.text.endswith("Prices are in the quote of the market.")
     assert picture.plots[0].frames[0].equals(points.frame)
@@ -360,7 +360,7 @@ def test_findings_of_books_name_the_side(tape: Path) -> None:
     section = qualities(answers, "UTC")
     assert section is not None
     findings = section.parts[-1]
-    assert isinstance(findings, Table)
+    assert isinstance(findings, ReportTable)
     rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in findings.html.split("<tr>")]
     found = [row for row in rows if row[1:3] == ["missing_bucket", "BLOCK_BOOK_SNAPSHOT_AGG"]]
     assert found

@@ -78,7 +78,7 @@ def trades(exchange: str, raw_symbol: str, rows: list[tuple[float, str, float, f
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("service") / "lake"
     made = Lake.create(path)
-    made.register(
+    made.writer().register(
         pl.DataFrame(
             {
                 "exchange": ["ALPHA", "BETA", "ALPHA", "ALPHA"],
@@ -99,10 +99,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (61.5, "BUY", 100.3, 0.25),
         (180.0, "BUY", 99.9, 4.0),
     ]
-    made.append("trades", trades("ALPHA", "BTCUSDT", btc), source="test:alpha-btc")
-    made.append("trades", trades("BETA", "BTC-PERP", [(30.0, "BUY", 100.2, 3.0)]), source="test:beta-btc")
-    made.append("trades", trades("ALPHA", "ETHUSDT", [(10.0, "SELL", 10.25, 7.0)]), source="test:alpha-eth")
-    made.append("trades", trades("ALPHA", "HUGE", [(10.0, "BUY", 1e9, 1.0)]), source="test:huge")
+    made.writer().append("trades", trades("ALPHA", "BTCUSDT", btc), source="test:alpha-btc")
+    made.writer().append(
+        "trades", trades("BETA", "BTC-PERP", [(30.0, "BUY", 100.2, 3.0)]), source="test:beta-btc"
+    )
+    made.writer().append(
+        "trades", trades("ALPHA", "ETHUSDT", [(10.0, "SELL", 10.25, 7.0)]), source="test:alpha-eth"
+    )
+    made.writer().append("trades", trades("ALPHA", "HUGE", [(10.0, "BUY", 1e9, 1.0)]), source="test:huge")
     return path
 
 

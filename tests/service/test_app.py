@@ -15,6 +15,9 @@ import pytest
 from tidytape import wire
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.schema import schema_of
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._tidy import DATA_UNTIL
 
 T0 = 1_723_161_600
 
@@ -174,11 +177,11 @@ def test_arrow_holds_the_same_frame_as_json(service: Any, window: Any) -> None:
     for name in ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "VOLUME_PROFILE_AGG"):
         params = window(type=name)
         as_json = wire.decode(service.get("/v1/points", params=params).content, name)
-        response = service.get("/v1/points", params=params, headers={"Accept": wire.ARROW_MIME})
-        assert response.headers["content-type"] == wire.ARROW_MIME
+        response = service.get("/v1/points", params=params, headers={"Accept": ARROW_MIME})
+        assert response.headers["content-type"] == ARROW_MIME
         as_arrow = wire.from_arrow(response.content, name)
         documented = schema_of(name).polars()
-        assert as_arrow.schema == as_json.schema == {**documented, wire.DATA_UNTIL: documented["timestamp"]}
+        assert as_arrow.schema == as_json.schema == {**documented, DATA_UNTIL: documented["timestamp"]}
         assert as_arrow.cast({pl.Categorical: pl.String}).equals(as_json.cast({pl.Categorical: pl.String}))
 
 
@@ -435,11 +438,11 @@ def test_a_market_without_a_block_size_has_candles_and_says_what_its_profile_nee
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
-        (f"{wire.ARROW_MIME}, application/json;q=0.9", wire.ARROW_MIME),
-        (wire.ARROW_MIME.upper(), wire.ARROW_MIME),
-        (f"{wire.ARROW_MIME};q=0", wire.JSON_MIME),
-        ("*/*", wire.JSON_MIME),
-        ("", wire.JSON_MIME),
+        (f"{ARROW_MIME}, application/json;q=0.9", ARROW_MIME),
+        (ARROW_MIME.upper(), ARROW_MIME),
+        (f"{ARROW_MIME};q=0", JSON_MIME),
+        ("*/*", JSON_MIME),
+        ("", JSON_MIME),
     ],
 )
 def test_arrow_is_for_those_who_ask_for_it(service: Any, window: Any, accept: str, expected: str) -> None:

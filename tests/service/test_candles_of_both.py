@@ -18,7 +18,7 @@ from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Statistics, estimated
 from tidytape.service.answer._markets import MarketStatistics
-from tidytape.wire import Note
+from tidytape.wire._notes import Note
 
 NS = 10**9
 MINUTE, HOUR = 60 * NS, 3_600 * NS
@@ -55,13 +55,13 @@ def made(
     path: Path, candles: list[pl.DataFrame], events: pl.DataFrame | None, *, quote: str = "USDT"
 ) -> Lake:
     lake = Lake.create(path / "lake")
-    lake.register(
+    lake.writer().register(
         pl.DataFrame([BTC | {"coin": "BTC", "quote_coin": quote, "category": "PERPETUAL", "block_size": 1.0}])
     )
     for place, rows in enumerate(candles):
-        lake.append("candles", rows, source=f"candles {place}")
+        lake.writer().append("candles", rows, source=f"candles {place}")
     if events is not None:
-        lake.append("trades", events, source="trades")
+        lake.writer().append("trades", events, source="trades")
     return lake
 
 
@@ -166,7 +166,7 @@ def test_in_usd_and_in_groups_each_bucket_has_its_source(lake: Lake, more: dict[
 def test_another_quote_is_worth_usd_from_both_sources(tmp_path: Path) -> None:
     events = trades(every_minute(0, 3 * HOUR), amount=5.0)
     lake = made(tmp_path, [recorded(MINUTE, range(0, HOURS * HOUR, MINUTE), each=1.0)], events, quote="EUR")
-    lake.append(
+    lake.writer().append(
         "quote_rates", pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [T0], "usd": [1.5]}), source="r"
     )
     got = answer(lake, DAY, "1h", quote="USD")
@@ -195,7 +195,7 @@ def test_open_interest_is_worth_the_close_of_either(lake: Lake) -> None:
         amount=pl.lit(2.0),
         **{k: pl.lit(v) for k, v in BTC.items()},
     )
-    lake.append("open_interest", reports, source="oi")
+    lake.writer().append("open_interest", reports, source="oi")
     got = answer(lake, DAY, "1h", "OPEN_INTEREST_AGG", quote="USD")
     assert got["close"].to_list() == [200.0, 200.0, 200.0, 400.0, 200.0, 200.0]
     query = asked(DAY, "1h", "OPEN_INTEREST_AGG")

@@ -51,7 +51,7 @@ MARKETS: list[tuple[str, str, str, str, str, float, list[tuple[float, str, float
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("options") / "lake"
     made = Lake.create(path)
-    made.register(
+    made.writer().register(
         pl.DataFrame(
             [
                 {
@@ -83,7 +83,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }
             for number, (second, side, price, amount) in enumerate(rows)
         ]
-        made.append("trades", pl.DataFrame(trades), source=f"test:{exchange}/{symbol}")
+        made.writer().append("trades", pl.DataFrame(trades), source=f"test:{exchange}/{symbol}")
     return path
 
 

@@ -25,8 +25,8 @@ def lake(tmp_path: Path) -> Lake:
     made = Lake.create(tmp_path / "lake")
     for exchange, quote in (("A", "EUR"), ("B", "EUR"), ("C", "USDT"), ("D", "USDT")):
         names = {"exchange": exchange, "raw_symbol": "BTC", "coin": "BTC", "quote_coin": quote}
-        made.register(pl.DataFrame([names | {"category": "PERPETUAL", "block_size": 1.0}]))
-    made.append(
+        made.writer().register(pl.DataFrame([names | {"category": "PERPETUAL", "block_size": 1.0}]))
+    made.writer().append(
         "quote_rates", pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [T0], "usd": [1.5]}), source="eur"
     )
     for exchange in "ABCD":
@@ -36,8 +36,8 @@ def lake(tmp_path: Path) -> Lake:
             timestamp=T0 + pl.int_range(24) * HOUR,
             amount=pl.lit(2.0),
         )
-        made.append("open_interest", reports, source=exchange)
-        made.append("candles", recorded(exchange, HOUR, 24), source=exchange)
+        made.writer().append("open_interest", reports, source=exchange)
+        made.writer().append("candles", recorded(exchange, HOUR, 24), source=exchange)
     return made
 
 
@@ -89,9 +89,9 @@ def test_recorded_candles_of_another_quote_are_worth_usd(lake: Lake) -> None:
 
 def unvalued(lake: Lake) -> None:
     """Add a market whose recorded candles have no quote volume; its volume in coins is known."""
-    lake.append("candles", recorded("E", HOUR, 24).with_columns(quote_volume=None), source="E")
+    lake.writer().append("candles", recorded("E", HOUR, 24).with_columns(quote_volume=None), source="E")
     names = {"exchange": "E", "raw_symbol": "BTC", "coin": "BTC", "quote_coin": "USDT"}
-    lake.register(pl.DataFrame([names | {"category": "PERPETUAL"}]))
+    lake.writer().register(pl.DataFrame([names | {"category": "PERPETUAL"}]))
 
 
 def test_volume_in_usd_is_null_where_recorded_candles_have_no_quote_volume(lake: Lake) -> None:
@@ -133,9 +133,9 @@ def test_a_client_sees_the_coverage_of_a_group_in_any_form(lake: Lake) -> None:
 
 
 def test_a_day_is_of_minutes_where_candles_of_hours_end(lake: Lake) -> None:
-    lake.append("candles", recorded("E", HOUR, 12), source="hours")
-    lake.append("candles", recorded("E", HOUR // 60, 24 * 60), source="minutes")
-    lake.register(pl.DataFrame({"exchange": "E", "raw_symbol": ["BTC"], "coin": "BTC"}))
+    lake.writer().append("candles", recorded("E", HOUR, 12), source="hours")
+    lake.writer().append("candles", recorded("E", HOUR // 60, 24 * 60), source="minutes")
+    lake.writer().register(pl.DataFrame({"exchange": "E", "raw_symbol": ["BTC"], "coin": "BTC"}))
     points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 24), "1d", exchange="E", raw_symbol="BTC")
     assert points["volume"].to_list() == [24 * 60.0]
 
@@ -144,9 +144,11 @@ def test_each_time_is_of_the_shortest_candles_that_tell_it_whole(lake: Lake) -> 
     """Quarters of 1 coin a minute but one, hours of 2 without the last; of the four hours none is told twice."""
     quarters = recorded("E", HOUR // 4, 16)
     hours = recorded("E", HOUR, 3).with_columns(pl.col("volume") * 2)
-    lake.append("candles", quarters.filter(pl.col("timestamp") != T0 + HOUR + HOUR // 4), source="quarters")
-    lake.append("candles", hours, source="hours")
-    lake.register(pl.DataFrame({"exchange": "E", "raw_symbol": ["BTC"], "coin": "BTC"}))
+    lake.writer().append(
+        "candles", quarters.filter(pl.col("timestamp") != T0 + HOUR + HOUR // 4), source="quarters"
+    )
+    lake.writer().append("candles", hours, source="hours")
+    lake.writer().register(pl.DataFrame({"exchange": "E", "raw_symbol": ["BTC"], "coin": "BTC"}))
     asked = {"exchange": "E", "raw_symbol": "BTC"}
     by_hour = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 4), "1h", **asked)
     assert by_hour["volume"].to_list() == [60.0, 120.0, 60.0, 60.0]
@@ -168,7 +170,7 @@ def test_a_group_is_cut_to_its_depth_after_it_is_joined(lake: Lake) -> None:
             size=1.0,
             sequence=pl.int_range(pl.len()),
         )
-        lake.append("book", BOOK.conform(book), source=exchange)
+        lake.writer().append("book", BOOK.conform(book), source=exchange)
     group = {"exchange": ["C", "D"], "coin": "BTC", "group_by": "sum"}
     points = answer(lake, "BLOCK_BOOK_SNAPSHOT_AGG", (0, 1), max_depth=3, **group)
     bids = points.filter(pl.col("side") == "BID").sort("price", descending=True)
@@ -177,7 +179,7 @@ def test_a_group_is_cut_to_its_depth_after_it_is_joined(lake: Lake) -> None:
 
 def test_a_token_whose_coin_some_reports_lack_is_one(lake: Lake) -> None:
     reports = pl.DataFrame({"coin": ["ABC", None], "timestamp": [T0, T0 + HOUR], "marketcap": [1.0, 2.0]})
-    lake.append(
+    lake.writer().append(
         "token_supply", TOKEN_SUPPLY.conform(reports.with_columns(token_name=pl.lit("abc"))), source="a"
     )
     points = answer(lake, "TOKEN_SUPPLY_AGG", (0, 2), token_name="abc")
@@ -218,7 +220,7 @@ def test_candles_finer_than_those_that_were_recorded_are_refused_not_empty(lake:
 
 def test_a_group_leaves_out_no_member_whose_candles_are_too_long(lake: Lake) -> None:
     """D has candles of minutes, C of hours alone: a minute of both is not known."""
-    lake.append("candles", recorded("D", HOUR // 60, 60), source="minutes")
+    lake.writer().append("candles", recorded("D", HOUR // 60, 60), source="minutes")
     asked: dict[str, Any] = {
         "exchange": ["C", "D"],
         "coin": "BTC",

@@ -17,7 +17,7 @@ from tidytape import Client
 from tidytape.client._local import AppTransport
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
-from tidytape.lake._store import Facts
+from tidytape.lake._delta import Facts
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
@@ -46,6 +46,9 @@ class Told:
 
     def minutes(self, table: str, one: Market, start: int, end: int) -> int:
         return self.rows.get(table, 0)
+
+    def rates(self, quote: str | None, start: int, end: int) -> int:
+        return self.rows.get("quote_rates", 0)
 
     def most_events(self, table: str, one: Market, start: int, end: int) -> float:
         return sum(file.rows or math.inf for file in self.events(table) if file.may_hold(start, end))
@@ -112,6 +115,23 @@ def test_candles_are_as_many_as_there_are_minutes_and_filled_ones_as_many_as_the
     assert about(query("TRADE_AGG", gapfill=True), told, markets=3) == (2_700, 3 * 2_880, 3 * 2_880)
 
 
+def test_look_back_weights_and_prices_add_up() -> None:
+    """A group's funding is weighted by open interest, which counts for a day on and is priced at closes."""
+    told = Told(rows={"funding_1m": 10, "open_interest_1m": 200, "candles_of_both_1m": 3_000})
+    assert about(query("OPEN_INTEREST_AGG"), told) == (200, 200, 0)
+    assert of(query("OPEN_INTEREST_AGG", quote="USD"), told).rows == 3_200
+    assert of(query("FUNDING_RATE_AGG"), told).rows == 10
+    group = query("FUNDING_RATE_AGG", group_by="open_interest_weighted_avg")
+    assert of(group, told).rows == 3_210
+    # Each day has 60 quotes: those of the day before the window count.
+    quotes = Told({"option_quotes": [Facts(120, (T0 - DAY) * NS, (T0 + DAY) * NS - 1)]})
+    chain = PointsQuery(
+        type="OPTION_OPEN_INTEREST_AGG", exchange="X", coin="BTC", interval="1h", start=T0, end=T0 + DAY
+    )
+    assert of(chain, quotes).rows == 120
+    assert of(chain, Told({"option_quotes": [Facts(9, (T0 - 60) * NS, (T0 - 60) * NS)]})).most == 9
+
+
 def test_types_and_markets_add_up() -> None:
     told = Told(rows={"candles_of_both_1m": 600, "candles_1m": 900})
     both = PointsQuery(
@@ -133,6 +153,8 @@ def test_amounts_of_another_quote_are_converted_from_trades() -> None:
     in_usd = query(quote="USD")
     assert estimated(in_usd, {in_usd.type[0]: [ONE]}, told).rows == 600
     assert estimated(in_usd, {in_usd.type[0]: [of_euro]}, told).rows == 86_400
+    told.rows["quote_rates"] = 24  # what one euro was worth is read too
+    assert estimated(in_usd, {in_usd.type[0]: [of_euro]}, told).rows == 86_424
 
 
 def test_what_is_small_is_light_and_what_is_large_is_heavy() -> None:
@@ -241,7 +263,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with 250,000 trades in a day, and none of them in its last hour."""
     lake = Lake.create(tmp_path_factory.mktemp("busy") / "lake")
     rng = np.random.default_rng(5)
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             {
                 "exchange": ["X"], "raw_symbol": ["BTCUSDT"], "coin": ["BTC"], "quote_coin": ["USDT"],
@@ -265,7 +287,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ).with_columns(
             sequence=pl.int_range(pl.len()), id=pl.format("{}-{}", pl.lit(part), pl.int_range(pl.len()))
         )
-        lake.append("trades", rows, source=f"part:{part}")
+        lake.writer().append("trades", rows, source=f"part:{part}")
     return Path(lake.path)
 
 
@@ -367,7 +389,7 @@ def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp
 def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str | None) -> None:
     """20,000 levels of one session, each with up to 20,000 single prints, take gigabytes in a few seconds."""
     lake = Lake.create(tmp_path / "lake")
-    lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["A"], "block_size": [1.0]}))
+    lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["A"], "block_size": [1.0]}))
     first = 1_719_792_000  # 2024-07-01T00:00:00Z, a Monday
     times = [first * NS, first * NS + NS]
     trade = {"exchange": "X", "raw_symbol": "A", "side": "BUY", "amount": 1.0}
@@ -375,7 +397,7 @@ def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str
         trade | {"id": str(n), "timestamp": at, "sequence": n, "price": price, "quote_amount": price}
         for n, (at, price) in enumerate(zip(times, (10_000.0, 30_000.0), strict=True))
     ]
-    lake.append("trades", pl.DataFrame(rows), source="two")
+    lake.writer().append("trades", pl.DataFrame(rows), source="two")
     engine = Engine(lake)
     asked = {"type": "TPO_AGG", "exchange": "X", "raw_symbol": "A", "interval": "1d", "tpo_session": session}
     window = {"start": first, "end": first + DAY}

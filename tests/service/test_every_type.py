@@ -20,7 +20,7 @@ from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.answer._engine import Engine
-from tidytape.wire import encode_all
+from tidytape.wire._encode import encode_all
 
 START, MINUTE = events.START, events.MINUTE
 S0 = START // 10**9
@@ -148,10 +148,10 @@ def test_groups_of_several_coins_reach_the_client(tmp_path: Path) -> None:
         }
         for exchange, (coin, price), number in product(("X", "Y"), (("BTC", 10.0), ("ETH", 2.0)), range(3))
     ]
-    made.append("trades", TABLES["trades"].conform(pl.DataFrame(rows)), source="by hand")
+    made.writer().append("trades", TABLES["trades"].conform(pl.DataFrame(rows)), source="by hand")
     markets = pl.DataFrame(rows).select("exchange", "raw_symbol").unique()
     coin = pl.col("raw_symbol").str.head(3)
-    made.register(
+    made.writer().register(
         markets.with_columns(coin=coin, normalized_symbol=coin + "-USDT", quote_coin=pl.lit("USDT"))
     )
     asked = {

@@ -49,15 +49,15 @@ def tape() -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory, tape: pl.DataFrame) -> Lake:
     made = Lake.create(tmp_path_factory.mktemp("figures") / "lake")
-    made.append("trades", tape, source="btc")
-    made.append("trades", trades("OLDUSDT", [NEWEST - 5 * DAY], [7.5], [2.0]), source="old")
-    made.append("trades", trades("ETHBTC", [NEWEST - HOUR], [0.05], [2.0]), source="eth")
-    made.append("trades", trades("ADAXYZ", [NEWEST - HOUR], [3.0], [2.0]), source="ada")
+    made.writer().append("trades", tape, source="btc")
+    made.writer().append("trades", trades("OLDUSDT", [NEWEST - 5 * DAY], [7.5], [2.0]), source="old")
+    made.writer().append("trades", trades("ETHBTC", [NEWEST - HOUR], [0.05], [2.0]), source="eth")
+    made.writer().append("trades", trades("ADAXYZ", [NEWEST - HOUR], [3.0], [2.0]), source="ada")
     interest = {"exchange": "X", "raw_symbol": "BTCUSDT", "amount": [50.0, 40.0, 44.0]}
     times = [(NEWEST - ago) * NS for ago in (2 * DAY - HOUR, DAY + HOUR, HOUR)]
-    made.append("open_interest", pl.DataFrame(interest | {"timestamp": times}), source="interest")
+    made.writer().append("open_interest", pl.DataFrame(interest | {"timestamp": times}), source="interest")
     symbols = ["BTCUSDT", "OLDUSDT", "ETHBTC", "ADAXYZ", "NEVERUSDT"]
-    made.register(
+    made.writer().register(
         pl.DataFrame(
             {
                 "exchange": "X",
@@ -161,11 +161,12 @@ def test_the_highest_price_is_told_by_the_log_or_read(lake: Lake, tape: pl.DataF
 
     highest = tape["price"].max()
     assert (
-        lake.highest("trades", "price").filter(pl.col("raw_symbol") == "BTCUSDT")["highest"].item() == highest
+        lake._highest("trades", "price").filter(pl.col("raw_symbol") == "BTCUSDT")["highest"].item()
+        == highest
     )
     other = Lake.create(tmp_path / "lake")
-    assert other.highest("trades", "price").schema == lake.highest("trades", "price").schema
-    other.append("trades", tape, source="tape")
+    assert other._highest("trades", "price").schema == lake._highest("trades", "price").schema
+    other.writer().append("trades", tape, source="tape")
     # Another tool, that notes nothing of the prices.
     more = tape.head(1).with_columns(id=pl.lit("x"), price=pl.lit(1e6))
     deltalake.write_deltalake(
@@ -174,17 +175,19 @@ def test_the_highest_price_is_told_by_the_log_or_read(lake: Lake, tape: pl.DataF
         mode="append",
         configuration={"delta.dataSkippingStatsColumns": "timestamp"},
     )
-    assert other.highest("trades", "price")["highest"].item() == 1e6
+    assert other._highest("trades", "price")["highest"].item() == 1e6
 
 
 @pytest.mark.slow
 def test_figures_follow_the_lake_and_do_not_depend_on_rollups(tmp_path: Path, tape: pl.DataFrame) -> None:
     lake = Lake.create(tmp_path / "lake")
-    lake.append("trades", tape.head(5990), source="a")
-    lake.register(tape.select("exchange", "raw_symbol").head(1).with_columns(quote_coin=pl.lit("USDT")))
+    lake.writer().append("trades", tape.head(5990), source="a")
+    lake.writer().register(
+        tape.select("exchange", "raw_symbol").head(1).with_columns(quote_coin=pl.lit("USDT"))
+    )
     with Client.local(lake.path) as client:
         first = client.markets()
-        lake.append("trades", tape.tail(10), source="b")
+        lake.writer().append("trades", tape.tail(10), source="b")
         second = client.markets()
         rollup(lake, progress=False)
         third = client.markets()
@@ -197,8 +200,8 @@ def test_distinct_takes_the_venue_that_trades_most(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     for venue, amount in (("A", 1.0), ("B", 5.0), ("C", 2.0)):
         rows = trades("BTCUSDT", [NEWEST], [10.0], [amount]).with_columns(exchange=pl.lit(venue))
-        lake.append("trades", rows, source=venue)
-    lake.register(
+        lake.writer().append("trades", rows, source=venue)
+    lake.writer().register(
         pl.DataFrame(
             {
                 "exchange": ["A", "B", "C"],
@@ -244,18 +247,20 @@ def many(path: Path, count: int) -> Lake:
                 "exchange", "raw_symbol", pl.col("timestamp") // (300 * NS) * (300 * NS), open="price", high="price",
                 low="price", close="price", volume="amount", quote_volume="quote_amount", interval=300 * NS,
             )  # fmt: skip
-            made.append("candles", candles.unique("timestamp", keep="first"), source=f"candles {number}")
+            made.writer().append(
+                "candles", candles.unique("timestamp", keep="first"), source=f"candles {number}"
+            )
         else:
-            made.append("trades", rows.head(25 if number % 2 else 40), source=f"trades {number}")
+            made.writer().append("trades", rows.head(25 if number % 2 else 40), source=f"trades {number}")
     btc = trades("BTCUSDT", range(NEWEST - 10 * DAY, NEWEST, 3600), [100.0] * 240, [1.0] * 240)
-    made.append("trades", btc.with_columns(exchange=pl.lit("A")), source="btc")
+    made.writer().append("trades", btc.with_columns(exchange=pl.lit("A")), source="btc")
     names.append({"exchange": "A", "raw_symbol": "BTCUSDT", "quote_coin": "USDT", "coin": "BTC"})
-    made.register(pl.DataFrame(names))
+    made.writer().register(pl.DataFrame(names))
     rollup(made, progress=False)
     later = trades("S0USDT", [NEWEST - 60], [77.0], [1.0]).with_columns(
         exchange=pl.lit("A"), id=pl.lit("later")
     )
-    made.append("trades", later, source="later")
+    made.writer().append("trades", later, source="later")
     return made
 
 
@@ -297,7 +302,7 @@ def test_looks_into_the_lake_do_not_grow_with_the_markets(
 def test_marketcap_is_the_last_known_one_of_the_coin(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     coins = {"AUSDT": "A", "BUSDT": "B", "CUSDT": "C", "DUSDT": "D", "EUSDT": None, "BBTC": "B"}
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             {"exchange": "X", "raw_symbol": list(coins), "coin": list(coins.values()), "quote_coin": "USDT"}
         )
@@ -312,7 +317,7 @@ def test_marketcap_is_the_last_known_one_of_the_coin(tmp_path: Path) -> None:
         ("c", "C", 1, float("nan")),
     ]
     columns = ["token_name", "coin", "timestamp", "marketcap"]
-    lake.append("token_supply", pl.DataFrame(reports, schema=columns, orient="row"), source="supply")
+    lake.writer().append("token_supply", pl.DataFrame(reports, schema=columns, orient="row"), source="supply")
     with Client.local(lake.path) as client:
         found = client.markets()
         orders = {
@@ -334,7 +339,7 @@ def test_candles_of_another_market_do_not_end_the_24_hours_of_those_with_trades(
     tmp_path: Path, tape: pl.DataFrame
 ) -> None:
     made = Lake.create(tmp_path / "lake")
-    made.append("trades", tape, source="btc")
+    made.writer().append("trades", tape, source="btc")
 
     def figures(symbol: str) -> dict[str, Any]:
         with Client.local(made.path) as client:
@@ -342,14 +347,14 @@ def test_candles_of_another_market_do_not_end_the_24_hours_of_those_with_trades(
         return {name: row[name] for name in FIGURES}
 
     names = {"raw_symbol": ["BTCUSDT", "HOURUSDT", "FOURUSDT"], "quote_coin": "USDT"}
-    made.register(pl.DataFrame({"exchange": "X", **names}))
+    made.writer().register(pl.DataFrame({"exchange": "X", **names}))
     before = figures("BTCUSDT")
     hours = [(NEWEST // HOUR + 24 * 400 + hour) * HOUR * NS for hour in range(48)]
     prices = {"open": 1.0, "high": 3.0, "low": 1.0, "volume": 10.0, "quote_volume": 20.0, "exchange": "X"}
     for symbol, length in (("HOURUSDT", 1), ("FOURUSDT", 4)):
         own = {"raw_symbol": symbol, "timestamp": hours[::length], "interval": length * HOUR * NS}
         closes = [2.0] * (47 // length) + [3.0]
-        made.append("candles", pl.DataFrame({**own, "close": closes, **prices}), source=symbol)
+        made.writer().append("candles", pl.DataFrame({**own, "close": closes, **prices}), source=symbol)
     assert before["volume_24h"] is not None
     assert figures("BTCUSDT") == before
     assert figures("HOURUSDT") == {

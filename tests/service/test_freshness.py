@@ -34,8 +34,10 @@ def trade(number: int) -> pl.DataFrame:
 
 
 def filled(lake: Lake) -> Lake:
-    lake.register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT", "category": "SPOT"}]))
-    lake.append("trades", trade(0), source="0")
+    lake.writer().register(
+        pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT", "category": "SPOT"}])
+    )
+    lake.writer().append("trades", trade(0), source="0")
     return lake
 
 
@@ -56,13 +58,13 @@ def require_fresh(path: str, ask: Callable[[Client], int], *, commits: int) -> i
     readers = [threading.Thread(target=read, args=(number,)) for number in range(READERS)]
     for one in readers:
         one.start()
-    writer = Lake(path)
+    lake = Lake(path)
     try:
         for number in range(1, commits):
-            writer.append("trades", trade(number), source=str(number))
+            lake.writer().append("trades", trade(number), source=str(number))
             committed[0] = number + 1
             if number % 5 == 0:
-                rollup(writer, progress=False)
+                rollup(lake, progress=False)
     finally:
         over.set()
         for one in readers:
@@ -147,7 +149,7 @@ def test_a_moment_does_not_change_and_the_next_one_is_new(tmp_path: Path) -> Non
     lake = filled(Lake.create(tmp_path / "lake"))
     before = lake.now()
     assert before.scan("trades").collect().height == 1
-    lake.append("trades", trade(1), source="1")
+    lake.writer().append("trades", trade(1), source="1")
     assert before.scan("trades").collect().height == 1
     assert before.now().version() == before.version()
     assert lake.now().scan("trades").collect().height == 2
@@ -157,7 +159,7 @@ def test_a_table_counts_from_when_it_is_first_asked_for(tmp_path: Path) -> None:
     lake = filled(Lake.create(tmp_path / "lake"))
     lake.scan("trades").collect()
     moment = lake.now()
-    lake.append("trades", trade(1), source="1")
+    lake.writer().append("trades", trade(1), source="1")
     assert moment.scan("trades").collect().height == 2
 
 
@@ -198,6 +200,6 @@ def test_an_engine_at_a_moment_reads_that_moment(tmp_path: Path) -> None:
     moment = engine.at(lake.now())
     markets = moment.markets(asked)
     assert moment.frames(asked, markets)[0][1].height == 1
-    lake.append("trades", trade(1), source="1")
+    lake.writer().append("trades", trade(1), source="1")
     assert moment.frames(asked, markets)[0][1].height == 1
     assert engine.frames(asked, markets)[0][1].height == 2

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidytape import wire
 from tidytape.catalogue import Interval
 from tidytape.errors import LakeError, QueryError
 from tidytape.lake import Lake
@@ -25,6 +24,7 @@ from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits
 from tidytape.times import DAY, MINUTE, SECOND
+from tidytape.wire._encode import encode_all
 
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
 DAYS = 3
@@ -58,17 +58,17 @@ def filled(folder: Path) -> Lake:
         "quote_coin": "USDT",
         "category": "PERPETUAL",
     }
-    lake.register(pl.DataFrame([{**named, "block_size": 1.0}]))
+    lake.writer().register(pl.DataFrame([{**named, "block_size": 1.0}]))
     draw = np.random.default_rng(3)
     for day in range(DAYS):
         traded = sorted(draw.choice(1_440, 700, replace=False) + day * 1_440)
-        lake.append("trades", trades([int(one) for one in traded]), source=f"trades {day}")
+        lake.writer().append("trades", trades([int(one) for one in traded]), source=f"trades {day}")
         minutes = np.sort(draw.choice(1_440, 300, replace=False)) + day * 1_440
         reports = pl.DataFrame({"timestamp": FIRST * SECOND + minutes * MINUTE}).with_columns(
             pl.lit(value).alias(name) for name, value in MARKET.items()
         )
         amount = pl.Series("amount", draw.random(300))
-        lake.append(
+        lake.writer().append(
             "open_interest", reports.with_columns(amount, quote_amount=amount * 100), source=f"interest {day}"
         )
         rates = {
@@ -76,11 +76,11 @@ def filled(folder: Path) -> Lake:
             "predicted_rate": [None, 1e-4] * 150,
             "funding_interval": [28_800_000] * 300,
         }
-        lake.append(
+        lake.writer().append(
             "funding", reports.with_columns(**{k: pl.Series(v) for k, v in rates.items()}), source=f"f {day}"
         )
         forced = trades([int(one) for one in minutes], mark="forced")
-        lake.append("liquidations", forced, source=f"liquidations {day}")
+        lake.writer().append("liquidations", forced, source=f"liquidations {day}")
         if day < DAYS - 1:
             rollup(lake, progress=False)
     return lake
@@ -116,7 +116,7 @@ def cold(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, bytes]:
         markets = own.markets(asked)
         assert own.body(asked, markets) is None
         ((_, frame),) = frames = own.frames(asked, markets)
-        return frame, wire.encode_all(frames, own.notes(asked, markets, frames))
+        return frame, encode_all(frames, own.notes(asked, markets, frames))
 
 
 def warm(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, tuple[bytes, int] | None]:
@@ -245,11 +245,11 @@ def test_an_answer_is_never_older_than_the_lake(tmp_path: Path) -> None:
     missing = sorted(
         set(range(1_440)) - set(warm(lake, query())[0]["timestamp"].dt.epoch("s") // 60 - FIRST // 60)
     )
-    lake.append("trades", trades(missing[:3], mark="late"), source="late")
+    lake.writer().append("trades", trades(missing[:3], mark="late"), source="late")
     assert require_same() == before + 3
     rollup(lake, progress=False)
     assert require_same() == before + 3
-    lake.append("trades", trades([DAYS * 1_440 + 5], mark="next"), source="next")
+    lake.writer().append("trades", trades([DAYS * 1_440 + 5], mark="next"), source="next")
     assert require_same() == before + 4
     compact(lake, progress=False)
     assert require_same() == before + 4
@@ -259,7 +259,7 @@ def test_today_leaves_yesterday_in_memory(tmp_path: Path) -> None:
     lake = filled(tmp_path / "lake")
     warm(lake, query(last=(DAYS + 1) * 1_440))
     kept = set(hot.TEXTS._values)
-    lake.append("trades", trades([DAYS * 1_440 + 5], mark="next"), source="next")
+    lake.writer().append("trades", trades([DAYS * 1_440 + 5], mark="next"), source="next")
     warm(lake, query(last=(DAYS + 1) * 1_440))
     new = set(hot.TEXTS._values) - kept
     assert {key.start for key in new} == {FIRST * SECOND + DAYS * DAY}
@@ -268,8 +268,8 @@ def test_today_leaves_yesterday_in_memory(tmp_path: Path) -> None:
 def test_a_lake_of_another_place_is_another(tmp_path: Path) -> None:
     one, other = Lake.create(tmp_path / "one"), Lake.create(tmp_path / "other")
     for lake, price in ((one, 100.0), (other, 300.0)):
-        lake.register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
-        lake.append("trades", trades([1, 2], price=price), source="a")
+        lake.writer().register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
+        lake.writer().append("trades", trades([1, 2], price=price), source="a")
     assert [warm(lake, query())[0]["open"][0] for lake in (one, other, one)] == [101.0, 301.0, 101.0]
 
 
@@ -333,9 +333,11 @@ def test_a_part_of_many_points_holds_no_more_memory_than_its_own(lake: Lake) -> 
 def test_a_lake_that_was_removed_or_made_anew_is_seen_at_once(tmp_path: Path) -> None:
     def made(commits: int, price: float) -> None:
         lake = Lake.create(tmp_path / "lake")
-        lake.register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
+        lake.writer().register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
         for number in range(commits):
-            lake.append("trades", trades([number], mark=str(number), price=price), source=str(number))
+            lake.writer().append(
+                "trades", trades([number], mark=str(number), price=price), source=str(number)
+            )
 
     made(3, 100.0)
     reader = Lake(tmp_path / "lake")
@@ -354,7 +356,7 @@ def test_a_lake_that_was_removed_or_made_anew_is_seen_at_once(tmp_path: Path) ->
 def test_names_of_files_and_frames_without_rows_count_as_memory(tmp_path: Path) -> None:
     lake = filled(tmp_path / "lake")
     for number in range(40):
-        lake.append("trades", trades([DAYS * 1_440 + number], mark="live"), source=f"live {number}")
+        lake.writer().append("trades", trades([DAYS * 1_440 + number], mark="live"), source=f"live {number}")
     warm(lake, query(first=DAYS * 1_440, last=(DAYS + 1) * 1_440))
     for kept in (hot.TEXTS, hot.FRAMES):
         ((key, (_, size)),) = kept._values.items()

@@ -12,7 +12,6 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from typer.testing import CliRunner
 
 from api_page import PAGE, reference_page
-from tidytape import wire
 from tidytape.catalogue import (
     DATA_TYPES,
     ERROR_STATUS,
@@ -26,6 +25,8 @@ from tidytape.catalogue import (
 from tidytape.cli import app as commands
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.service.http._openapi import camel, document
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
 
 MODELS = {"/v1/points": PointsQuery, "/v1/stream": StreamQuery, "/v1/markets": MarketsQuery} | {
     f"/v1/{name}": MetaQuery for name in LISTS
@@ -181,15 +182,15 @@ def test_arrow_and_304_are_answered_as_described(
     service: Any, window: Any, described: dict[str, Any]
 ) -> None:
     responses = described["paths"]["/v1/points"]["get"]["responses"]
-    assert set(responses["200"]["content"]) == {wire.JSON_MIME, wire.ARROW_MIME}
+    assert set(responses["200"]["content"]) == {JSON_MIME, ARROW_MIME}
     answer: httpx.Response = service.get(
-        "/v1/points", params=window(), headers={"Accept": wire.ARROW_MIME, "If-None-Match": '"another"'}
+        "/v1/points", params=window(), headers={"Accept": ARROW_MIME, "If-None-Match": '"another"'}
     )
-    assert answer.headers["content-type"] == wire.ARROW_MIME
+    assert answer.headers["content-type"] == ARROW_MIME
     again = service.get(
         "/v1/points",
         params=window(),
-        headers={"Accept": wire.ARROW_MIME, "If-None-Match": answer.headers["etag"]},
+        headers={"Accept": ARROW_MIME, "If-None-Match": answer.headers["etag"]},
     )
     assert again.status_code == 304
     for response, status in ((answer, "200"), (again, "304")):

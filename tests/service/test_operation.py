@@ -129,12 +129,12 @@ def test_a_window_that_is_not_over_has_no_tag(ask: Any, service: Any) -> None:
 
 def test_a_lake_with_late_events_has_other_answers(ask: Any, lake: Path, tmp_path: Path) -> None:
     from tidytape.query import PointsQuery
-    from tidytape.service.http._responses import etag
+    from tidytape.service._responses import etag
 
     made = Lake.create(tmp_path / "lake")
     query = PointsQuery(type="TRADE", exchange="X", raw_symbol="Y", interval="1m", start=T0, end=T0 + 60)
     before = etag(made, query, form="json", now=T0 + 60)
-    made.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
+    made.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
     assert before is not None
     assert etag(made, query, form="json", now=T0 + 60) != before
 

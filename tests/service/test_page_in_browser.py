@@ -48,14 +48,16 @@ VENUE = "x<b>EVIL</b>"
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     made = everything(tmp_path_factory.mktemp("page") / "lake")
     market = {"exchange": VENUE, "raw_symbol": EVIL, "normalized_symbol": "<i>A</i>-USD", "coin": "<i>A</i>"}
-    made.register(pl.DataFrame({**market, "quote_coin": "USD", "category": "SPOT", "block_size": 0.25}))
+    made.writer().register(
+        pl.DataFrame({**market, "quote_coin": "USD", "category": "SPOT", "block_size": 0.25})
+    )
     rng = np.random.default_rng(1)
     times = events.START + np.arange(40) * events.MINUTE
     trades = events.events("trades", times, rng, 999)
     named = trades.with_columns(exchange=pl.lit(VENUE), raw_symbol=pl.lit(EVIL))
-    made.append("trades", named, source="evil")
+    made.writer().append("trades", named, source="evil")
     nameless = {"exchange": "X", "raw_symbol": ["SILENT", "STILL"]}  # and without any events
-    made.register(pl.DataFrame(nameless))
+    made.writer().register(pl.DataFrame(nameless))
     return made
 
 

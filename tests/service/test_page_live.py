@@ -43,7 +43,7 @@ class Market:
             self.count += 1
             side = "BUY" if self.count % 2 else "SELL"
             listed.append((str(self.count), START + int(minute * 60 * NS), side, price, 1.5))
-        self.lake.append("trades", trades(listed, SYMBOL), source=str(self.count))
+        self.lake.writer().append("trades", trades(listed, SYMBOL), source=str(self.count))
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def book(market: Market, minute: int) -> None:
         }
     )
     frame = TABLES["book"].conform(frame)
-    market.lake.append("book", frame, source=f"book {minute}")
+    market.lake.writer().append("book", frame, source=f"book {minute}")
 
 
 # --- over cuts ---

@@ -17,7 +17,8 @@ from tidytape.lake import Lake
 from tidytape.lake._predictions import outcome_markets
 from tidytape.lake.ingest._prediction import ingest_prediction_markets
 from tidytape.schema import PREDICTION_MARKET_ENTRY
-from tidytape.wire import decode_markets, encode_markets
+from tidytape.wire import decode_markets
+from tidytape.wire._lists import encode_markets
 
 EVERY_FIELD = {
     "slug": "rain-in-may", "question": "Rain in May?", "group_item_title": "May", "outcomes": ["Yes", "No"],
@@ -34,7 +35,7 @@ OF_THE_SECOND = {"last_price": 0.75, "one_day_price_change": 0.05, "prices": [0.
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     made = Lake.create(tmp_path / "lake")
-    made.register(
+    made.writer().register(
         pl.DataFrame(
             {
                 "exchange": ["ALPHA", "P", "P", "P"],
@@ -44,7 +45,7 @@ def lake(tmp_path: Path) -> Lake:
         )
     )
     report = EVERY_FIELD | {"exchange": "P", "reported": 1, "raw_symbols": ["11", "22"], "event_slug": "rain"}
-    made.register_prediction_markets(pl.DataFrame([report]))
+    made.writer().register_prediction_markets(pl.DataFrame([report]))
     return made
 
 
@@ -94,7 +95,7 @@ def test_pandas_has_them_too(lake: Lake) -> None:
 
 
 def test_distinct_tells_markets_without_a_symbol_apart(client: Any, lake: Lake) -> None:
-    lake.register(pl.DataFrame({"exchange": ["P"], "raw_symbol": ["44"]}))
+    lake.writer().register(pl.DataFrame({"exchange": ["P"], "raw_symbol": ["44"]}))
     assert client.markets(exchange="P", distinct=True)["raw_symbol"].to_list() == ["11", "22", "33", "44"]
 
 
@@ -144,8 +145,10 @@ def test_each_outcome_has_its_own_price(tmp_path: Path) -> None:
          "last_price": 0.9, "one_day_price_change": None, "prices": [0.2, 0.9]}
         for slug, outcomes in prices.items()
     ]  # fmt: skip
-    lake.register_prediction_markets(pl.DataFrame(reports))
-    lake.register(outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin"))
+    lake.writer().register_prediction_markets(pl.DataFrame(reports))
+    lake.writer().register(
+        outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
+    )
     with Client.local(lake.path) as client:
         rows = client.prediction_markets().select(
             "raw_symbol", "last_price", "one_day_price_change", "prices"

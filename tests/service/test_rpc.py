@@ -19,8 +19,8 @@ from rpc_server import SERVICE, Served, running
 from tidytape.catalogue import ERROR_STATUS, LISTS
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service import _rpc as rpc
 from tidytape.service.answer._scan import UNHURRIED
+from tidytape.service.http import _rpc as rpc
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.work._computing import Task
 

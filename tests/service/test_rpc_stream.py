@@ -15,14 +15,14 @@ import pytest
 from messages import batch_of
 from rpc_server import SERVICE, Served, running
 from stream_readers import Held, registered, trades
-from tidytape import wire
 from tidytape.budget import TIERS
 from tidytape.catalogue import StreamEnd
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service import _rpc as rpc
+from tidytape.service.http import _rpc as rpc
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.wire._stream import decode_batch
 
 pytestmark = pytest.mark.slow
 MINUTE = 60 * 10**9
@@ -41,7 +41,7 @@ def rows(first: int, last: int) -> Any:
 def lake(tmp_path: Path) -> Lake:
     made = Lake.create(tmp_path / "lake")
     registered(made, "BTCUSDT")
-    made.append("trades", rows(0, 40), source="first")
+    made.writer().append("trades", rows(0, 40), source="first")
     return made
 
 
@@ -90,7 +90,7 @@ def test_batches_are_those_of_http(served: Served, types: list[str]) -> None:
     got = [batch_of(message, types) for message in opened(served, body)]
     params = list(rpc.params_of(pb.PointRequest.FromString(body)))
     lines = served.get("/v1/stream", params).content.splitlines()
-    expected = [wire.decode_batch(line, types) for line in lines]
+    expected = [decode_batch(line, types) for line in lines]
     assert [(one.over, one.end, one.token) for one in got] == [
         (one.over, one.end, one.token) for one in expected
     ]
@@ -115,12 +115,12 @@ def test_what_is_new_arrives_and_a_token_goes_on(served: Served, lake: Lake) -> 
         return 0 if frame is None else frame["timestamp"].n_unique()
 
     until(lambda: updates() == 10)
-    lake.append("trades", rows(40, 48), source="second")
+    lake.writer().append("trades", rows(40, 48), source="second")
     until(lambda: updates() == 12)
     assert held.over["TRADE_AGG"] == (T0 + 60 * 10) * 10**9
     call.cancel()
-    lake.append("trades", rows(48, 60), source="third")
-    lake.append("trades", rows(13, 14).with_columns(id=pl.lit("late")), source="late")
+    lake.writer().append("trades", rows(48, 60), source="third")
+    lake.writer().append("trades", rows(13, 14).with_columns(id=pl.lit("late")), source="late")
     messages = iter(opened(served, request(token=held.token)))
     until(lambda: updates() == 15)
     assert (
@@ -171,10 +171,10 @@ def test_streams_of_a_key_are_counted(served: Served) -> None:
 def test_a_reader_that_stops_is_cut_and_holds_up_nobody(
     served: Served, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidytape.service._rpc.PATIENCE", 0.5)
+    monkeypatch.setattr("tidytape.service.http._rpc.PATIENCE", 0.5)
     body = request(type=["TRADE"], interval=0)
     number = pl.int_range(100, 600_000, eager=True)
-    lake.append(
+    lake.writer().append(
         "trades",
         pl.concat([rows(0, 1)] * len(number)).with_columns(
             id=number.cast(pl.String), sequence=number, timestamp=T0 * 10**9 + number * MINUTE // 4

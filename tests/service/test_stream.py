@@ -24,6 +24,8 @@ from tidytape.service._answering import RefusedError
 from tidytape.service.stream import Tokens
 from tidytape.service.stream import _reader as reading
 from tidytape.times import MINUTE, SECOND
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._stream import Batch
 from tidytape.wire._stream_arrow import ArrowStream
 
 CANDLES = {
@@ -55,8 +57,8 @@ def test_a_period_that_is_over_is_streamed_whole_and_ends(service: Service) -> N
 
 def test_arrow_has_the_rows_the_change_and_the_token(service: Service) -> None:
     params = {**CANDLES, "from": T0, "period": 180}
-    answer = service.get("/v1/stream", params=params, headers={"Accept": wire.ARROW_MIME})
-    assert answer.headers["content-type"] == wire.ARROW_MIME
+    answer = service.get("/v1/stream", params=params, headers={"Accept": ARROW_MIME})
+    assert answer.headers["content-type"] == ARROW_MIME
     with pa.ipc.open_stream(answer.content) as reader:
         (rows, metadata), (none, ended) = (reader.read_next_batch_with_custom_metadata() for _ in range(2))
     assert rows.column("change").to_pylist() == ["final"] * 2
@@ -69,7 +71,7 @@ def test_arrow_has_the_rows_the_change_and_the_token(service: Service) -> None:
 
 def test_market_profiles_in_arrow_have_their_lists_on_every_level(service: Service) -> None:
     params = {**CANDLES, "type": "TPO_AGG", "interval": "HOUR", "from": T0, "period": 3_600}
-    head = {"Accept": wire.ARROW_MIME}
+    head = {"Accept": ARROW_MIME}
     expected = wire.from_arrow(service.get("/v1/points", params=params, headers=head).content, "TPO_AGG")
     # The hour is in progress, so the stream would not end: one batch is enough.
     streams, query = (
@@ -77,7 +79,7 @@ def test_market_profiles_in_arrow_have_their_lists_on_every_level(service: Servi
         StreamQuery.from_params([*[*params.items()][:4], ("from", str(T0))]),
     )
 
-    async def first() -> wire.Batch:
+    async def first() -> Batch:
         reader = await streams.open(query, account())
         try:
             return (await anext(aiter(reader.deliveries()))).batch
@@ -173,7 +175,7 @@ def add(lake: Lake, number: int, *seconds: float, price: float = 100.0) -> None:
         (str(number * 1_000 + place), round((T0 + at) * SECOND), "BUY", price, 1.0)
         for place, at in enumerate(seconds)
     ]
-    lake.append("trades", trades(rows), source=f"source {number}")
+    lake.writer().append("trades", trades(rows), source=f"source {number}")
 
 
 def query(*types: str, **more: Any) -> StreamQuery:
@@ -190,7 +192,7 @@ def test_an_interval_is_updated_then_final_once_then_over_and_a_late_trade_revis
     async def work(lake: Lake) -> None:
         streams = streams_of(lake)
         reader = await Driven(streams, query(CANDLE)).open()
-        seen: list[wire.Batch] = []
+        seen: list[Batch] = []
         apply, reader.held.apply = reader.held.apply, lambda batch: (seen.append(batch), apply(batch))  # type: ignore[method-assign, func-returns-value, assignment]
         await reader.caught_up()
         for number, seconds in enumerate(((1, 2), (30,), (61,), (20,)), start=1):
@@ -422,7 +424,7 @@ def test_minutes_do_not_lie_about_a_market_that_has_long_been_quiet(run: Run) ->
     async def work(lake: Lake) -> None:
         registered(lake, "BTCUSDT", "BTCQUIET")
         old = [("7", (T0 - 3 * 86_400) * SECOND, "BUY", 100.0, 1.0)]
-        lake.append("trades", trades(old, "BTCQUIET"), source="quiet")
+        lake.writer().append("trades", trades(old, "BTCQUIET"), source="quiet")
         streams = streams_of(lake)
         both = StreamQuery(type=CANDLE, exchange="X", coin="BTC", interval="1m", start=T0 - 60)
         reader = await Driven(streams, both).open()
@@ -430,7 +432,7 @@ def test_minutes_do_not_lie_about_a_market_that_has_long_been_quiet(run: Run) ->
         await streams.look()
         await reader.caught_up()
         assert reader.held.over == {CANDLE: T0 * SECOND}
-        lake.append(
+        lake.writer().append(
             "trades", trades([("8", T0 * SECOND + MINUTE // 2, "BUY", 1.0, 1.0)], "BTCQUIET"), source="late"
         )
         await streams.look()

@@ -107,14 +107,16 @@ def test_finals_and_revisions_are_history(name: str, seed: int, tmp_path: Path, 
     chance = np.random.default_rng(seed)
     lake = Lake.create(tmp_path / "lake")
     names = ("exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin")
-    lake.register(
+    lake.writer().register(
         pl.DataFrame([dict(zip(names, one, strict=True)) for one in MARKETS]).with_columns(
             tenor=pl.lit(None, pl.String), category=pl.lit("PERPETUAL"), block_size=0.5
         )
     )
     for number, table in enumerate(tables):
         first = START - DAY if table == "quote_rates" else START
-        lake.append(table, rows(table, np.arange(first, first + 12), chance, 900 + number), source=table)
+        lake.writer().append(
+            table, rows(table, np.arange(first, first + 12), chance, 900 + number), source=table
+        )
     query = StreamQuery(**({"interval": "1m"} | asked), start=START // SECOND)
 
     async def read() -> None:
@@ -126,7 +128,7 @@ def test_finals_and_revisions_are_history(name: str, seed: int, tmp_path: Path, 
             width = chance.choice([0.002, 0.03, 0.3])
             times = np.sort(chance.uniform(begin, begin + width, int(chance.integers(1, 40))))
             table = str(chance.choice(tables))
-            lake.append(
+            lake.writer().append(
                 table, rows(table, (START + times * span).astype(int), chance, number), source=str(number)
             )
             other = chance.random()

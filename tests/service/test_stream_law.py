@@ -61,7 +61,7 @@ class Streaming(RuleBasedStateMachine):
         for after, *rest in rows:
             self.number += 1
             listed.append((str(self.number), since + after, *rest))
-        self.lake.append("trades", trades(listed, symbol), source=f"source {self.number}")
+        self.lake.writer().append("trades", trades(listed, symbol), source=f"source {self.number}")
         self.now = max(self.now, *(row[1] for row in listed))
 
     @rule(rows=some, symbol=st.sampled_from(SYMBOLS))

@@ -17,13 +17,13 @@ import pytest
 
 from stream_readers import Held
 from thorough import often
-from tidytape import wire
 from tidytape.lake import Lake
 from tidytape.lake.ingest import Market
 from tidytape.lake.record import replay
 from tidytape.query import StreamQuery
 from tidytape.service import KeyFile, tiers_of
 from tidytape.times import SECOND
+from tidytape.wire._stream import decode_batch
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +107,7 @@ def test_a_server_that_is_killed_at_random_moments_loses_and_repeats_nothing(
                 for part in answer.iter_raw():
                     *whole, rest = (rest + part).split(b"\n")
                     for line in whole:
-                        held.apply(wire.decode_batch(line, types))
+                        held.apply(decode_batch(line, types))
                         if _is_all(held, lake, query):
                             ended.set()
         except httpx.HTTPError:

@@ -55,7 +55,7 @@ def parts(whole: Lake, number: int, *, seed: int) -> Iterator[dict[str, pl.DataF
 
 def grown(whole: Lake, path: Path) -> Lake:
     lake = Lake.create(path)
-    lake.register(whole.markets())
+    lake.writer().register(whole.markets())
     return lake
 
 
@@ -90,7 +90,7 @@ def test_finals_and_revisions_are_the_historical_answer(
         for step, rows in enumerate(parts(whole, 16, seed=1)):
             for name, frame in rows.items():
                 if frame.height:
-                    lake.append(name, frame, source=str(step))
+                    lake.writer().append(name, frame, source=str(step))
             reader = reader or await Driven(streams, query).open()
             await streams.look()
             await reader.caught_up()
@@ -134,7 +134,7 @@ def test_a_server_that_is_replaced_at_every_batch_loses_and_repeats_nothing(
     for step, rows in enumerate(parts(whole, 12, seed=2)):
         for name, frame in rows.items():
             if frame.height:
-                lake.append(name, frame, source=str(step))
+                lake.writer().append(name, frame, source=str(step))
         while asyncio.run(read_one()):
             pass
     (window,) = query.window(query.start or 0, (query.start or 0) + 3_600)

@@ -62,6 +62,6 @@ def predicted(lake: Lake) -> Lake:
         "exchange": "P", "condition_id": "0x1", "reported": 1, "slug": "rain", "outcomes": ["Yes", "No"],
         "raw_symbols": ["11", "22"], "prices": [0.5, 0.25], "closed": False, "last_price": 0.25,
     }  # fmt: skip
-    lake.register_prediction_markets(pl.DataFrame([report]))
-    lake.register(pl.DataFrame({"exchange": "P", "raw_symbol": ["11", "22"], "category": "SPOT"}))
+    lake.writer().register_prediction_markets(pl.DataFrame([report]))
+    lake.writer().register(pl.DataFrame({"exchange": "P", "raw_symbol": ["11", "22"], "category": "SPOT"}))
     return lake

@@ -42,8 +42,8 @@ def everything(path: Path) -> Lake:
     made = Lake.create(path)
     events.market(made)
     for number, (table, rows) in enumerate(events.pieces(3, 40)):
-        made.append(table, rows, source=str(number))
-    made.register(
+        made.writer().append(table, rows, source=str(number))
+    made.writer().register(
         pl.DataFrame(
             {
                 "exchange": ["CME", "X"],
@@ -57,10 +57,10 @@ def everything(path: Path) -> Lake:
     )
     hours = [START + hour * 60 * MINUTE for hour in range(3)]
     cme = {"exchange": "CME", "raw_symbol": "BTCQ4", "timestamp": hours, "amount": [5.0, 7.0, 6.0]}
-    made.append("cme_open_interest", pl.DataFrame(cme | {"price": [10.0, 11.0, 12.0]}), source="cme")
+    made.writer().append("cme_open_interest", pl.DataFrame(cme | {"price": [10.0, 11.0, 12.0]}), source="cme")
     tokens = {"token_name": ["bitcoin", "ethereum"], "coin": ["BTC", "ETH"], "timestamp": START}
-    made.append("token_supply", pl.DataFrame(tokens | {"marketcap": [3e12, 1e12]}), source="tokens")
-    made.append("option_quotes", _quotes(), source="chain")
+    made.writer().append("token_supply", pl.DataFrame(tokens | {"marketcap": [3e12, 1e12]}), source="tokens")
+    made.writer().append("option_quotes", _quotes(), source="chain")
     candles = {
         "exchange": "X",
         "raw_symbol": "OLDUSDT",
@@ -72,7 +72,7 @@ def everything(path: Path) -> Lake:
         "close": [2.0, 4.0, 3.5],
         "volume": [10.0, 20.0, 60.0],
     }
-    made.append("candles", pl.DataFrame(candles), source="candles")
+    made.writer().append("candles", pl.DataFrame(candles), source="candles")
     return made
 
 

@@ -17,7 +17,7 @@ HOURS = 3
 
 def market(lake) -> None:
     """Register the markets."""
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             {
                 "exchange": "X",

@@ -12,7 +12,9 @@ import pytest
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import schema_of
-from tidytape.wire import ARROW_MIME, JSON_MIME, decode, encode, from_arrow, to_arrow
+from tidytape.wire import decode, encode, from_arrow, to_arrow
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
 
 END = b"\xff\xff\xff\xff\0\0\0\0"
 SKEW = "SKEW_OPTION_SUMMARY_AGG"

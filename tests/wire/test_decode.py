@@ -20,7 +20,8 @@ from tidytape.client._metadata import fingerprint
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import data_type, schema_of
 from tidytape.wire import _columnar as columnar
-from tidytape.wire import concatenated, decode, decode_list, decode_markets, encode, from_arrow, to_arrow
+from tidytape.wire import decode, decode_list, decode_markets, encode, from_arrow, to_arrow
+from tidytape.wire._tidy import concatenated
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 PROFILE = "VOLUME_PROFILE_AGG"

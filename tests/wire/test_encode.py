@@ -11,7 +11,9 @@ import pytest
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import MARKETS, schema_of
-from tidytape.wire import decode, decode_markets, encode, encode_all, encode_markets
+from tidytape.wire import decode, decode_markets, encode
+from tidytape.wire._encode import encode_all
+from tidytape.wire._lists import encode_markets
 
 SKEW = "SKEW_OPTION_SUMMARY_AGG"
 PROFILE = "VOLUME_PROFILE_AGG"

@@ -8,7 +8,8 @@ import orjson
 import polars as pl
 import pytest
 
-from tidytape.wire import concatenated, decode, fitted
+from tidytape.wire import decode
+from tidytape.wire._tidy import concatenated, fitted
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 

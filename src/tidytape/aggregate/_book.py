@@ -1,12 +1,12 @@
-"""Book events to validity runs, to books at instants, and to heatmaps of blocks of price.
+"""Book events to validity runs, to books at instants, and to heatmaps of price blocks.
 
-A book is a table of runs: which size rested at which price, from when until when. A run begins where an event names a
-price and ends at the next event that does, or at the next snapshot, which ends every run. The book at an instant is
-then a filter, and books at many instants are one join. Nothing replays events.
+A book is a table of runs: which size rested at which price, from when until when. A run begins when an event names a
+price. It ends at the next event that names the price, or at the next snapshot, which ends every run. The book at an
+instant is then a filter, and books at many instants are one join. No function replays events.
 
 Events are put in the order of their update ids, because a snapshot and the updates around it may be timed by different
-clocks. A run's times follow that order: an update is in force no earlier than those before it, and a snapshot no later
-than the update that follows it, whatever its own time says.
+clocks. A run's times follow that order: an update takes effect no earlier than the updates before it, and a snapshot no
+later than the update that follows it, whatever their own times say.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import MARKET
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import spread
-from tidytape.frames._table import Rows, Table, tabular
+from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.times import SECOND, interval_of
 
@@ -159,10 +159,10 @@ def book_at(
     """
     one_of("by", by, _BOUNDS)
     is_of_times = by == "timestamp"
-    table = Table.opened(
+    table = OpenTable.of(
         runs, (*MARKET, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()
     )
-    moments = Table.opened(instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants")
+    moments = OpenTable.of(instants, (*MARKET, by), times=[by] if is_of_times else (), parameter="instants")
     return moments.closed(at(table.rows, moments.rows, by=by), in_parts=True)
 
 
@@ -233,14 +233,14 @@ def runs_of(events: Rows) -> Rows:
 def at(runs: Rows, instants: Rows, *, by: Literal["timestamp", "last_id"]) -> Rows:
     """Return the rows of ``instants``, each with every price that has a size then, in any order."""
     since, until = _BOUNDS[by]
-    whole = runs.select(*MARKET, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)})
+    ended = runs.select(*MARKET, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)})
     # First join on the range alone: engines sort for that. With the market as a key they would compare all its pairs.
     instant = instants.select(nw.col(by).alias("__instant")).unique()
-    seen = whole.join(instant, how="cross").filter(
+    books = ended.join(instant, how="cross").filter(
         nw.col(since) <= nw.col("__instant"), nw.col("__instant") < nw.col(until)
     )
-    seen = seen.select(*MARKET, nw.col("__instant").alias(by), "side", "price", "size")
-    return instants.join(seen, on=[*MARKET, by], how="inner")
+    books = books.select(*MARKET, nw.col("__instant").alias(by), "side", "price", "size")
+    return instants.join(books, on=[*MARKET, by], how="inner")
 
 
 _KEY = (*MARKET, "timestamp", "side")
@@ -409,14 +409,14 @@ def book_of(
     >>> book_of(minutes, interval="1h", block_size=5).select("timestamp", "price", "size").rows()
     [(0, 10.0, 2.0)]
     """
-    wanted, grid = interval_of(interval), Grid.of(block_size)
+    length, grid = interval_of(interval), Grid.of(block_size)
     _require_depth(max_depth)
     time, size = nw.col("timestamp"), nw.col(_SIZES[amount])
-    frame = minutes.with_columns(bucket_start(time, wanted).alias("start"))
-    shown = time == nw.col("start") + (wanted.seconds - Interval.MINUTE.seconds) * SECOND
+    frame = minutes.with_columns(bucket_start(time, length).alias("start"))
+    is_last_minute = time == nw.col("start") + (length.seconds - Interval.MINUTE.seconds) * SECOND
     if in_progress is not None:
-        shown |= time == bucket_start(nw.lit(in_progress, nw.Int64), Interval.MINUTE)
-    rows = frame.filter(shown).select(*_KEY, "start", "price", size.alias("size"))
+        is_last_minute |= time == bucket_start(nw.lit(in_progress, nw.Int64), Interval.MINUTE)
+    rows = frame.filter(is_last_minute).select(*_KEY, "start", "price", size.alias("size"))
     return _in_blocks(rows, grid, ["size"], max_depth).select(*_KEY, "price", "size").sort(*_KEY, "price")
 
 
@@ -437,9 +437,9 @@ def _in_blocks(rows: Rows, grid: Grid, sizes: Sequence[str], max_depth: int | No
     )
     if max_depth is None:
         return blocks
-    away = nw.when(nw.col("side") == BookSide.BID.value).then(-nw.col("row")).otherwise(nw.col("row"))
-    ranked = blocks.with_columns(away=away)
-    return ranked.filter(nw.col("away").rank("ordinal").over(*_KEY) <= max_depth)
+    distance = nw.when(nw.col("side") == BookSide.BID.value).then(-nw.col("row")).otherwise(nw.col("row"))
+    ranked = blocks.with_columns(distance=distance)
+    return ranked.filter(nw.col("distance").rank("ordinal").over(*_KEY) <= max_depth)
 
 
 def _require_depth(max_depth: int | None) -> None:
@@ -462,10 +462,10 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
         follows = nw.when(later > nw.col("start")).then(later)
         busy = busy.with_columns(next_start=nw.coalesce(nw.col("next_start"), follows))
     # An interval with events is busy. The quiet intervals after it keep its last book, until the next busy interval or
-    # until the book is too old. After the last busy interval nothing is known.
+    # until the book is too old. After the last busy interval the book is unknown.
     start, following = nw.col("start"), nw.col("next_start")
-    believed = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
-    lasting = nw.when(~following.is_null()).then(believed - 1).otherwise(0)
+    intervals = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
+    lasting = nw.when(~following.is_null()).then(intervals - 1).otherwise(0)
     quiet = spread(busy.with_columns(first=nw.lit(0), last=lasting), "first", "last", name="number", digits=6)
     return quiet.select(*MARKET, start=start + nw.col("number") * step).with_columns(
         timestamp=nw.col("start") + (step - 1)

@@ -1,4 +1,4 @@
-"""Candles to a volume profile, by a stated rule of where in its range a candle traded."""
+"""Candles to a volume profile, by a rule that says where in its range a candle traded."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import BUCKET
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS, spread
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
 from tidytape.times import interval_of
 
 PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
-"""The prices that each rule needs."""
+"""The prices that each rule of spreading needs."""
 
 _SIDES: Final = {Side.BUY: "buy_volume", Side.SELL: "sell_volume"}
 _ROW: Final = "__row"
 _PLACED: Final = "__is_placed"
 _AT_ONCE: Final = 2**17
-"""How many candles polars spreads at the same time, about."""
+"""About the number of candles that polars spreads at the same time."""
 _MOST_ROWS: Final = 2**26
-"""Most rows of these: some 6 GB."""
+"""Most price rows of that many candles; they take about 6 GB."""
 _RESULTS: Final = ("price", *_SIDES.values(), "volume", "block_size", "spreading")
 
 
@@ -118,18 +118,18 @@ def candle_profile(
     >>> candle_profile(candles, interval="1h", block_size=1, spreading="close").select("price", "volume").rows()
     [(12.0, 5.0)]
     """
-    wanted, grid = interval_of(interval), Grid.of(block_size)
+    length, grid = interval_of(interval), Grid.of(block_size)
     one_of("spreading", spreading, PRICES)
-    table = Table.opened(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
+    table = OpenTable.of(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
     if spreading == "uniform" and table.is_eager:
         _require_room(table.rows, grid)
     keys = table.series(None, without=["side", "timestamp", *_RESULTS])
     groups = [name for name in keys if name != "interval"]
     unit = ["amount_unit"] if "amount_unit" in table.names else []
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    levels = levels_of(rows, [*groups, *unit], wanted, grid, spreading)
+    levels = levels_of(rows, [*groups, *unit], length, grid, spreading)
     result = levels.select(
-        *(nw.lit(wanted.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
+        *(nw.lit(length.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
         nw.col(BUCKET).alias("timestamp"),
         *unit,
         nw.lit(float(grid.size)).alias("block_size"),
@@ -139,8 +139,8 @@ def candle_profile(
     return table.closed(result, sort=[*keys, "timestamp", *unit, "price"])
 
 
-def levels_of(candles: Rows, groups: list[str], wanted: Interval, grid: Grid, spreading: str) -> Rows:
-    """Return the volume of candles per group, bucket and price row: `candle_profile` inside.
+def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, spreading: str) -> Rows:
+    """Return the volume of candles per group, bucket and price row: the core of `candle_profile`.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def levels_of(candles: Rows, groups: list[str], wanted: Interval, grid: Grid, sp
         ``timestamp`` int64, never null, the columns of `candle_profile`, and those of ``groups``.
     groups : list of str
         Columns that tell one profile from another.
-    wanted : Interval
+    length : Interval
         Length of a bucket.
     grid : Grid
         The price rows.
@@ -165,13 +165,13 @@ def levels_of(candles: Rows, groups: list[str], wanted: Interval, grid: Grid, sp
     by_side = "side" in candles.collect_schema().names()
     rows = candles.select(
         *groups,
-        bucket_start(nw.col("timestamp"), wanted).alias(BUCKET),
+        bucket_start(nw.col("timestamp"), length).alias(BUCKET),
         *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
         nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
         *prices,
         has_prices(grid, *prices).alias(_PLACED),
     )
-    # A candle without usable prices goes to row 0, and grouping by _PLACED keeps it apart from the others there.
+    # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that lie there.
     rows = rows.with_columns(
         nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices
     )
@@ -200,7 +200,7 @@ def levels_of(candles: Rows, groups: list[str], wanted: Interval, grid: Grid, sp
 
 
 def has_prices(grid: Grid, *prices: str) -> nw.Expr:
-    """Return whether a candle has these prices, and they can be: finite, on the grid, a low not above its high."""
+    """Return whether a candle has these prices and they are possible: finite, on the grid, a low not above its high."""
     conditions = [nw.col(name).abs() <= grid.furthest for name in prices]
     if "low" in prices:
         conditions.append(nw.col("low") <= nw.col("high"))
@@ -208,7 +208,7 @@ def has_prices(grid: Grid, *prices: str) -> nw.Expr:
 
 
 def _require_room(candles: Rows, grid: Grid) -> None:
-    """Raise QueryError for a block size that cuts candles into more rows than can be told apart, or kept in memory."""
+    """Raise QueryError if the block size cuts candles into more rows than `spread` can number, or memory can hold."""
     row, placed = grid.row, candles.filter(has_prices(grid, "low", "high"))
     rows = placed.select(rows=row(nw.col("high")) - row(nw.col("low")) + 1).collect("polars")["rows"]
     if not len(rows):
@@ -223,7 +223,7 @@ def _require_room(candles: Rows, grid: Grid) -> None:
 
 
 def _spread(candles: Rows, grid: Grid) -> Rows:
-    """Return one row per candle and price row of its range, with its part of the volume."""
+    """Return one row per candle and price row of its range, with the row's share of the volume."""
     low, high, row = nw.col("low"), nw.col("high"), nw.col(_ROW)
     ends = candles.with_columns(__first=grid.row(low), __last=grid.row(high))
     rows = spread(ends, "__first", "__last", name=_ROW)

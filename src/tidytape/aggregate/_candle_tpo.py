@@ -15,8 +15,9 @@ from tidytape.aggregate._tpo import Cut, Parts, parts_of, profiles_of, with_rows
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
 from tidytape.errors import QueryError
-from tidytape.frames._door import BUCKET, MARKET, in_sql
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._dialects import in_sql
+from tidytape.frames._door import BUCKET, MARKET
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.schema import schema_of
@@ -30,7 +31,7 @@ _SIDES: Final = ("buy_volume", "sell_volume")
 _PROFILE: Final = (*MARKET, "timestamp")
 _LOST: Final = "__is_lost"
 _TELLING: Final = 3
-"""From so many candles on the time between them says how long they are; two may be rare ones."""
+"""Fewest candles whose distance in time says how long they are; two may lie far apart because trades are rare."""
 
 
 def candle_tpo(
@@ -116,7 +117,7 @@ def candle_tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     one_of("spreading", spreading, PRICES)
-    table = Table.opened(candles, times=["timestamp"], numbers=_NEEDED)
+    table = OpenTable.of(candles, times=["timestamp"], numbers=_NEEDED)
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
@@ -145,8 +146,8 @@ def candle_tpo(
     return table.closed(result, times=_NEW_TIMES)
 
 
-def _require_short(table: Table[Any], cut: Cut) -> None:
-    """Raise QueryError if candles in memory are longer than the pieces that sessions are cut into."""
+def _require_short(table: OpenTable[Any], cut: Cut) -> None:
+    """Raise QueryError if candles in memory are longer than a piece of a session."""
     frame = table.rows.collect() if table.is_eager else None
     if frame is None or not len(frame):
         return
@@ -171,23 +172,23 @@ def _require_short(table: Table[Any], cut: Cut) -> None:
 
 
 def _or_longer(length: int) -> str:
-    """Return how to take time blocks that are as long as a candle, if there are any."""
+    """Return a hint to the shortest time block that is as long as a candle; an empty text if there is none."""
     fitting = [minutes for minutes in TPO_BLOCK_MINUTES if minutes * MINUTE >= length]
     return f", or pass block_minutes={fitting[0]}" if fitting else ""
 
 
 def _with_lost(rows: Rows, cut: Cut) -> Rows:
-    """Add whether a session has volume of a candle whose prices cannot be; set the prices of such candles to null."""
+    """Add whether a session has volume of candles with impossible prices; set the prices of such candles to null."""
     price = nw.col("close")
-    can_be = (
+    is_possible = (
         has_prices(cut.grid, "low", "high", "close") & (price >= nw.col("low")) & (price <= nw.col("high"))
     )
     if "interval" in rows.collect_schema().names():
-        can_be = can_be & (length_of(nw.col("interval")) <= cut.piece.seconds * SECOND)
-    is_lost = ~can_be & (nw.col("volume") != 0).fill_null(value=True)
+        is_possible = is_possible & (length_of(nw.col("interval")) <= cut.piece.seconds * SECOND)
+    is_lost = ~is_possible & (nw.col("volume") != 0).fill_null(value=True)
     marked = rows.with_columns(
         is_lost.cast(nw.Int8).alias(_LOST),
-        *(nw.when(can_be).then(nw.col(name)).alias(name) for name in ("open", "high", "low", "close")),
+        *(nw.when(is_possible).then(nw.col(name)).alias(name) for name in ("open", "high", "low", "close")),
     )
     placed = cut.placed(marked.rename({"timestamp": BUCKET}))
     placed = placed.with_columns((nw.col(_LOST).max().over(*_PROFILE) > 0).alias(_LOST))
@@ -195,7 +196,7 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
 
 
 def _pieces(rows: Rows, piece: Interval) -> Rows:
-    """Return one candle per market and piece; open or close is null where candles of one time, as sides, disagree."""
+    """Return one candle per market and piece; open or close is null if candles of one time (of both sides) differ."""
     time, bucket = nw.col("timestamp"), [*MARKET, BUCKET]
     rows = rows.filter(~nw.col("low").is_null()).with_columns(bucket_start(time, piece).alias(BUCKET))
     is_first, is_last = time == time.min().over(*bucket), time == time.max().over(*bucket)
@@ -212,9 +213,11 @@ def _pieces(rows: Rows, piece: Interval) -> Rows:
 
 
 def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
-    """Return the volume per market, bucket and price row, with both sides, which are null where candles have none."""
+    """Return the volume and that of each side per market, bucket and price row; without sides the latter are null."""
     levels = levels_of(rows, [*MARKET], length, cut.grid, spreading).rename({BUCKET: "timestamp"})
-    levels = levels.filter(~nw.col("price").is_null())  # the volume of lost candles, which is null by now
+    levels = levels.filter(
+        ~nw.col("price").is_null()
+    )  # drops the row of lost candles, whose volume is null by now
     has_sides = "side" in rows.collect_schema().names()
     if has_sides:
         return levels
@@ -222,7 +225,7 @@ def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
 
 
 def _with_lists(levels: Rows, parts: Parts, cut: Cut) -> Rows:
-    """Add the blocks that touched each level, and the lists of the session's levels, as ``client.tpo`` has them."""
+    """Add the blocks that touched each level, and the session's lists of levels, as ``client.tpo`` returns them."""
     touched = touches(parts.ranges).join(
         parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
     )

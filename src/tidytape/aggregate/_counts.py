@@ -1,8 +1,8 @@
 """Touches to the levels of market profiles: how many blocks touched each, and the value areas of these counts.
 
-An engine makes a row of every touch, hashes it, and then sorts the levels for the value area. But sessions are dense:
-nearly all rows between the lowest and the highest are touched. So in memory the cells of an array are all rows of all
-sessions, in order, and each block fills a slice of it. Polars does that, within its plan; other engines group.
+Grouping makes a row of every touch and hashes it, and then the levels have to be sorted for the value area. But
+sessions are dense: nearly all price rows between the lowest and the highest are touched. So in polars one array has a
+cell for each row of each session, in order, and each block fills a slice of it. SQL engines group.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from tidytape.analytics.profile._growth import AREA, Rules, areas
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS, spread
 from tidytape.frames._table import Rows
@@ -22,11 +23,11 @@ from tidytape.frames._table import Rows
 _RULES: Final = Rules(0.70, "two_row", "up", "reach", "center")  # the defaults of `value_area`
 _LEVEL: Final = ("session", "row", "tpo_count", "first_touch_block", "last_touch_block")
 VOLUMES: Final = ("buy_volume", "sell_volume", "volume")
-_CELLS: Final = 8  # per touch; a session with wide gaps has more, and then polars groups too
+_CELLS: Final = 8  # per touch; sessions with wide gaps need more, and then polars groups, too
 
 
 def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
-    """Return the levels of sessions: how many blocks touched each, what was traded there, and their value areas.
+    """Return the levels of sessions: how many blocks touched each, its traded volumes, and the sessions' value areas.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
         ``session``, ``row``, ``tpo_count``, ``first_touch_block``, ``last_touch_block`` int64, `VOLUMES`, ``price``
         [quote per coin], and of the session ``poc``, ``val``, ``vah`` [quote per coin], ``value_area_share`` [1].
     """
-    if not ranges.implementation.is_polars():
+    if in_sql(ranges):
         return with_volumes(_with_areas(_grouped(touches(ranges)), grid, in_memory=False), traded)
     polars = ranges.implementation.to_native_namespace()
 
@@ -52,7 +53,7 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
         return _with_areas(levels.lazy(), grid, in_memory=True).collect().to_native()
 
     types = dict.fromkeys(_LEVEL, polars.Int64) | dict.fromkeys((*VOLUMES, "price", *AREA), polars.Float64)
-    # A function takes one frame: both of them, one below the other.
+    # `map_batches` takes one frame, so the two are stacked.
     both = nw.concat([ranges, traded.select("session", "row", *VOLUMES)], how="diagonal").to_native()
     rows: Rows = nw.from_native(both.map_batches(in_memory, schema=types))
     return rows
@@ -74,9 +75,9 @@ def touches(ranges: Rows) -> Rows:
     return spread(ranges, "lowest", "highest", name="row").unique()
 
 
-def beside(rows: Rows, others: Rows, key: list[str]) -> Rows:
-    """Add the columns of other rows with the same key; polars keeps the order of the rows, so none needs a sort."""
-    if not rows.implementation.is_polars():
+def with_columns_of(rows: Rows, others: Rows, key: list[str]) -> Rows:
+    """Add the columns of the other rows that have the same key; polars keeps the order of the rows."""
+    if in_sql(rows):
         return rows.join(others, on=key, how="left")
     joined = rows.to_native().join(others.to_native(), on=key, how="left", maintain_order="left")
     return cast("Rows", nw.from_native(joined))
@@ -85,8 +86,8 @@ def beside(rows: Rows, others: Rows, key: list[str]) -> Rows:
 def _with_areas(levels: Rows, grid: Grid, *, in_memory: bool) -> Rows:
     levels = levels.with_columns(price=grid.price(nw.col("row")))
     counts = levels.select("session", "price", count=nw.col("tpo_count").cast(nw.Float64))
-    found = areas(counts, ["session"], _RULES, Fraction(grid.size), in_memory=in_memory)
-    return beside(levels, found.select("session", *AREA), ["session"])
+    value_areas = areas(counts, ["session"], _RULES, Fraction(grid.size), in_memory=in_memory)
+    return with_columns_of(levels, value_areas.select("session", *AREA), ["session"])
 
 
 def _grouped(touched: Rows) -> Rows:
@@ -98,7 +99,7 @@ def _grouped(touched: Rows) -> Rows:
 
 
 def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Return the levels of ranges and of traded rows below them, in order of session and row."""
+    """Return the levels from ranges and traded rows, which are stacked in ``both``, in order of session and row."""
     traded = both.filter(nw.col("block_id").is_null()).select("session", "row", *VOLUMES)
     ranges = both.select("session", "block_id", "lowest", "highest")
     ranges = ranges.filter(nw.col("lowest") <= nw.col("highest")).sort("session", "block_id", "lowest")
@@ -115,9 +116,9 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     cells, row_of_cell = ends[-1], np.repeat(lowest - ends + sizes, sizes) + np.arange(ends[-1])
     shift = np.repeat(ends - sizes - lowest, np.diff(starts, append=len(low)))
     begin, end = low + shift, high + shift + 1
-    # Ranges of one block may overlap, those of several markets: each counts from where the ones before it end.
+    # The ranges of several markets in one block may overlap, so each range counts from where those before it end.
     is_next = (np.diff(session, prepend=-1) != 0) | (np.diff(block, prepend=-1) != 0)
-    of_block = np.cumsum(is_next) * (cells + 1)  # lifts each block above those before it
+    of_block = np.cumsum(is_next) * (cells + 1)  # an offset that lifts each block above those before it
     reached = np.maximum.accumulate(end + of_block)
     begin[1:] = np.clip(reached[:-1] - of_block[1:], begin[1:], end[1:])
     changes = np.bincount(begin, minlength=cells + 1) - np.bincount(end, minlength=cells + 1)
@@ -131,10 +132,10 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     of_cells = (np.repeat(session[starts], sizes), row_of_cell, counts, first, last)
     columns = {name: values[level] for name, values in zip(_LEVEL, of_cells, strict=True)}
 
-    # Trades lie on rows that their blocks touched; others can only be of another profile than the ranges.
-    row, own = (traded[name].to_numpy() for name in ("row", "session"))
-    at = np.minimum(np.searchsorted(session[starts], own), len(starts) - 1)
-    is_inside = (session[starts][at] == own) & (lowest[at] <= row) & (row <= highest[at])
+    # Trades lie on rows that their blocks touched, unless the volumes come from another profile than the ranges.
+    row, traded_session = (traded[name].to_numpy() for name in ("row", "session"))
+    at = np.minimum(np.searchsorted(session[starts], traded_session), len(starts) - 1)
+    is_inside = (session[starts][at] == traded_session) & (lowest[at] <= row) & (row <= highest[at])
     cell = (row + (ends - sizes - lowest)[at])[is_inside]
     for name in VOLUMES:
         volume = np.zeros(cells)

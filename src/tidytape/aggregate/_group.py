@@ -26,7 +26,7 @@ from tidytape.frames._joined import (
     with_coverage,
 )
 from tidytape.frames._rows import within
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.schema import schema_of
 from tidytape.times import DAY
 
@@ -39,7 +39,7 @@ _AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "VENUEX_LIQUIDATION_AGG": ("liquidations",),
     }
 )
-"""Columns of amounts that a price converts, by data type."""
+"""Columns of amounts that are multiplied by a price, by data type."""
 
 
 def to_usd(
@@ -81,7 +81,7 @@ def to_usd(
     -------
     frame, n rows, same columns, of the same kind as ``frame``
         Amounts in USD, null where there is no rate or no price yet; ``amount_unit`` is USD where the frame has it.
-        In the same order, unless rates or prices had to be found.
+        In the same order, unless rates or prices are joined.
 
     Raises
     ------
@@ -124,13 +124,13 @@ def to_usd(
             hint="another one needs rates",
             code="UNSUPPORTED",
         )
-    beside = MARKET if is_stock else ("price",)
-    table = Table.opened(frame, [*beside, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
+    priced_by = MARKET if is_stock else ("price",)
+    table = OpenTable.of(frame, [*priced_by, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
     closes = worth = None
     if prices is not None and is_stock:
-        closes = Table.opened(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
+        closes = OpenTable.of(prices, [*MARKET, "close"], times=["timestamp"], parameter="prices").rows
     if rates is not None and quote not in USD_QUOTES:
-        worth = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+        worth = OpenTable.of(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
     return table.closed(in_usd(table.rows, quote, data_type, worth, closes))
 
 
@@ -141,7 +141,10 @@ def in_usd(
     rates: Rows | None = None,
     prices: Rows | None = None,
 ) -> Rows:
-    """Return what `to_usd` does, of rates if the quote does not count as USD, and of prices for open interest."""
+    """Return rows with amounts in USD, as `to_usd` does, without checks.
+
+    ``rates`` are needed if the quote does not count as USD, ``prices`` for open interest.
+    """
     names = rows.collect_schema().names()
     price: nw.Expr = nw.col("price")
     rate: nw.Expr | float = 1.0
@@ -164,7 +167,7 @@ def in_usd(
     return rows.select(*names)
 
 
-_ABLE: Final = (
+_GROUPABLE: Final = (
     *CANDLES,
     "OPEN_INTEREST_AGG",
     "FUNDING_RATE_AGG",
@@ -180,7 +183,7 @@ _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
 
 
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
-    r"""One series of the points of several members, which are markets of one coin.
+    r"""Points of several markets of a coin, the members, combined into one series.
 
     Candles, liquidations, profiles and books are summed: volumes add up, in a way that does not depend on the order of
     the rows, high and low are the extremes, the open is of the member that traded first and the close of the member
@@ -265,19 +268,18 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     [('BTC', None, 10.5, 12.0, 9.0, 11.0, 0.3)]
     """
     schema = schema_of(data_type, grouped=True)
-    if data_type not in _ABLE:
+    if data_type not in _GROUPABLE:
         raise QueryError(
-            "data_type", got=data_type, expected="one of " + ", ".join(_ABLE), code="UNSUPPORTED"
+            "data_type", got=data_type, expected="one of " + ", ".join(_GROUPABLE), code="UNSUPPORTED"
         )
     is_of_rates = data_type == "FUNDING_RATE_AGG"
     if is_of_rates != (weights is not None):
         expected = "open interest of the members in USD" if is_of_rates else f"nothing; {data_type} is summed"
         raise QueryError("weights", got=type(weights).__name__, expected=expected)
-    own = [name for name in schema.key if name not in MARKET]
+    point_key = [name for name in schema.key if name not in MARKET]
     columns = payload_of(data_type)
-    table = Table.opened(
-        points, [*MARKET, *own, *columns], times=[name for name in (*own, *columns) if name in _TIMES]
-    )
+    needed = [*MARKET, *point_key, *columns]
+    table = OpenTable.of(points, needed, times=[name for name in needed if name in _TIMES])
     frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
     series, agreed = ([name for name in names if name in table.names] for names in (_SERIES, _AGREED))
     frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series, *agreed))
@@ -288,7 +290,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     )
     series += agreed
     frame = in_one_unit(frame, data_type, series)
-    keys = [*series, *own]
+    keys = [*series, *point_key]
     if is_of_rates:
         grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
@@ -299,9 +301,11 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         frame = with_coverage(frame, columns)
         grouped = consolidated(frame, keys, [*columns, COVERAGE], members=MARKET)
     else:
-        frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
+        frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in point_key else ())
         grouped = summed(frame, keys, [*columns, COVERAGE])
-    order = dict.fromkeys((*schema.identity, *schema.descriptors, "timestamp", *own, *columns, *schema.names))
+    order = dict.fromkeys(
+        (*schema.identity, *schema.descriptors, "timestamp", *point_key, *columns, *schema.names)
+    )
     present = grouped.collect_schema().names()
     return table.closed(grouped.select(name for name in order if name in present), sort=keys)
 
@@ -314,18 +318,18 @@ def _weighted(
     *,
     same_nulls: Mapping[str, str],
 ) -> Any:
-    """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
+    """Return each rate's mean over the members that have it and open interest, and the coverage of ``rate_close``."""
     member = [*MARKET, "timestamp"]
     of_series = [name for name in ("coin",) if name in series]
-    weights = Table.opened(
+    weights = OpenTable.of(
         weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
     ).rows.select(
         *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),
     )
-    # A member may have open interest and no rate, at a time or at any: it counts in what a mean does not cover. One
-    # with neither, at any time, is none.
+    # A member may lack a rate at one time or at all times; its open interest then lowers the coverage. A market that
+    # never has a rate is a member only where its open interest is known.
     with_rate = frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1))
     silent = (
         joined(
@@ -351,8 +355,8 @@ def _weighted(
     ).with_columns(nw.col(_LACKS).max().over(*keys))
     means = weighted(rows, [*keys, _LACKS], [*rates, _WHOLE], weight=_WEIGHT, same_nulls=same_nulls)
     has_rate = nw.any_horizontal(*(~nw.col(name).is_null() for name in rates), ignore_nulls=False)
-    used, whole = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
-    # Both sums are rounded, each for itself; no share is above 1.
-    share = nw.min_horizontal(used / whole, nw.lit(1.0))
+    used, all_weights = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
+    # The two sums are rounded separately, so their quotient could exceed 1.
+    share = nw.min_horizontal(used / all_weights, nw.lit(1.0))
     coverage = nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
     return means.filter(has_rate).select(*keys, *rates, coverage)

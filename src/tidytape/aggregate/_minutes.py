@@ -1,7 +1,7 @@
 """Minutes of trades, from which candles, profiles and market profiles of every coarser interval can be made.
 
-A minute keeps what joining needs beside what it shows: the order of its first and last trade, and amounts in coin and
-in terms of the quote. So trades are read once, and whatever is asked later is made of their minutes::
+A minute also keeps what combining minutes needs: the order of its first and last trade, and amounts both in coin and in
+terms of the quote. So trades are read once, and every later answer is computed from their minutes::
 
     trades -> minute_candles -> candles_of -> candles of any interval, of sides or of both
     trades -> minute_profile -> profile_of -> profiles of any interval and any multiple of the block size
@@ -43,7 +43,7 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
 
 @tabular(_TRADES, new_times=dict.fromkeys(_TIMES[1:], "timestamp"))
 def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
-    """Minutes of each market, and side: prices, amounts, and the order of the first and the last trade.
+    """Minutes of each market, or of each side of it: prices, amounts, and the order of the first and last trade.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
 
 
 def needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:
-    """Return the columns of minutes of which candles are made."""
+    """Return the columns of minutes that candles need."""
     one_of("amount", amount, _VOLUME)
     return [*_CANDLES, *(["side"] if by_side else []), _VOLUME[amount]]
 
@@ -200,7 +200,7 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
 
 @tabular([name for name in _TRADES if name != "sequence"])
 def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Rows:
-    """Minutes of each market and price row: what was bought and sold on it, in coin and in terms of the quote.
+    """Minutes of each market and price row: the amounts bought and sold on it, in coin and in terms of the quote.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
 
 
 def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
-    """Return the columns of minutes of which profiles are made."""
+    """Return the columns of minutes that profiles need."""
     one_of("amount", amount, _PROFILE)
     return [*MARKET, "timestamp", "price", *_PROFILE[amount]]
 
@@ -312,7 +312,7 @@ def profile_of(
         *MARKET,
         "timestamp",
         grid.row(nw.col("price")).alias("row"),
-        *(nw.col(name).alias(ours) for ours, name in chosen.items()),
+        *(nw.col(name).alias(volume) for volume, name in chosen.items()),
     )
     levels = _rows_summed(rows, interval_of(interval), list(chosen)).select(
         *MARKET,

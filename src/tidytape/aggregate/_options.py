@@ -9,8 +9,8 @@ total variance is interpolated between the two listed expiries around a tenor:
     w_i = \sigma_i^2 T_i, \qquad
     \sigma(\tau)^2 \tau = w_1 + (w_2 - w_1) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
 
-Time is counted ACT/365, to expiries as given. Nothing is extrapolated: where a strike or an expiry is missing on one
-side, or one of the two expiries around a tenor lacks the point, nothing is known and there is no row.
+Time is counted ACT/365, to the expiries in the quotes. Nothing is extrapolated: if a strike or an expiry is missing on
+one side, or one of the two expiries around a tenor lacks the point, the value is unknown and there is no row.
 
 References
 ----------
@@ -173,13 +173,13 @@ def skew(
     [('BTC_25', 'ONE_W', 2.75)]
     """
     one_of("delta", delta, ("forward", "premium_adjusted"))
-    wanted = {
+    targets = {
         f"{kind}_{name}": (kind, sign * value)
         for name, value in _DELTAS.items()
         for kind, sign in ((PUT, -1), (CALL, 1))
     }
-    smile = _smile(chain(quotes, interval), delta_ladder(delta, wanted))
-    at_tenor = _constant_maturity(smile, _tenors(quotes, _DELTAS), tuple(wanted))
+    smile = _smile(chain(quotes, interval), delta_ladder(delta, targets))
+    at_tenor = _constant_maturity(smile, _tenors(quotes, _DELTAS), tuple(targets))
     measure = nw.coalesce(
         *(
             nw.when(nw.col("ending") == name).then(nw.col(f"{PUT}_{name}") - nw.col(f"{CALL}_{name}"))
@@ -197,10 +197,10 @@ def _smile(options: Rows, ladder: Ladder) -> Rows:
 
 def _tenors(frame: Rows, endings: Iterable[str]) -> Rows:
     """Return one row per ending of a symbol and tenor, with its ``length``, on the engine of ``frame``. [ns]"""
-    one = frame.select(nw.len().alias("rows"))
+    single_row = frame.select(nw.len().alias("rows"))
     return nw.concat(
         [
-            one.select(
+            single_row.select(
                 nw.lit(ending).alias("ending"),
                 nw.lit(tenor.value).alias("tenor"),
                 nw.lit(float(tenor.days * DAY)).alias("length"),
@@ -356,7 +356,7 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     stock = known_sum(
         reported,
         moments,
-        seen=quoted.select(*_COIN, *_LISTED, "timestamp"),
+        all_reports=quoted.select(*_COIN, *_LISTED, "timestamp"),
         groups=_COIN,
         members=_LISTED,
         value="open_interest",

@@ -1,8 +1,8 @@
-"""Reports of a state per interval: open interest, of futures of CME too, and funding rates; and sums of last reports.
+"""Reports of a state per interval: open interest, that of CME futures, and funding rates; and sums of last reports.
 
-A state (open interest, a funding rate, a market cap) holds until it is reported anew. What is null, not a number or
-infinite is no report. Two reports of one time are ordered by their value, so that the answer never depends on the
-order of the rows: the smaller is the earlier.
+A state (open interest, a funding rate, a market cap) holds until it is reported again. A null, NaN or infinite value is
+no report. Two reports of one time are ordered by their value, the smaller first, so that the answer never depends on
+the order of the rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CARRY: Final = DAY
 
 _NAME = "__name"
 _VALUE = "__value"
-_MOST: Final = 9e15  # beyond it floats skip integers; 1,000 of it fit into int64
-_PARTS: Final = 1e12  # the finest decimals that are counted
+_MOST: Final = 9e15  # floats above it skip integers; the sum of 1,000 such values fits into int64
+_PARTS: Final = 1e12  # sums count in units of 1e-12
 
 
 def number(name: str) -> nw.Expr:
@@ -52,9 +52,9 @@ def by_bucket(
     frame: Rows,
     interval: Interval,
     groups: Sequence[str],
-    wanted: Mapping[str, tuple[str, str]],
+    results: Mapping[str, tuple[str, str]],
 ) -> Rows:
-    """Return what the reports of each group and bucket say.
+    """Return the first, largest, smallest or last report of each group and bucket.
 
     Parameters
     ----------
@@ -63,17 +63,17 @@ def by_bucket(
     interval : Interval
         Length of a bucket.
     groups : sequence of str
-        Columns that name what is reported on.
-    wanted : mapping of str to (str, str)
-        Of each new column: the column it comes from, and first, max, min or last. Nulls are passed over.
+        Columns that name the thing that is reported on.
+    results : mapping of str to (str, str)
+        For each new column, the column it comes from, and first, max, min or last. Nulls are skipped.
 
     Returns
     -------
     frame, one row per group and bucket where some column is not null, in no order
         ``groups``, ``timestamp`` int64, start of the bucket [ns], and the new columns.
     """
-    sources = list(dict.fromkeys(source for source, _ in wanted.values()))
-    picks = sorted({pick for _, pick in wanted.values()})
+    sources = list(dict.fromkeys(source for source, _ in results.values()))
+    picks = sorted({pick for _, pick in results.values()})
     keys = [*groups, BUCKET]
     timed = frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
     # Make the frame long, so that each column skips its own nulls. Narwhals has `unpivot` for this, but runs it on
@@ -95,11 +95,11 @@ def by_bucket(
     return (
         long.with_columns(
             nw.when(nw.col(_NAME) == source).then(nw.col(pick)).alias(name)
-            for name, (source, pick) in wanted.items()
+            for name, (source, pick) in results.items()
         )
         .group_by(*keys)
-        .agg(nw.col(name).max() for name in wanted)
-        .select(*groups, nw.col(BUCKET).alias("timestamp"), *wanted)
+        .agg(nw.col(name).max() for name in results)
+        .select(*groups, nw.col(BUCKET).alias("timestamp"), *results)
     )
 
 
@@ -109,11 +109,11 @@ def latest(frame: Rows, interval: Interval, keys: Sequence[str], value: str) -> 
     Parameters
     ----------
     frame : frame, n rows, in any order
-        ``keys``, ``timestamp`` int64 [ns since the epoch] and the ``value`` float64, whose nulls are passed over.
+        ``keys``, ``timestamp`` int64 [ns since the epoch] and the ``value`` float64, whose nulls are skipped.
     interval : Interval
         Length of a bucket.
     keys : sequence of str
-        Columns that name what is reported on.
+        Columns that name the thing that is reported on.
     value : str
         The column that is reported.
 
@@ -135,7 +135,7 @@ def known_sum(
     reports: Rows,
     moments: Rows,
     *,
-    seen: Rows,
+    all_reports: Rows,
     groups: Sequence[str],
     members: Sequence[str],
     value: str,
@@ -143,9 +143,10 @@ def known_sum(
 ) -> Rows:
     """Return, at the moments of each group, the sum of what each member of the group last reported.
 
-    Each report adds its value when it is made, and takes it back when the member reports anew or the report lapses. So
-    the sum at a moment is a running sum. It counts in whole units of 1e-12, so it is exact, and adding and taking back
-    leave no rounding behind. The sum is unknown if a member has a report that still holds, but no value that does.
+    Each report adds its value to the sum at its own time; the value is subtracted when the member reports again or the
+    report lapses. So the sum at a moment is a running sum. It counts in integers of 1e-12, so it is exact, and
+    subtracting leaves no rounding error behind. The sum is unknown if a member has a report that still holds, but no
+    value that does.
 
     Parameters
     ----------
@@ -153,8 +154,8 @@ def known_sum(
         ``groups``, ``members``, ``timestamp`` int64 [ns], one row per member and time, and the ``value``, below 9e15.
     moments : frame, m rows, in any order
         ``groups`` and ``timestamp`` int64 [ns], each once.
-    seen : frame, k rows, in any order
-        Every report, with a value or without: ``groups``, ``members`` and ``timestamp``, one row per member and time.
+    all_reports : frame, k rows, in any order
+        Every report, with or without a value: ``groups``, ``members`` and ``timestamp``, one row per member and time.
     groups, members : sequence of str
         Columns that name a group, and a member inside it.
     value : str
@@ -168,22 +169,27 @@ def known_sum(
         ``groups``, ``timestamp``, ``value``: the sum, null where nothing or not everything is known, and ``count``
         float64, how many members' values are in it.
     """
-    one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
-    whole, key = nw.col(value).floor(), [*groups, "timestamp"]
-    parts = ((nw.col(value) - whole) * _PARTS + 0.5).floor()
-    amounts = {"whole": whole.cast(nw.Int64()), "parts": parts.cast(nw.Int64()), "count": one, "seen": zero}
+    zero, unit = nw.lit(0, nw.Int64()), nw.lit(1, nw.Int64())
+    integer, key = nw.col(value).floor(), [*groups, "timestamp"]
+    parts = ((nw.col(value) - integer) * _PARTS + 0.5).floor()
+    amounts = {
+        "whole": integer.cast(nw.Int64()),
+        "parts": parts.cast(nw.Int64()),
+        "count": unit,
+        "seen": zero,
+    }
     # Each member appears twice: ``count`` is 1 while a value of it holds, ``seen`` is 1 while any report of it holds.
     states = nw.concat(
         [
             reports.select(*key, *members, **amounts),
-            seen.select(*key, *members, **dict.fromkeys(amounts, zero) | {"seen": one}),
+            all_reports.select(*key, *members, **dict.fromkeys(amounts, zero) | {"seen": unit}),
         ]
     )
     follows = nw.col("timestamp").shift(-1).over(*groups, *members, "count", order_by="timestamp")
     states = states.with_columns(nw.min_horizontal(until, follows).alias("until"))
     changes = nw.concat(
         [
-            moments.select(*key, **dict.fromkeys(amounts, zero), asked=one),
+            moments.select(*key, **dict.fromkeys(amounts, zero), asked=unit),
             states.select(*key, *amounts, asked=zero),
             states.select(
                 *groups,
@@ -311,14 +317,14 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     [(151000.0, 9000000000.0, 60500.0)]
     """
     numbers = reports.with_columns(number(name) for name in _REPORTED)
-    wanted = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_")
-    return by_bucket(numbers, interval_of(interval), MARKET, wanted)
+    results = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_")
+    return by_bucket(numbers, interval_of(interval), MARKET, results)
 
 
-_OWN: Final = "funding_interval"
+_INTERVAL: Final = "funding_interval"
 
 
-@tabular([*MARKET, "timestamp", "rate", "predicted_rate", _OWN], sort=[*MARKET, "timestamp"])
+@tabular([*MARKET, "timestamp", "rate", "predicted_rate", _INTERVAL], sort=[*MARKET, "timestamp"])
 def funding(
     reports: Rows,
     /,
@@ -390,15 +396,17 @@ def funding(
     >>> points.select("rate_open", "rate_close", "predicted_open").rows()
     [(0.0002, 0.0004, 0.0006)]
     """
-    asked = values.milliseconds(funding_interval, parameter="funding_interval") * MILLISECOND
-    own = nw.when(nw.col(_OWN) > 0).then(nw.col(_OWN))
+    length = values.milliseconds(funding_interval, parameter="funding_interval") * MILLISECOND
+    reported = nw.when(nw.col(_INTERVAL) > 0).then(nw.col(_INTERVAL))
     if unstated is not None:
-        own = own.fill_null(float(values.milliseconds(unstated, parameter="unstated") * MILLISECOND))
+        reported = reported.fill_null(
+            float(values.milliseconds(unstated, parameter="unstated") * MILLISECOND)
+        )
     # Divide the intervals first: if they are equal the ratio is exactly 1, and the rate does not change.
     rates = (
-        reports.with_columns(number(name) for name in (_OWN, "rate", "predicted_rate"))
-        .with_columns((float(asked) / own).alias(_OWN))
-        .with_columns(nw.col("rate", "predicted_rate") * nw.col(_OWN))
+        reports.with_columns(number(name) for name in (_INTERVAL, "rate", "predicted_rate"))
+        .with_columns((float(length) / reported).alias(_INTERVAL))
+        .with_columns(nw.col("rate", "predicted_rate") * nw.col(_INTERVAL))
     )
-    wanted = ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
-    return by_bucket(rates, interval_of(interval), MARKET, wanted)
+    results = ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
+    return by_bucket(rates, interval_of(interval), MARKET, results)

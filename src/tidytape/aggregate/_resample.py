@@ -13,7 +13,7 @@ from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET
 from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_coverage
 from tidytape.frames._rows import spread
-from tidytape.frames._table import Rows, Table, tabular
+from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, is_of_one
 from tidytape.query._values import TimeLike, epoch_seconds
@@ -23,7 +23,7 @@ from tidytape.times import INTERVALS, SECOND, interval_of
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
 """The candle types."""
 
-_ABLE = (
+_RESAMPLABLE = (
     *CANDLES,
     "OPEN_INTEREST_AGG",
     "FUNDING_RATE_AGG",
@@ -34,41 +34,43 @@ _ABLE = (
 
 
 def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
-    wanted = interval_of(interval)
-    if data_type not in _ABLE:
+    length = interval_of(interval)
+    if data_type not in _RESAMPLABLE:
         raise QueryError(
             "data_type",
             got=data_type,
-            expected="one of " + ", ".join(_ABLE),
+            expected="one of " + ", ".join(_RESAMPLABLE),
             hint="aggregate its raw events at the interval wanted" if data_type in DATA_TYPES else None,
             code="UNSUPPORTED",
         )
     if source is not None:
-        _require_multiple(wanted, interval_of(source))
-    beside = [name for name in ("side", "price") if name in schema_of(data_type).key]
-    return [*payload_of(data_type), "timestamp", *beside]
+        _require_multiple(length, interval_of(source))
+    more_keys = [name for name in ("side", "price") if name in schema_of(data_type).key]
+    return [*payload_of(data_type), "timestamp", *more_keys]
 
 
-def _check_source(points: Table[Any], *, data_type: str, interval: str, source: str | None = None) -> None:
-    """Refuse points whose column ``interval`` says that they do not make up the interval wanted."""
+def _check_source(
+    points: OpenTable[Any], *, data_type: str, interval: str, source: str | None = None
+) -> None:
+    """Raise QueryError unless ``interval`` is a multiple of the intervals in the points' column of that name."""
     if source is None:
-        for own in own_intervals(points):
-            _require_multiple(interval_of(interval), own)
+        for finer in intervals_of(points):
+            _require_multiple(interval_of(interval), finer)
 
 
-def _require_multiple(wanted: Interval, own: Interval) -> None:
-    """Refuse an interval that points of another one do not make up."""
-    if wanted.seconds % own.seconds:
+def _require_multiple(coarser: Interval, finer: Interval) -> None:
+    """Raise QueryError unless the coarser interval is a multiple of the finer one."""
+    if coarser.seconds % finer.seconds:
         raise QueryError(
             "interval",
-            got=wanted.alias,
-            expected=f"a whole multiple of {own.alias}",
+            got=coarser.alias,
+            expected=f"a whole multiple of {finer.alias}",
             code="INVALID_INTERVAL",
         )
 
 
-def own_intervals(points: Table[Any]) -> list[Interval]:
-    """Return the intervals that points in memory say in their column ``interval``; none where they say nothing."""
+def intervals_of(points: OpenTable[Any]) -> list[Interval]:
+    """Return the intervals in the column ``interval`` of points in memory; none for lazy points or without it."""
     if not points.is_eager or "interval" not in points.names:
         return []
     names = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"].to_list()
@@ -136,12 +138,12 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     >>> resample(minutes, data_type="LIQUIDATION_AGG", interval="5m").select("timestamp", "liquidations").rows()
     [(0, 0.3), (300000000000, 4.0)]
     """
-    wanted, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
+    length, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
     frame: Any = points
     series = [name for name in series_of(frame, data_type) if name != "interval"]
     level = ["price"] if "price" in schema.key else []
     keys = [*series, BUCKET, *level]
-    frame = frame.with_columns(bucket_start(nw.col("timestamp"), wanted).alias(BUCKET))
+    frame = frame.with_columns(bucket_start(nw.col("timestamp"), length).alias(BUCKET))
     frame = in_one_unit(frame, data_type, [*series, BUCKET])
     if data_type in CANDLES:
         frame = traded(frame, keys)
@@ -150,7 +152,7 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
         {BUCKET: "timestamp"}
     )
     if "interval" in frame.collect_schema().names():
-        joined = joined.with_columns(nw.lit(wanted.alias).alias("interval"))
+        joined = joined.with_columns(nw.lit(length.alias).alias("interval"))
     named = series_of(joined, data_type)
     payload = [
         name
@@ -162,9 +164,9 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
 
 
 def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
-    """Return the frame without the amounts of rows that become one and count different things.
+    """Return the frame with null for the amounts of rows that would be added up although they count different units.
 
-    ``amount_unit`` says what they count, where the frame has it; null beside a unit is another one.
+    ``amount_unit`` says what they count, if the frame has it; null counts as a unit of its own.
     """
     if AMOUNT_UNIT not in frame.collect_schema().names():
         return frame
@@ -180,7 +182,7 @@ def series_of(frame: Rows, data_type: str) -> list[str]:
 
 
 def payload_of(data_type: str) -> list[str]:
-    """Return the values of a type: columns that are neither identity, descriptor nor key, nor derived from others."""
+    """Return the payload of a data type: columns that are no identity, descriptor or key, nor derived from others."""
     schema, kind = schema_of(data_type), DATA_TYPES[data_type]
     named = {*schema.identity, *schema.descriptors, *schema.key}
     fields = [*kind.fields, *(kind.levels[0].fields if kind.levels else ())]
@@ -257,8 +259,8 @@ def gapfill(
     if until < since:
         raise QueryError("end", got=end, expected="a time at or after start")
     begin = -(-(since - offset) // step) * step + offset
-    table = Table.opened(candles, _NEEDED, times=["timestamp", *_TIMES])
-    if other := next((own for own in own_intervals(table) if own is not length), None):
+    table = OpenTable.of(candles, _NEEDED, times=["timestamp", *_TIMES])
+    if other := next((interval for interval in intervals_of(table) if interval is not length), None):
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
     named, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
@@ -269,7 +271,7 @@ def gapfill(
     close = nw.col("close").cast(nw.Float64)
     rows = frame.select(*named, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
-        before = Table.opened(last, [*named, "close"], parameter="last").rows
+        before = OpenTable.of(last, [*named, "close"], parameter="last").rows
         words = [name for name in named if table.schema[name] == nw.Categorical]
         known = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in words).select(
             *named,
@@ -280,7 +282,7 @@ def gapfill(
         rows = nw.concat([rows, known])
     time = nw.col("timestamp")
     following = time.shift(-1).over(*named, order_by="timestamp").fill_null(until)
-    # What is missing after each candle: the intervals that start before the next one, and in the window.
+    # The gap after each candle: the intervals in the window that start before the next candle.
     first = nw.max_horizontal(bucket_start(time, length) + step, nw.lit(begin, nw.Int64()))
     final = bucket_start(nw.min_horizontal(following, nw.lit(until, nw.Int64())) - 1, length)
     order = ["timestamp"]
@@ -302,12 +304,12 @@ def gapfill(
     return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*named, "timestamp"])
 
 
-def _moment(parameter: str, given: TimeLike) -> int:
-    """Return nanoseconds since the epoch: an int counts them, anything else is read as a query reads it."""
-    if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 2**63:
-        return given
-    if isinstance(given, float):
+def _moment(parameter: str, time: TimeLike) -> int:
+    """Return a time as nanoseconds since the epoch: an int counts them, anything else is read as in a query."""
+    if isinstance(time, int) and not isinstance(time, bool) and abs(time) < 2**63:
+        return time
+    if isinstance(time, float):
         raise QueryError(
-            parameter, got=given, expected="a datetime, a date, ISO 8601 text, or whole nanoseconds"
+            parameter, got=time, expected="a datetime, a date, ISO 8601 text, or whole nanoseconds"
         )
-    return epoch_seconds(given, parameter=parameter) * SECOND
+    return epoch_seconds(time, parameter=parameter) * SECOND

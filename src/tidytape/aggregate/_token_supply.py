@@ -126,7 +126,7 @@ def _total(frame: Rows, interval: Interval) -> Rows:
     known = known_sum(
         latest(frame, interval, _TOKEN, "marketcap"),
         moments,
-        seen=named.select(*_TOKEN, "timestamp"),
+        all_reports=named.select(*_TOKEN, "timestamp"),
         groups=(),
         members=_TOKEN,
         value="marketcap",

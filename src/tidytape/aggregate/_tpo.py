@@ -25,16 +25,17 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._counts import VOLUMES as _SUMMED
-from tidytape.aggregate._counts import beside, counted, touches, with_volumes
+from tidytape.aggregate._counts import counted, touches, with_columns_of, with_volumes
 from tidytape.aggregate._minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
 from tidytape.aggregate._trades import candles_without_volume, volume_profile
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import _exact as exact
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import BUCKET, MARKET
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import MOST_NUMBERS
-from tidytape.frames._table import Rows, Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
@@ -44,12 +45,12 @@ _NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
 _PROFILE = (*MARKET, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
 
-_NOBODY: Final = tuple(nw.lit("").alias(name) for name in MARKET)
+_NO_MARKET: Final = tuple(nw.lit("").alias(name) for name in MARKET)
 
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
 _BALANCE: Final = 60 * MINUTE
 MOST_ROWS: Final = MOST_NUMBERS
-"""Most rows of the range of a block; a size that cuts it into more is refused, or fails."""
+"""Most rows of the range of a block; for a smaller block size an eager frame is refused, and a lazy query fails."""
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
 
 
@@ -175,7 +176,7 @@ def tpo(
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
     return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
 
 
@@ -296,7 +297,7 @@ def tpo_touches(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
     return table.closed(_touches(_cut_trades(table, cut), cut))
 
 
@@ -354,7 +355,7 @@ def tpo_touches_of(
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What market profiles are made of.
+    """The parts that market profiles are computed from.
 
     Attributes
     ----------
@@ -387,18 +388,18 @@ class Cut:
     def of(
         cls, interval: str, block_size: Decimal | float | str, session: str | None, block_minutes: int
     ) -> Cut:
-        """Return the cut that arguments of `tpo` say."""
+        """Return the cut that the arguments of `tpo` describe."""
         if block_minutes not in TPO_BLOCK_MINUTES:
             expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
             raise QueryError("block_minutes", got=block_minutes, expected=expected)
         length: Interval | None = interval_of(interval)
         if session is not None:
-            known = {name: one for one in TPOSession for name in (one.value, one.alias)}
-            if str(session) not in known:
-                expected = "one of " + ", ".join(one.alias for one in TPOSession)
-                hint = did_you_mean(str(session), known)
+            sessions = {name: known for known in TPOSession for name in (known.value, known.alias)}
+            if str(session) not in sessions:
+                expected = "one of " + ", ".join(known.alias for known in TPOSession)
+                hint = did_you_mean(str(session), sessions)
                 raise QueryError("session", got=session, expected=expected, hint=hint)
-            length = _SESSIONS[known[str(session)]]
+            length = _SESSIONS[sessions[str(session)]]
         return cls(length, int(block_minutes), Grid.of(block_size))
 
     @property
@@ -441,14 +442,14 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     translates a remainder into two quotients would double a nested expression at every step. Times are whole seconds,
     because Spark divides as floats, which hold seconds exactly but not nanoseconds.
     """
-    left = nw.col("left")
+    days = nw.col("days")  # since the start of the 4 centuries, then of the year, then of the month
     return (
         frame.with_columns((time // DAY).alias("day"))
-        .with_columns((((nw.col("day") + _FROM_MARCH_0) * 4 + 3) % 146_097 // 4).alias("left"))
-        .with_columns(((left * 4 + 3) % 1_461 // 4).alias("left"))
-        .with_columns(((left * 5 + 461) % 153 // 5).alias("left"))
-        .with_columns(((nw.col("day") - left) * DAY).alias(name))
-        .drop("day", "left")
+        .with_columns((((nw.col("day") + _FROM_MARCH_0) * 4 + 3) % 146_097 // 4).alias("days"))
+        .with_columns(((days * 4 + 3) % 1_461 // 4).alias("days"))
+        .with_columns(((days * 5 + 461) % 153 // 5).alias("days"))
+        .with_columns(((nw.col("day") - days) * DAY).alias(name))
+        .drop("day", "days")
     )
 
 
@@ -456,7 +457,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
     traded = _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY)
     levels = counted(parts.ranges, traded, cut.grid)
-    levels = _with_flags(beside(levels, parts.sessions, ["session"]), cut, now)
+    levels = _with_flags(with_columns_of(levels, parts.sessions, ["session"]), cut, now)
     return (
         levels.with_columns(
             nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
@@ -465,7 +466,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
         .pipe(exact.in_parts, "total_volume")
         .with_columns(exact.summed("total_volume").over("session"))
         .with_columns(exact.total("total_volume"))
-        .pipe(lambda rows: rows if rows.implementation.is_polars() else rows.sort("session", "row"))
+        .pipe(lambda rows: rows.sort("session", "row") if in_sql(rows) else rows)
         .select(
             *_PROFILE,
             nw.col("timestamp").alias("period_start"),
@@ -497,9 +498,9 @@ def _touches(parts: Parts, cut: Cut) -> Rows:
 
 
 def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
-    """Return the volumes of each key that traded.
+    """Return the traded volumes of each key.
 
-    ``interval`` is the longest that lies in one row of the key, or a day if that is a month.
+    ``interval`` is the longest interval that lies within one time block or session of the key; for months it is a day.
     """
     profile = parts.traded(interval).select(
         *MARKET,
@@ -508,7 +509,7 @@ def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
         *_SUMMED,
     )
     is_summed = cut.session is None and interval is Interval.DAY
-    # The profile's volume is a sum of two floats, and gets the decimal that they add up to.
+    # The profile's volume is the float sum of two volumes; this rounds it to the decimal that they add up to.
     summed = _SUMMED if is_summed else ("volume",)
     traded = exact.in_parts(parts.numbered(cut.placed(profile)), *summed)
     if is_summed:
@@ -523,10 +524,10 @@ def _opened(
     amount: Literal["coin", "quote"],
     *,
     united: bool,
-) -> tuple[Table[IntoFrameT], Parts]:
-    """Open the minute candles and the minute profile; return the table of candles, and what `_cut_minutes` returns."""
-    table = Table.opened(candles, needed_of_candles(), times=_TIMES)
-    levels = Table.opened(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
+) -> tuple[OpenTable[IntoFrameT], Parts]:
+    """Open the minute candles and the minute profile; return the table of candles, and the result of `_cut_minutes`."""
+    table = OpenTable.of(candles, needed_of_candles(), times=_TIMES)
+    levels = OpenTable.of(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
     return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
 
 
@@ -539,14 +540,14 @@ def _cut_minutes(
     united: bool,
     eager: bool = False,
 ) -> Parts:
-    """Return what market profiles are made of, from one-minute candles and profiles."""
+    """Return the parts of market profiles, from one-minute candles and profiles."""
     members = with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
     blocks, ranges = members, members
     if united:
         # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
-        ranges, rows = members.with_columns(*_NOBODY), rows.with_columns(*_NOBODY)
+        ranges, rows = members.with_columns(*_NO_MARKET), rows.with_columns(*_NO_MARKET)
         blocks = with_rows(
-            candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece), cut, eager=False
+            candles_of.core(minutes.with_columns(*_NO_MARKET), interval=cut.piece), cut, eager=False
         )
     return parts_of(
         blocks,
@@ -573,8 +574,8 @@ def tpo_of_minutes(
     return profiles_of(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
 
 
-def _cut_trades(table: Table[Any], cut: Cut) -> Parts:
-    """Return what market profiles are made of, from trades."""
+def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
+    """Return the parts of market profiles, from trades."""
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
     make = candles_without_volume if order else _candles_of_moments
@@ -589,17 +590,17 @@ def _cut_trades(table: Table[Any], cut: Cut) -> Parts:
 
 
 def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
-    """Return candles of trades without ``sequence``; open or close is null where it depends on the order.
+    """Return candles of trades without ``sequence``; open or close is null where it depends on the order of trades.
 
-    It does so where the first or the last moment of a candle has trades at several prices.
+    That is so if the first or the last moment of a candle has trades at several prices.
     """
     moments = trades.group_by(*MARKET, "timestamp").agg(
         nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
     )
     moments = moments.with_columns(sequence=nw.lit(0, nw.Int64))
     low, high = (
-        candles_without_volume(moments.rename({of: "price"}).drop(other), interval=interval)
-        for of, other in (("lowest", "highest"), ("highest", "lowest"))
+        candles_without_volume(moments.rename({end: "price"}).drop(other), interval=interval)
+        for end, other in (("lowest", "highest"), ("highest", "lowest"))
     )
     both = low.drop("high").join(high.drop("low"), on=[*MARKET, "timestamp"], suffix="_high")
     return both.select(
@@ -613,7 +614,7 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
 
 
 def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> Parts:
-    """Return what market profiles are made of, from pieces and from the ranges of rows that were touched in them."""
+    """Return the parts of market profiles, from candles of pieces and from the ranges of rows that they touched."""
     sessions = _sessions(cut.placed(blocks)).with_row_index("session", order_by=_PROFILE)
     sessions = sessions.with_columns(nw.col("session").cast(nw.Int64))
     parts = Parts(sessions, ranges, traded)
@@ -622,14 +623,14 @@ def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut
 
 
 def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
-    """Add the lowest and the highest row of each piece; if ``eager``, raise QueryError for one with too many rows."""
+    """Add the lowest and the highest row of each piece; if ``eager``, raise QueryError if a piece has too many rows."""
     row = cut.grid.row
     blocks: Rows = pieces.rename({"timestamp": BUCKET}).with_columns(
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
     if not eager:
-        # Each use reads other columns, and without this polars would make the candles of the trades for each.
-        return nw.from_native(blocks.to_native().cache()) if blocks.implementation.is_polars() else blocks
+        # Several steps read the blocks: without a cache polars would make the candles of the trades for each of them.
+        return blocks if in_sql(blocks) else nw.from_native(blocks.to_native().cache())
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:
@@ -641,26 +642,31 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
 def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
     """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
     row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
-    one = nw.col("tpo_count") == 1
+    is_single = nw.col("tpo_count") == 1
     levels = cut.with_end(levels).with_columns(
-        one.cast(nw.Int64).alias("one"),
+        is_single.cast(nw.Int64).alias("single"),
         row.min().over("session").alias("lowest"),
         row.max().over("session").alias("highest"),
     )
     levels = levels.with_columns(
-        nw.col("one").sum().over("session").alias("ones"),
-        nw.col("one").cum_sum().over("session", order_by="row").alias("ones_below"),  # this row included
+        nw.col("single").sum().over("session").alias("singles"),
+        nw.col("single")
+        .cum_sum()
+        .over("session", order_by="row")
+        .alias("singles_below"),  # this row included
     )
-    ones_above = nw.col("ones") - nw.col("ones_below") + 1  # this row included, if one block touched it
+    singles_above = (
+        nw.col("singles") - nw.col("singles_below") + 1
+    )  # this row included, if one block touched it
     # A row is in a tail if one block touched every row from it to the top or to the bottom of the profile.
-    in_tail = (nw.col("ones_below") == row - lowest + 1) | (ones_above == highest - row + 1)
+    in_tail = (nw.col("singles_below") == row - lowest + 1) | (singles_above == highest - row + 1)
     block_end = nw.min_horizontal(
         nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (cut.minutes * MINUTE), "period_end"
     )
     return levels.with_columns(
-        (one & ~in_tail).alias("is_single_print"),
-        ((row == highest) & ~one).alias("is_poor_high"),
-        ((row == lowest) & ~one).alias("is_poor_low"),
+        (is_single & ~in_tail).alias("is_single_print"),
+        ((row == highest) & ~is_single).alias("is_poor_high"),
+        ((row == lowest) & ~is_single).alias("is_poor_low"),
         (nw.lit(False) if now is None else block_end > now).alias("is_in_progress"),
     )
 

@@ -1,4 +1,4 @@
-"""Trades to candles and volume profiles, and as they are served; liquidations to liquidated volume."""
+"""Trades to candles, to volume profiles and to trades as the service returns them; liquidations to volume."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
 
 
 def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
-    """Return the candles of `candles` without their ``volume``: to sum it is most of the work."""
+    """Return the candles of `candles` without their ``volume``, whose sum is most of the work."""
     return _candles(trades, interval, [*MARKET], volume=False)
 
 
@@ -172,8 +172,8 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     """
     grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
     side = nw.col("side")
-    # By side first, and beside each other once they are few: the amounts are taken apart once and not for each side.
-    # A number tells the sides apart faster than a text.
+    # Sum by side first, and put the sides into two columns when few rows are left: amounts are then split into parts
+    # once, not once per side. Grouping by a number is faster than by text.
     sides = (
         exact.in_parts(trades, "amount")
         .with_columns(

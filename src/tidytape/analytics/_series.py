@@ -1,4 +1,4 @@
-"""Rows of one series: which they are, which columns tell markets apart, how long their intervals are, when they end."""
+"""Series of a frame: the columns that tell rows and markets apart, how long intervals are, and when rows end."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import NoMatchWarning, QueryError, shown
+from tidytape.frames._dialects import dialect_of
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
-from tidytape.frames._table import IDENTITY, Table
+from tidytape.frames._table import IDENTITY, OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import AMOUNT_UNIT, is_of_one
 from tidytape.times import HOUR
 
 
-def one_series(table: Table[Any], names: Sequence[str]) -> dict[str, Any]:
+def one_series(table: OpenTable[Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the value that each of some columns has in every row.
 
     Parameters
     ----------
-    table : Table
+    table : OpenTable
         The frame.
     names : sequence of str
         The columns that name its series.
@@ -51,8 +52,8 @@ def one_series(table: Table[Any], names: Sequence[str]) -> dict[str, Any]:
         ).all()
         for name, value in first.items()
     }
-    (found,) = rows.select(**same).collect().iter_rows(named=True)
-    for name, is_same in found.items():
+    (comparisons,) = rows.select(**same).collect().iter_rows(named=True)
+    for name, is_same in comparisons.items():
         if is_same is False:
             raise QueryError(
                 "frame",
@@ -86,7 +87,7 @@ def is_of_levels(names: Iterable[str]) -> bool:
     return "price" in names and not _POINTS & names and bool(_LEVELS & names)
 
 
-def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
+def of_rows(table: OpenTable[Any], *, without: Iterable[str] = ()) -> list[str]:
     """Return the columns that tell apart the rows of one time: the identity columns, and columns such as ``expiry``.
 
     A series may have several rows at each time: one per maturity, expiry, distance from the mid, other market of a
@@ -95,7 +96,7 @@ def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
 
     Parameters
     ----------
-    table : Table
+    table : OpenTable
     without : iterable of str
         Columns to leave out: the time, the value, columns of the result.
     """
@@ -121,15 +122,17 @@ MIXED = "__mixed"
 """1.0 where the rows of a series have several amount units, so that their amounts do not add up; else 0.0."""
 
 TIMES = "__times"
-"""How often the key of a row is there."""
+"""How many rows have the key of a row."""
 
 TWICE = "__twice"
-"""1.0 where a market is there more than once at one time, so that no sum over markets is right; else 0.0."""
+"""1.0 where a market has several rows at one time, so that a sum over markets would be wrong; else 0.0."""
 
 _OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
 
 
-def across(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str] = ()) -> list[str]:
+def across(
+    table: OpenTable[Any], by: str | Iterable[str] | None, *, without: Iterable[str] = ()
+) -> list[str]:
     """Return the columns that must be equal for markets to be compared: ``by``, or all but those that name a market."""
     if by is None:
         return of_rows(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
@@ -143,7 +146,7 @@ def markets(
     *,
     results: Sequence[str],
     times: Sequence[str] = (),
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
     """Open points of single markets: return the table, the rows that have a time, and the columns of the series.
 
     Numbers that are not finite are null in these rows.
@@ -153,7 +156,7 @@ def markets(
     QueryError
         If the frame has a row for each price, and ``by`` does not tell prices apart.
     """
-    table = Table.opened(frame, MARKET, times=["timestamp", *times], numbers=numbers)
+    table = OpenTable.of(frame, MARKET, times=["timestamp", *times], numbers=numbers)
     series = across(table, by, without=[*MARKET, *numbers, *times, *results])
     if "price" in table.names and "price" not in {*series, *numbers}:
         raise QueryError(
@@ -166,7 +169,7 @@ def markets(
     return table, rows, series
 
 
-def twice(
+def with_repeats(
     rows: nw.LazyFrame[Any],
     series: Sequence[str],
     *,
@@ -193,18 +196,18 @@ def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
     return rows.with_columns(nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
-def once(
+def without_repeats(
     rows: nw.LazyFrame[Any],
     series: Sequence[str],
     *,
     members: Sequence[str] = MARKET,
     amounts: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Return one row per series, member and time, with `TWICE`; of duplicates an arbitrary one is kept.
+    """Return one row per series, member and time, with `TWICE`; of several rows it keeps an arbitrary one.
 
-    Duplicates get amount 0, so that no arbitrary one of them is counted.
+    Duplicates get amount 0, so that the arbitrary row is not counted.
     """
-    rows = twice(rows, series, members=members, of_amounts=bool(amounts))
+    rows = with_repeats(rows, series, members=members, of_amounts=bool(amounts))
     rows = rows.unique(subset=[*series, *members, "timestamp"], keep="any")
     is_single = nw.col(TWICE) == 0
     return rows.with_columns(
@@ -217,27 +220,21 @@ def finite(name: str) -> nw.Expr:
     return nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
 
 
-def one_engine(table: Table[Any], other: Table[Any], parameter: str) -> None:
+def one_engine(table: OpenTable[Any], other: OpenTable[Any], parameter: str) -> None:
     """Raise QueryError unless two frames can be joined: both of one engine, and in DuckDB of one connection."""
     first, second = table.engine, other.engine
     if first is not second:
         raise QueryError(
             parameter, got=f"a frame of {second.value}", expected=f"a frame of {first.value}, like the first"
         )
-    if first.is_duckdb():
-        here, there = table.rows.to_native(), other.rows.to_native()
-        try:  # no row is read
-            here.project("1 AS one").union(there.project("1 AS one"))
-        except Exception as error:
-            # DuckDB may not be installed, so its error class cannot be imported here.
-            if "connection" not in str(error):
-                raise
-            raise QueryError(
-                parameter,
-                got="a frame of another connection of DuckDB",
-                expected="one of the connection of the first",
-                hint="bring it over, e.g. with connection.from_arrow(frame.to_arrow_table())",
-            ) from None
+    dialect = dialect_of(table.rows)
+    if dialect and not dialect.can_join(table.rows.to_native(), other.rows.to_native()):
+        raise QueryError(
+            parameter,
+            got="a frame of another connection of DuckDB",
+            expected="one of the connection of the first",
+            hint="bring it over, e.g. with connection.from_arrow(frame.to_arrow_table())",
+        )
 
 
 _SUGGESTED: Final = ("coin", "normalized_symbol", "raw_symbol", "exchange")
@@ -246,8 +243,8 @@ _SUGGESTED: Final = ("coin", "normalized_symbol", "raw_symbol", "exchange")
 
 def warn_unless_met(
     function: str,
-    first: Table[Any],
-    second: Table[Any],
+    first: OpenTable[Any],
+    second: OpenTable[Any],
     keys: Sequence[str],
     *,
     called: tuple[str, str],
@@ -259,7 +256,7 @@ def warn_unless_met(
     ----------
     function : str
         The public function, whose caller the warning points at.
-    first, second : Table
+    first, second : OpenTable
     keys : sequence of str
         Columns of both that must be equal.
     called : tuple of str
@@ -270,7 +267,7 @@ def warn_unless_met(
     if not first.is_eager or not second.is_eager or not keys:
         return
 
-    def values(table: Table[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+    def values(table: OpenTable[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
         return table.rows.select(*names).unique().collect()
 
     def meet(names: Sequence[str]) -> bool:
@@ -303,29 +300,29 @@ def _example(values: nw.DataFrame[Any]) -> str:
     return shown(value, 40) + (f" (of {len(values)})" if len(values) > 1 else "")
 
 
-def length(table: Table[Any], given: str | timedelta | None) -> Any:
-    """Return the length of each row's interval: ``given``, or from the column ``interval``. [ns]
+def length(table: OpenTable[Any], interval: str | timedelta | None) -> Any:
+    """Return the length of each row's interval: ``interval``, or from the column ``interval``. [ns]
 
     Raises
     ------
     QueryError
         If there is neither a length nor the column, or both.
     """
-    if given is None and "interval" in table.names:
+    if interval is None and "interval" in table.names:
         known = length_of(nw.col("interval"))
         return nw.when(known > 0).then(known)
-    if given is None:
+    if interval is None:
         raise QueryError("interval", got=None, expected="the length of the rows' intervals, e.g. '1h'")
     if "interval" in table.names:
-        raise QueryError("interval", got=given, expected="nothing: the frame's column interval says it")
-    return arguments.duration("interval", given)
+        raise QueryError("interval", got=interval, expected="nothing: the frame's column interval says it")
+    return arguments.duration("interval", interval)
 
 
-def ends(table: Table[Any], given: str | timedelta | None) -> nw.Expr:
+def ends(table: OpenTable[Any], interval: str | timedelta | None) -> nw.Expr:
     """Return the end of each row's interval, or its ``timestamp`` if there is no length and no ``interval``. [ns]"""
     start = nw.col("timestamp")
-    says_none = given is None and "interval" not in table.names
-    return start if says_none else start + cast("nw.Expr", length(table, given))
+    says_none = interval is None and "interval" not in table.names
+    return start if says_none else start + cast("nw.Expr", length(table, interval))
 
 
 SESSION_END: Final = "period_end"

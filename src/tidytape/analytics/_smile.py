@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import narwhals.stable.v2 as nw
 
 from tidytape.frames._rows import interpolated, with_next
-
-Frame = nw.LazyFrame[Any]
+from tidytape.frames._table import Rows
 
 CALL, PUT = "CALL", "PUT"
 
@@ -36,7 +35,7 @@ class Ladder:
 
     rung: nw.Expr
     x: nw.Expr
-    wanted: Mapping[str, tuple[str, float]]
+    targets: Mapping[str, tuple[str, float]]
 
 
 def is_above_zero(value: nw.Expr) -> nw.Expr:
@@ -50,20 +49,20 @@ def above_zero(value: nw.Expr) -> nw.Expr:
 
 
 def measured(
-    quotes: Frame,
+    quotes: Rows,
     years: nw.Expr,
     *,
     strike: str = "strike",
     forward: str = "forward",
     volatility: str = "implied_volatility",
-) -> Frame:
+) -> Rows:
     """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
     # Some engines raise on the root of a negative number, even for an option that is filtered out later.
-    left = nw.when(years > 0).then(years).otherwise(0.0)
+    time_left = nw.when(years > 0).then(years).otherwise(0.0)
     moneyness, deviation = nw.col("__moneyness"), nw.col("__deviation")
     return quotes.with_columns(
         __moneyness=(nw.col(strike) / nw.col(forward)).log(),
-        __deviation=nw.col(volatility) / 100.0 * left.sqrt(),
+        __deviation=nw.col(volatility) / 100.0 * time_left.sqrt(),
     ).with_columns(__d1=deviation / 2.0 - moneyness / deviation)
 
 
@@ -86,7 +85,7 @@ def money_ladder(atm: str, name: str) -> Ladder:
     return Ladder(rung, -normal_cdf(nw.col("__d1")), {name: ("out", -0.5)})
 
 
-def delta_ladder(kind: str, wanted: Mapping[str, tuple[str, float]]) -> Ladder:
+def delta_ladder(kind: str, targets: Mapping[str, tuple[str, float]]) -> Ladder:
     """Return the ladder for points given by delta, which interpolates calls and puts separately.
 
     Parameters
@@ -102,17 +101,17 @@ def delta_ladder(kind: str, wanted: Mapping[str, tuple[str, float]]) -> Ladder:
     if adjusted:
         delta = delta * nw.col("strike") / nw.col("forward")
     # Delta falls as the strike rises, so the coordinate is its negative.
-    return Ladder(nw.col("option_type"), -delta, {name: (rung, -at) for name, (rung, at) in wanted.items()})
+    return Ladder(nw.col("option_type"), -delta, {name: (rung, -at) for name, (rung, at) in targets.items()})
 
 
 def points(
-    options: Frame,
+    options: Rows,
     ladders: Sequence[Ladder],
     *,
     over: Sequence[str],
     order_by: Sequence[str],
     keep: Sequence[nw.Expr] = (),
-) -> Frame:
+) -> Rows:
     """Return the volatilities of some points of each smile.
 
     Parameters
@@ -144,9 +143,9 @@ def points(
             nw.when(nw.col(rung) == part)
             .then(interpolated(nw.lit(at), x, "implied_volatility", prefix=following))
             .alias(name)
-            for name, (part, at) in ladder.wanted.items()
+            for name, (part, at) in ladder.targets.items()
         )
-        names += ladder.wanted
+        names += ladder.targets
     distance = nw.col("__distance")
     closest = smiles.with_columns(
         nw.when(~nw.col(name).is_null()).then(distance).min().over(*over).alias(f"__distance_{name}")
@@ -202,7 +201,7 @@ def normal_cdf(x: nw.Expr) -> nw.Expr:
     [0.0, 0.5, 0.975]
     """
     size = x.abs()
-    # From about 38.6 on a float is 0, long before the powers of a polynomial are no numbers.
+    # Above about 38.6 the tail is 0 as a float, and the powers of the polynomials do not overflow yet.
     size = nw.when((size > _ZERO_FROM) & ~size.is_nan()).then(nw.lit(_ZERO_FROM)).otherwise(size)
     tail = (size * size * -0.5).exp() * _polynomial(size, _ABOVE) / _polynomial(size, _BELOW)
     return nw.when(x > 0).then(1.0 - tail).otherwise(tail)

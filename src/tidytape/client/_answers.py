@@ -21,7 +21,9 @@ from tidytape.query import PointsQuery
 from tidytape.query._values import written_time
 from tidytape.schema import data_type, schema_of
 from tidytape.times import DAY, SECOND, Span
-from tidytape.wire import Note
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._notes import Note, notes_in_arrow, notes_in_json
+from tidytape.wire._tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality
 
 if TYPE_CHECKING:
     from tidytape.wire._decode import Absent
@@ -53,8 +55,8 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     in_usd = query.quote is not None or query.group_by is not None
     size = None if query.block_size is None else float(query.block_size)
     unit: pl.Expr = pl.lit(AmountUnit.USD if in_usd else AmountUnit.COIN)
-    if wire.SENT_UNIT in frame.columns:  # what the service calls by another name is not what was asked for
-        unit = pl.when(pl.col(wire.SENT_UNIT).is_null()).then(unit)
+    if SENT_UNIT in frame.columns:  # what the service calls by another name is not what was asked for
+        unit = pl.when(pl.col(SENT_UNIT).is_null()).then(unit)
     asked = {
         "amount_unit": unit,
         "block_size": pl.lit(size, pl.Float64),
@@ -63,9 +65,9 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     if answered_at is not None and "is_final" in descriptors:
         now = min(max(int(answered_at * SECOND), 0), _LATEST)  # a header may name any year
         until = pl.from_epoch(pl.lit(now), "ns").dt.replace_time_zone("UTC")
-        if wire.DATA_UNTIL in frame.columns:
-            until = pl.coalesce(wire.DATA_UNTIL, until)
-        asked["is_final"] = wire.finality(frame.columns, until=until, length=_length(query))
+        if DATA_UNTIL in frame.columns:
+            until = pl.coalesce(DATA_UNTIL, until)
+        asked["is_final"] = finality(frame.columns, until=until, length=_length(query))
     return frame.with_columns(
         pl.coalesce(name, asked[name]).cast(frame.schema[name]).alias(name)
         for name in descriptors
@@ -142,7 +144,7 @@ def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
 
 def notes_of(answer: Answer) -> tuple[Note, ...] | None:
     """Return the notes of a decodable answer, or None if the service sends no notes."""
-    return wire.notes_in_arrow(answer.content) if _is_arrow(answer) else wire.notes_in_json(answer.content)
+    return notes_in_arrow(answer.content) if _is_arrow(answer) else notes_in_json(answer.content)
 
 
 def _read(answer: Answer, name: str, absent: Absent) -> pl.DataFrame:
@@ -153,7 +155,7 @@ def _read(answer: Answer, name: str, absent: Absent) -> pl.DataFrame:
 
 def _is_arrow(answer: Answer) -> bool:
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return bool(kind == wire.ARROW_MIME)
+    return bool(kind == ARROW_MIME)
 
 
 def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
@@ -230,7 +232,7 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
     if not frames:
         return schema.empty()
-    frame = schema.conform(wire.concatenated(frames))
+    frame = schema.conform(concatenated(frames))
     if _is_one_series_in_order(frame, key):
         return frame.reverse() if newest_first else frame
     frame = frame.sort(
@@ -346,9 +348,7 @@ def lacking(part: Part) -> tuple[Span | None, Span | None]:
     names = [name for name in _SERIES if name in frame.columns]
     first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
     # A market that is known up to a time, as the service says, has no points after it. Where it has, its end is later.
-    known: pl.Expr = (
-        pl.col(wire.DATA_UNTIL).max().dt.epoch("s") if wire.DATA_UNTIL in frame.columns else pl.lit(None)
-    )
+    known: pl.Expr = pl.col(DATA_UNTIL).max().dt.epoch("s") if DATA_UNTIL in frame.columns else pl.lit(None)
     known = pl.when(known >= last).then(known)
     wanted = {"first": first, "last": last, "until": known}
     if names_one_series(part.query):  # to group takes three times as long

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import polars as pl
 
-from tidytape import wire
 from tidytape.catalogue import Change
 from tidytape.client._answers import (
     check_grid,
@@ -25,6 +24,8 @@ from tidytape.query import StreamQuery
 from tidytape.query._values import LAST_SECOND
 from tidytape.query._values import token as read_token
 from tidytape.schema import Schema, schema_of
+from tidytape.wire._stream import Batch, decode_batch
+from tidytape.wire._tidy import DATA_UNTIL, concatenated
 
 if TYPE_CHECKING:
     from tidytape.wire._decode import Absent
@@ -93,7 +94,7 @@ class Changes(Generic[FrameT]):
 
     def _of(self, *changes: Change) -> FrameT:
         frames = [self._parts[change] for change in changes if change in self._parts]
-        frame = wire.concatenated(frames) if frames else self._schema.empty()
+        frame = concatenated(frames) if frames else self._schema.empty()
         shown: FrameT = self._present(frame, self._schema)
         return shown
 
@@ -217,7 +218,7 @@ class Reading:
         grouped = query.group_by is not None
         self.schemas = {name: schema_of(name, grouped=grouped) for name in query.type}
 
-    def read(self, line: bytes) -> wire.Batch:
+    def read(self, line: bytes) -> Batch:
         """Read a line.
 
         Raises
@@ -229,7 +230,7 @@ class Reading:
             raise DecodeError(
                 "/v1/stream: answered with a page, expected lines of JSON; is the address of the service right?"
             )
-        batch = wire.decode_batch(line, self._queries, absent=self._absent)
+        batch = decode_batch(line, self._queries, absent=self._absent)
         try:
             read_token(batch.token, "token")
             for start in batch.over.values():
@@ -240,14 +241,14 @@ class Reading:
             (name, change): self._checked(frame, name, change)
             for (name, change), frame in batch.frames.items()
         }
-        return wire.Batch(frames, batch.over, batch.token, batch.end)
+        return Batch(frames, batch.over, batch.token, batch.end)
 
     def _checked(self, frame: pl.DataFrame, name: str, change: Change) -> pl.DataFrame:
         query = self._queries[name]
         check_identity(frame, query, name)
         check_grid(frame, query, name)
         check_window(frame, query, name)
-        frame = within(frame, query.start, query.end).drop(wire.DATA_UNTIL, strict=False)
+        frame = within(frame, query.start, query.end).drop(DATA_UNTIL, strict=False)
         if is_clashing(frame, query):
             raise DecodeError(
                 f"{name}: a point came twice in one batch, with different values", data_type=name
@@ -257,7 +258,7 @@ class Reading:
             frame = frame.with_columns(pl.lit(change is Change.FINAL).alias("is_final"))
         return frame
 
-    def presented(self, batch: wire.Batch, gap: tuple[datetime | None, datetime] | None) -> StreamBatch[Any]:
+    def presented(self, batch: Batch, gap: tuple[datetime | None, datetime] | None) -> StreamBatch[Any]:
         """Return a batch as a caller gets it."""
         changes = {}
         for name, schema in self.schemas.items():

@@ -33,15 +33,14 @@ import filelock
 import platformdirs
 import polars as pl
 
-from tidytape import wire
 from tidytape.catalogue import NoteCode
 from tidytape.client._answers import described
 from tidytape.client._window import Window
 from tidytape.errors import QueryError
 from tidytape.schema import schema_of
 from tidytape.times import SECOND, Span, intersected, union, without
-from tidytape.wire import Note
-from tidytape.wire._tidy import with_known
+from tidytape.wire._notes import Note, read_notes, write_notes
+from tidytape.wire._tidy import concatenated, with_known
 
 _FORMAT = "1"
 """Of the layout above; another one begins anew."""
@@ -353,7 +352,7 @@ class Series:
         if len(sound) < len(run):
             return  # it is found out when it is read
         notes = [note for _, file_notes in sound for note in file_notes]
-        self._write((run[0].start, run[-1].end), wire.concatenated([frame for frame, _ in sound]), notes)
+        self._write((run[0].start, run[-1].end), concatenated([frame for frame, _ in sound]), notes)
         for segment in run:
             segment.path.unlink(missing_ok=True)
 
@@ -361,7 +360,7 @@ class Series:
         body = io.BytesIO()
         # Where a market has points in a part of the window is not said again: they are here.
         empty = dict.fromkeys(note for note in notes if note.code is not NoteCode.PART)
-        metadata = {_NOTES: wire.write_notes(empty).decode()} if empty else None
+        metadata = {_NOTES: write_notes(empty).decode()} if empty else None
         frame.write_parquet(body, compression="zstd", compression_level=1, metadata=metadata)
         content = body.getvalue()
         digest = _digest(self._folder, span, content)
@@ -398,7 +397,7 @@ def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
         return None
     with suppress(OSError):
         os.utime(segment.path)  # it was read just now
-    return frame, wire.read_notes(notes.encode()) or ()
+    return frame, read_notes(notes.encode()) or ()
 
 
 def _digest(folder: Path, span: Span, content: bytes) -> str:

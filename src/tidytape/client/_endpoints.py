@@ -23,7 +23,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidytape import wire
 from tidytape.budget import Tier
 from tidytape.budget import tier as tier_of
 from tidytape.catalogue import SortDirection
@@ -45,6 +44,7 @@ from tidytape.errors import DecodeError, QueryError, TapeError, TransportError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.query._values import Names, TimeLike
 from tidytape.schema import BLOCK_SIZES, HOLDINGS, MARKETS, PREDICTION_MARKETS, Schema, schema_of
+from tidytape.wire._tidy import fitted
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
@@ -141,7 +141,7 @@ def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
     """Return a column as the dtype it has in the file; one that the frame has not is null."""
     if name not in frame.columns:
         return pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
-    column = wire.fitted(frame[name], dtype)
+    column = fitted(frame[name], dtype)
     if column is None:
         raise DecodeError(
             f"column {name} is {frame.schema[name]} in a later answer and {dtype} in the first; a file has one schema"

@@ -14,7 +14,7 @@ from tidytape.times import SECOND
 if TYPE_CHECKING:
     import polars as pl
 
-    from tidytape.lake import Lake
+    from tidytape.lake import LakeReader
 
 
 _FILTERS = ("exchange", "raw_symbol", "coin")
@@ -86,7 +86,7 @@ class EventsQuery:
         table = TABLES[self.table]
         return Schema(table.name, tuple(map(_tidy, table.columns)), table.key, table.rows)
 
-    def read(self, lake: Lake) -> pl.DataFrame:
+    def read(self, lake: LakeReader) -> pl.DataFrame:
         """Return the rows, in the table's order; the same for the same version of the lake."""
         import polars as pl
 

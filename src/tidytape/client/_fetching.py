@@ -13,7 +13,6 @@ from typing import TypeVar
 import filelock
 import polars as pl
 
-from tidytape import wire
 from tidytape.budget import Tier, weight
 from tidytape.catalogue import Interval, NoteCode
 from tidytape.client._answers import (
@@ -53,11 +52,14 @@ from tidytape.errors import (
 from tidytape.query import PointsQuery, hinted_window
 from tidytape.query._values import written_time
 from tidytape.times import Span, intersected, union, without
-from tidytape.wire import Note
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._notes import Note
+from tidytape.wire._tidy import DATA_UNTIL, concatenated
 
 R = TypeVar("R")
 
-_ACCEPT = f"{wire.ARROW_MIME}, {wire.JSON_MIME};q=0.9"
+_ACCEPT = f"{ARROW_MIME}, {JSON_MIME};q=0.9"
 _POLL = 0.1
 """How often to look whether another process has finished what it fetches. [s]"""
 
@@ -273,7 +275,7 @@ class _Fetch:
 
     def _believed(self, part: Part, frame: pl.DataFrame) -> Flow[None]:
         """Take the points of an answer that is whole, and cache them."""
-        frame = within(frame, part.query.start, part.query.end).drop(wire.DATA_UNTIL, strict=False)
+        frame = within(frame, part.query.start, part.query.end).drop(DATA_UNTIL, strict=False)
         self.frames.append(frame)
         notes = part.notes or ()
         # That the service has no such data, or the tier does not see them, may be otherwise tomorrow.
@@ -301,7 +303,7 @@ class _Fetch:
                 named = error.missing if isinstance(error, IncompleteDataError) else ()
                 self._flag(error, named or list(filter(None, lacking(part))) or [part.span])
                 frame = within(part.frame, part.query.start, part.query.end)
-                self.frames.append(frame.drop(wire.DATA_UNTIL, strict=False))
+                self.frames.append(frame.drop(DATA_UNTIL, strict=False))
             else:
                 yield from self._believed(part, frame)
 
@@ -365,7 +367,7 @@ class _Fetch:
             todo[:1] = [(query.end, until)] if query.end < until else []
             # So many that they reach the limit, as far as this answer tells.
             points = min(10 * points, points * (limit.rows - 1) // max(1, rows))
-        return wire.concatenated([frame for frame in frames if frame.width])
+        return concatenated([frame for frame in frames if frame.width])
 
     def metadata(self, frame: pl.DataFrame) -> Metadata:
         """Return the metadata of the finished fetch."""

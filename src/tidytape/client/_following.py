@@ -22,7 +22,6 @@ from typing import Any, Literal, TypeVar, get_args
 
 import httpx
 
-from tidytape import wire
 from tidytape.catalogue import DATA_TYPES, StreamEnd, TPOSession
 from tidytape.client._batches import Reading, StreamBatch, moment
 from tidytape.client._request import get, is_too_long, listen, may_pass, pause_after, refused
@@ -32,6 +31,7 @@ from tidytape.client._window import longest
 from tidytape.errors import DecodeError, RateLimitError, ServerError, ServiceError, StreamGapError, TierError
 from tidytape.query import StreamQuery
 from tidytape.times import SECOND
+from tidytape.wire._stream import LINES_MIME, Batch, over_of_refusal
 
 R = TypeVar("R")
 
@@ -155,14 +155,14 @@ class Following:
             if news.has_news:
                 return news
         if self._gap is not None:  # it reaches the end of the stream
-            return self._news(wire.Batch(token=self.token or ""))
+            return self._news(Batch(token=self.token or ""))
         return None
 
-    def _news(self, batch: wire.Batch) -> StreamBatch[Any]:
+    def _news(self, batch: Batch) -> StreamBatch[Any]:
         gap, self._gap = self._gap, None
         return self._reading.presented(batch, gap)
 
-    def _settle(self, batch: wire.Batch) -> None:
+    def _settle(self, batch: Batch) -> None:
         """Take what a line says of the stream itself."""
         self.token = batch.token
         self._over.update(batch.over)
@@ -230,7 +230,7 @@ class Following:
             query = query.model_copy(update={"start": None})
         # Compressed lines would have to be flushed one by one, and what comes out of them be bounded.
         self._request = get(
-            settings, _PATH, query.to_params(), wire.LINES_MIME, self._silence, encoding="identity"
+            settings, _PATH, query.to_params(), LINES_MIME, self._silence, encoding="identity"
         )
         head = yield Open(self._request, self._silence)
         if not isinstance(head, Head):
@@ -255,7 +255,7 @@ class Following:
                 break
             body += part
         answer = self._settings.secret.hidden_answer(Answer(head.status, head.headers, bytes(body)))
-        for name, start in wire.over_of_refusal(answer.content, self.query.type).items():
+        for name, start in over_of_refusal(answer.content, self.query.type).items():
             self._over.setdefault(
                 name, start
             )  # what the token knows and this stream, which may be new, does not

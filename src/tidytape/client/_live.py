@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from tidytape import wire
 from tidytape.client._batches import Present, StreamBatch
 from tidytape.client._stream_base import StreamBase
 from tidytape.errors import QueryError, TidytapeError
@@ -19,6 +18,7 @@ from tidytape.query import StreamQuery
 from tidytape.query._values import milliseconds, whole_number
 from tidytape.schema import Schema, data_type
 from tidytape.times import MILLISECOND
+from tidytape.wire._tidy import concatenated
 
 FrameT = TypeVar("FrameT")
 
@@ -106,7 +106,7 @@ class _Rolling:
                     for number, part in enumerate(parts)
                 ]
             )
-            frame = wire.concatenated(parts).with_columns(number.alias(_NUMBER))
+            frame = concatenated(parts).with_columns(number.alias(_NUMBER))
             newest = frame.filter(pl.col(_NUMBER) == pl.col(_NUMBER).max().over(self._point))
             kept = self._keep.of(newest.drop(_NUMBER))
             self._frame = kept.sort(self._sorting, maintain_order=True)

@@ -30,7 +30,7 @@ from tidytape.client._settings import LOCAL
 from tidytape.client._steps import closed_error
 from tidytape.client._stream_base import ABORT
 from tidytape.errors import TransportError
-from tidytape.lake import Lake
+from tidytape.lake import Lake, LakeReader
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -51,13 +51,13 @@ class AppTransport(httpx.BaseTransport):
     ----------
     ends_in_time : bool
         True: the timeout of a request bounds the whole answer, so the client needs no thread of its own to bound it.
-    lake : Lake or None
+    lake : LakeReader or None
         The lake that the app answers from.
     """
 
     ends_in_time = True
 
-    def __init__(self, app: ASGIApp, *, lake: Lake | None = None, folder: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, lake: LakeReader | None = None, folder: str | None = None) -> None:
         self._app = app
         self.lake = lake
         self.is_demo = folder is not None
@@ -99,7 +99,7 @@ class AppTransport(httpx.BaseTransport):
 class AsyncAppTransport(httpx.ASGITransport):
     """Carries the requests of asyncio code to an ASGI app."""
 
-    def __init__(self, app: ASGIApp, *, lake: Lake | None = None, folder: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, lake: LakeReader | None = None, folder: str | None = None) -> None:
         super().__init__(app, raise_app_exceptions=False)
         self.lake = lake
         self.is_demo = folder is not None
@@ -148,7 +148,7 @@ def connection(
     }
 
 
-def _name(lake: Lake) -> str:
+def _name(lake: LakeReader) -> str:
     """Return a name that neither another lake has nor this one after a write, so that a cache keeps them apart."""
     identity = f"{lake.path}\n{lake.delta('markets').metadata().id}\n{sorted(lake.version().items())}"
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -18,7 +18,6 @@ from typing import Any
 import orjson
 import polars as pl
 
-from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import NoteCode
 from tidytape.client._answers import most_weight
@@ -29,7 +28,7 @@ from tidytape.errors import Argument, EmptyAnswerWarning, TidytapeError, counted
 from tidytape.query import PointsQuery
 from tidytape.query._values import written_time
 from tidytape.times import SECOND, Span
-from tidytape.wire import Note
+from tidytape.wire._notes import Note, read_notes, write_notes
 
 
 def fingerprint(frame: pl.DataFrame) -> str:
@@ -689,7 +688,7 @@ class Metadata:
     def replayed(cls, window: Window, frame: pl.DataFrame, at: datetime, told: Mapping[str, Any]) -> Metadata:
         """Return those of a frame from a tape: nothing was sent, and it is of when it was recorded."""
         missing = tuple((int(start), int(end)) for start, end in told.get("missing", ()))
-        notes = wire.read_notes(orjson.dumps(told.get("notes", []))) or ()
+        notes = read_notes(orjson.dumps(told.get("notes", []))) or ()
         reason = reasons_of(window, notes, frame, now=at.timestamp())
         is_whole = told.get("is_whole")
         return cls(window.query, window.start, window.end, 0, 0, (), missing, (), at, frame, reason, is_whole)
@@ -702,7 +701,7 @@ class Metadata:
             "weight": self.weight,
             "missing": self.missing,
             "is_whole": self.is_whole,
-            "notes": orjson.loads(wire.write_notes(reason.note for reason in self.reason)),
+            "notes": orjson.loads(write_notes(reason.note for reason in self.reason)),
         }
 
     @property

@@ -39,6 +39,9 @@ from tidytape.errors import (
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query._base import ROUTES
 from tidytape.schema import HOLDINGS, MARKETS, PREDICTION_MARKETS
+from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._holdings import decode_holdings
+from tidytape.wire._tidy import concatenated
 
 
 def ask(
@@ -443,7 +446,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
     offset = query.page_offset
     while len(pages) < _MOST_PAGES:
         params = query.model_copy(update={"page_offset": offset}).to_params()
-        answer = yield from ask(settings, "/v1/markets", params, accept=wire.JSON_MIME, cost=0, until=until)
+        answer = yield from ask(settings, "/v1/markets", params, accept=JSON_MIME, cost=0, until=until)
         frame, following = wire.decode_markets(answer.content)
         keys = set(frame.select(MARKETS.key).iter_rows())
         repeated = repeated + 1 if keys and keys <= known_keys else 0
@@ -456,7 +459,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
         pages.append(frame)
         # A page that is not full may still not be the last: ask until a page is empty or the offset stays the same.
         if frame.is_empty() or following is None or following <= offset:
-            rows = MARKETS.conform(wire.concatenated(pages))
+            rows = MARKETS.conform(concatenated(pages))
             return rows.unique(MARKETS.key, keep="last", maintain_order=True)
         offset = following
     raise IncompleteDataError(
@@ -477,7 +480,7 @@ def usage(settings: Settings) -> Flow[Usage]:
 
 def _usage(settings: Settings) -> Flow[tuple[Usage, float]]:
     """Fetch the quota of the key, and the time of the answer by the service's clock. [s since the epoch]"""
-    answer = yield from ask(settings, "/v1/usage", [], accept=wire.JSON_MIME, cost=0)
+    answer = yield from ask(settings, "/v1/usage", [], accept=JSON_MIME, cost=0)
     try:
         body = orjson.loads(answer.content)
         return Usage(**{name: _integer(body[name]) for name in Usage.__slots__}), answer.sent_at
@@ -499,13 +502,13 @@ def _integer(value: object) -> int:
 
 def names(settings: Settings, name: str, query: MetaQuery) -> Flow[list[str]]:
     """Fetch a list of names, in the service's order."""
-    answer = yield from ask(settings, f"/v1/{name}", query.to_params(), accept=wire.JSON_MIME, cost=0)
+    answer = yield from ask(settings, f"/v1/{name}", query.to_params(), accept=JSON_MIME, cost=0)
     return wire.decode_names(answer.content, name)
 
 
 def block_sizes(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
     """Fetch the recommended block sizes, in the service's order."""
-    answer = yield from ask(settings, "/v1/block-sizes", query.to_params(), accept=wire.JSON_MIME, cost=0)
+    answer = yield from ask(settings, "/v1/block-sizes", query.to_params(), accept=JSON_MIME, cost=0)
     return wire.decode_block_sizes(answer.content)
 
 
@@ -518,8 +521,8 @@ def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
         Schema HOLDINGS.
     """
     try:
-        answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=wire.JSON_MIME, cost=0)
-        return wire.decode_holdings(answer.content)
+        answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=JSON_MIME, cost=0)
+        return decode_holdings(answer.content)
     except (ServiceError, DecodeError) as error:
         # The contract has no such route, so another service answers it like any wrong address.
         is_elsewhere = isinstance(error, DecodeError) or error.status in _NOT_OFFERED

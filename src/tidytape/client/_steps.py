@@ -28,7 +28,7 @@ import httpx
 import orjson
 
 from tidytape.errors import DecodeError, TidytapeError, TransportError, escaped
-from tidytape.wire import ARROW_BEGIN, ARROW_END
+from tidytape.wire._arrow import ARROW_BEGIN, ARROW_END
 
 R = TypeVar("R")
 

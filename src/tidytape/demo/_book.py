@@ -1,7 +1,7 @@
 """Order books: a snapshot at the end of each minute, with walls at round prices that appear and vanish.
 
-The size of a level belongs to its price and changes slowly, so that a heatmap shows bands. Books are thin at the touch,
-thickest a little away from it, thinner again further out, and thinner everywhere when traders are nervous.
+The size of a level belongs to its price and changes slowly, so that a heatmap shows bands. A book is thin at the best
+prices, thickest a little away from them, and thinner again further out. When traders are nervous, all of it is thin.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidytape.demo._hours import MINUTES
-from tidytape.demo._market import Market
+from tidytape.demo._market import DemoMarket
 from tidytape.demo._noise import Floats, Integers, Reverting, generator
 from tidytape.demo._quotes import Quoted
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 _SIDES = ("BID", "ASK")
 _COLUMNS = 1_024  # level number n has the noise of column n % 1024
-_KNOT = 20  # between two draws of a level's noise [min]
-_WALLS = 45.0  # that appear on a day
-_TOO_CLOSE = 3  # levels from the price at which a wall that nobody means to fill is taken away
+_KNOT = 20  # time between two draws of the noise of a level [min]
+_WALLS = 45.0  # usual number of walls that appear on a day
+_TOO_CLOSE = 3  # a wall that is not firm is cancelled when the price is fewer levels away
 
 
 @dataclass(frozen=True, slots=True)
 class _Wall:
-    """A large order at one level: its side, when it is there in minutes since the market began, and its size."""
+    """A large order at one level, from one minute to another since the market began; a firm one waits to be filled."""
 
     bid: bool
     level: int
     first: int
     last: int
     size: float
-    meant: bool
+    is_firm: bool
 
 
 class Books:
@@ -44,13 +44,13 @@ class Books:
 
     Parameters
     ----------
-    market : Market
-        One that has a book.
+    market : DemoMarket
+        A market with a book.
     seed : int, >= 0
         That of the hidden market.
     """
 
-    def __init__(self, market: Market, seed: int) -> None:
+    def __init__(self, market: DemoMarket, seed: int) -> None:
         self._market, self._seed = market, seed
         self._liquidity = Reverting(seed, f"liquidity {market.name}", [90.0, 25.0], [0.18, 0.16])
         self._walls: list[_Wall] = []
@@ -76,12 +76,14 @@ class Books:
         levels = np.stack([best[:, None] - steps, best[:, None] + 1 + steps], axis=1)  # minute x side x level
         sizes = self._resting(quoted, levels)
         self._add_walls(sizes, best, hidden.number)
-        lots = 10.0 ** (2 - np.floor(np.log10(market.book)))  # in one coin: sizes of three digits
+        lots = 10.0 ** (
+            2 - np.floor(np.log10(market.book))
+        )  # lots of one coin, so that sizes have three digits
         sizes = np.maximum(np.rint(sizes * lots), 1.0) / lots
 
         number = hidden.number * MINUTES + np.arange(1, MINUTES + 1)
         rows = len(_SIDES) * market.book_levels
-        # Integers over an integer, where the block is finer than one: the float closest to the decimal.
+        # Divide integers if blocks are smaller than 1: that gives the float closest to the decimal price.
         parts = round(1 / market.block_size) if market.block_size < 1 else 1
         prices = levels / parts if parts > 1 else levels * market.block_size
         return (
@@ -104,7 +106,7 @@ class Books:
         )
 
     def _resting(self, quoted: Quoted, levels: Integers) -> Floats:
-        """Return what rests at each level beside the walls."""
+        """Return the size of each level without walls."""
         market, hidden = self._market, quoted.hidden
         away = (np.arange(market.book_levels) + 0.5) / market.book_levels
         shape = 0.35 + 1.9 * (away / 0.22) * np.exp(1.0 - away / 0.22) + 0.45 * away
@@ -121,7 +123,7 @@ class Books:
         return sizes
 
     def _noise(self, day: int, levels: Integers) -> Floats:
-        """Return the noise of levels, which follows a price wherever the market is: straight lines between knots."""
+        """Return the noise of levels, linear between knots. It depends on the price of a level, not on the market."""
         rows = MINUTES // _KNOT
         purpose = f"levels {self._market.name}"
         today = generator(self._seed, day, purpose).normal(size=(rows, _COLUMNS))
@@ -133,23 +135,23 @@ class Books:
         return knots[row, column] * (1.0 - weight) + knots[np.minimum(row + 1, rows), column] * weight
 
     def _add_walls(self, sizes: Floats, best: Integers, day: int) -> None:
-        """Add the walls of a day to the sizes, and keep those that outlive it."""
+        """Add the walls of a day to the sizes, and keep the walls that last longer."""
         self._walls += self._born(day, best)
         minute = day * MINUTES + np.arange(MINUTES)
-        kept = []
+        lasting = []
         for wall in self._walls:
-            # How many levels the wall is from the best price of its side; below 0, the price went through it.
+            # Levels from the best price of its side to the wall; below 0 the price has passed it.
             distance = best - wall.level if wall.bid else wall.level - best - 1
             present = (minute >= wall.first) & (minute < wall.last)
-            gone = present & (distance < (0 if wall.meant else _TOO_CLOSE))
+            gone = present & (distance < (0 if wall.is_firm else _TOO_CLOSE))
             if gone.any():
                 present[np.argmax(gone) :] = False
             elif wall.last > minute[-1] + 1:
-                kept.append(wall)
+                lasting.append(wall)
             at = np.flatnonzero(present & (distance < self._market.book_levels))
-            grown = np.minimum(1.0, (minute[at] - wall.first + 1) / 4.0)  # it is placed in parts
+            grown = np.minimum(1.0, (minute[at] - wall.first + 1) / 4.0)  # traders place it in parts
             sizes[at, 0 if wall.bid else 1, distance[at]] += grown * wall.size
-        self._walls = kept
+        self._walls = lasting
 
     def _born(self, day: int, best: Integers) -> list[_Wall]:
         market = self._market
@@ -164,5 +166,5 @@ class Books:
             first = day * MINUTES + minute
             last = first + int(np.clip(draws.exponential(140.0), 6, MINUTES))
             size = market.book * (5.0 + draws.exponential(9.0))
-            walls.append(_Wall(bid, level, first, last, size, meant=bool(draws.random() < 0.6)))
+            walls.append(_Wall(bid, level, first, last, size, is_firm=bool(draws.random() < 0.6)))
         return walls

@@ -1,4 +1,4 @@
-"""Funding of a perpetual: it follows the premium, and the rate of the interval so far is the prediction."""
+"""Funding of a perpetual: it follows the premium; the rate of the interval so far is the predicted one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidytape.demo._hours import MINUTES
-from tidytape.demo._market import Funding, Market
+from tidytape.demo._market import DemoMarket, Funding
 from tidytape.demo._noise import Floats, generator
 from tidytape.demo._quotes import Quoted
 from tidytape.times import HOUR, MINUTE
@@ -26,13 +26,13 @@ class FundingRates:
 
     Parameters
     ----------
-    market : Market
+    market : DemoMarket
         A perpetual.
     seed : int, >= 0
         That of the hidden market.
     """
 
-    def __init__(self, market: Market, terms: Funding, seed: int) -> None:
+    def __init__(self, market: DemoMarket, terms: Funding, seed: int) -> None:
         self._market, self._terms = market, terms
         before = market.premium + 0.00008 * generator(seed, 0, f"funding {market.name}").normal()
         self._settled = float(self._rate(np.array(before)))
@@ -52,7 +52,7 @@ class FundingRates:
         """
         terms, hidden = self._terms, quoted.hidden
         length = terms.hours * 60
-        premiums = quoted.premiums.reshape(-1, length)  # days hold whole intervals
+        premiums = quoted.premiums.reshape(-1, length)  # a day has a whole number of intervals
         predicted = self._rate(np.cumsum(premiums, axis=1) / np.arange(1, length + 1))
         settled = np.concatenate([[self._settled], predicted[:, -1]])
         self._settled = settled[-1]

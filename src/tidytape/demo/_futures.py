@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_COIN, _SIZE = "BTC", 5.0  # coins of a contract
-_MONTHS = "FGHJKMNQUVXZ"  # by which exchanges name the months
+_COIN, _SIZE = "BTC", 5.0  # a contract is 5 coins
+_MONTHS = "FGHJKMNQUVXZ"  # the letters that exchanges use for months
 _TICK = 5.0
-_CARRY = 0.07  # of the future over the spot price [1 per year]
+_CARRY = 0.07  # growth of the future over the spot price [1 per year]
 _FRIDAY = 4
-_ROLL = 7  # days before its expiry, a future hands its open interest over
+_ROLL = 7  # days before its expiry that the open interest moves to the next future
 
 
 class Futures:
-    """The future of the month, hour by hour.
+    """The future of each month, hour by hour.
 
     Parameters
     ----------

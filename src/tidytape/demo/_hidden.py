@@ -1,8 +1,8 @@
-"""What no trader sees: the prices behind all markets, second by second, and how nervous everybody is.
+"""The hidden state behind all markets: prices, second by second, and the nerves and mood of traders.
 
 One factor moves all coins. Its volatility is a product of processes that remember ten minutes, two hours and a day and
-a half; falls make it rise more than rises do. Shocks come by themselves, most of them down, and bring aftershocks: the
-price runs for a minute or so, gives a part of it back, and volatility stays high for half an hour.
+a half; it rises when prices fall. Shocks come at random, most of them down, and bring aftershocks: the price runs for a
+minute or so and returns in part, and volatility stays high for half an hour.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tidytape.demo._noise import Floats, Integers, Reverting, generator
 from tidytape.times import DAY, MINUTE
 
 TAIL = 600
-"""Seconds of the day before that a day begins with, for what looks back. [s]"""
+"""Each day begins with so much of the day before, for code that looks back. [s]"""
 
 _YEAR = 365.25 * SECONDS  # [s]
-_CALMS = 1_500.0  # how long a shock is felt [s]
-_IDLE = 0.25  # activity behind the price of a market that is closed
+_CALMS = 1_500.0  # time in which the fear after a shock decays [s]
+_IDLE = 0.25  # activity that moves the price while a market is closed
 
-# log volatility: how long each part remembers [min], and its spread.
+# Parts of the log volatility: how long each remembers [min], and its standard deviation.
 _LASTING = [10.0, 120.0, 2_160.0]
 _SPREAD = [0.24, 0.24, 0.14]
-_OWN_LASTING, _OWN_SPREAD = 180.0, 0.18  # of each coin by itself
+_OWN_LASTING, _OWN_SPREAD = 180.0, 0.18  # the part that each coin has for itself
 _VARIANCE = sum(spread**2 for spread in [*_SPREAD, _OWN_SPREAD])
-_LEVERAGE = 0.4  # how much of it follows from falls
+_LEVERAGE = 0.4  # correlation of its shocks with falls of the price
 
-_BURSTS = 0.1  # shape of the gamma draws: the smaller, the rarer and larger are bursts
+_BURSTS = 0.1  # shape of the gamma draws: a smaller one makes bursts rarer and larger
 
-_MOOD_LASTING = 420.0  # [min]
-_MEMORY = 180.0  # of the price that mood and skew compare with [min]
+_MOOD_LASTING = 420.0  # how long the mood remembers [min]
+_MEMORY = 180.0  # memory of the mean price from which the trend is measured [min]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class Hidden:
         By coin, at the beginning of each second and at the end of the day, `TAIL` seconds of the day before first.
         [USD]
     pull : dict of str to array, 86,400
-        Where the price is going in each second, in standard deviations at the usual volatility.
+        Move of the price in and around each second, in standard deviations at the usual volatility.
     busy : dict of str to array, 86,400
-        How much is traded in each second, relative to the usual; 0 while the coin is closed.
+        Trading in each second, relative to the usual; 0 while the coin is closed.
     nerves : dict of str to array, 1,441
         Log volatility at the beginning of each minute and at the end of the day, relative to the usual.
     trend : dict of str to array, 1,441
         Log price minus its running mean over some hours.
     mood : array, 1,441
-        What makes perpetuals dear; its standard deviation is about 1.
+        The mood of traders, which makes perpetuals dear; its standard deviation is about 1.
     """
 
     seed: int
@@ -72,12 +72,12 @@ class Hidden:
 
     @property
     def start(self) -> int:
-        """Where the day begins. [ns since 1970, UTC]"""
+        """The start of the day. [ns since 1970, UTC]"""
         return START_NS + self.number * DAY
 
     @property
     def minute_ends(self) -> Integers:
-        """The last millisecond of each minute, when states are reported. [ns since 1970, UTC]"""
+        """The last millisecond of each minute, at which markets report. [ns since 1970, UTC]"""
         return self.start + np.arange(1, MINUTES + 1) * MINUTE - 1_000_000
 
     def hourly(self, coin: str) -> Floats:
@@ -86,12 +86,12 @@ class Hidden:
 
 
 def hidden_days(seed: int) -> Iterator[Hidden]:
-    """Yield the days of the hidden market, without end: the same, however many are taken.
+    """Yield the days of the hidden market without end; a day does not depend on how many are taken.
 
     Parameters
     ----------
     seed : int, >= 0
-        Another seed, another market.
+        Another seed gives another market.
 
     Yields
     ------
@@ -114,14 +114,14 @@ def hidden_days(seed: int) -> Iterator[Hidden]:
 
 
 class _Moves(NamedTuple):
-    """What all coins share on one day.
+    """The moves and the volatility that all coins share on one day.
 
     Attributes
     ----------
     factor : array, 86,400
         Standard normal moves, one per second.
     bursts : array, 86,400
-        How much of the usual variance each second has: markets move in bursts, and rest between them.
+        Variance of each second relative to the usual: markets move in bursts, and rest between them.
     nerves : array, 1,441
         Log volatility at the beginning of each minute and at the end of the day.
     """
@@ -132,7 +132,7 @@ class _Moves(NamedTuple):
 
 
 class _Crowd:
-    """Draws what all coins share, day by day."""
+    """Draws the moves that all coins share, day by day."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -171,8 +171,8 @@ class _Path:
             nerves += shock.nerves(number, second[::60])
             jumps += shock.path(number, second, coin.coin)
         busy = activity(coin.hours, number)
-        own = generator(self._seed, number, f"moves {coin.coin}").normal(size=SECONDS)
-        drawn = coin.common * moves.factor + np.sqrt(1.0 - coin.common**2) * own
+        coin_moves = generator(self._seed, number, f"moves {coin.coin}").normal(size=SECONDS)
+        drawn = coin.common * moves.factor + np.sqrt(1.0 - coin.common**2) * coin_moves
         heat = np.exp(np.interp(second[:-1], second[::60], nerves) - _VARIANCE)
         drawn *= self._usual * heat * np.sqrt(np.maximum(busy, _IDLE) * moves.bursts)
         steps = np.concatenate([[0.0], np.cumsum(drawn)])
@@ -180,7 +180,7 @@ class _Path:
         hidden.price[coin.coin] = np.exp(np.concatenate([self._last[:-1], log_price]))
         self._last = log_price[-TAIL - 1 :]
 
-        # Who trades knows some of the move of this second, and of this minute as a whole.
+        # Traders foresee a part of the move of this second, and of this minute.
         run, minutes = np.diff(log_price), np.diff(log_price[::60]) / np.sqrt(60.0)
         hidden.pull[coin.coin] = (0.5 * run + 1.5 * np.repeat(minutes, 60)) / self._usual
         flow = 0.15 + 0.4 * heat**0.8 * moves.bursts + 0.5 * np.minimum(np.abs(run) / self._usual, 40.0)
@@ -193,36 +193,36 @@ class _Path:
 
 @dataclass(frozen=True, slots=True)
 class _Shock:
-    """A move that many see at once, by coin, and what remains of it.
+    """A sudden move of one coin or of all, a part of which returns later.
 
     Attributes
     ----------
     day, at : int, float
-        Where it begins: days since the market began, seconds of that day.
+        Its start: days since the market began, and seconds of that day.
     size : dict of str to float
-        How far the log price of each coin runs.
+        Move of the log price of each coin.
     lasts : float
-        How long it runs. [s]
-    back : float
-        Share of it that comes back.
+        Duration of the move. [s]
+    returned : float
+        Share of the move that returns.
     slowly : float
-        How long that takes. [s]
+        Time that the return takes. [s]
     fear : float
-        How much log volatility rises.
+        Rise of the log volatility.
     """
 
     day: int
     at: float
     size: dict[str, float]
     lasts: float
-    back: float
+    returned: float
     slowly: float
     fear: float
 
     def path(self, day: int, second: Floats, coin: str) -> Floats:
         since = second + ((day - self.day) * SECONDS - self.at)
         done = np.clip(since / self.lasts, 0.0, 1.0)
-        returned = self.back * -np.expm1(-np.maximum(since - self.lasts, 0.0) / self.slowly)
+        returned = self.returned * -np.expm1(-np.maximum(since - self.lasts, 0.0) / self.slowly)
         return self.size[coin] * (done * done * (3.0 - 2.0 * done) - returned)
 
     def nerves(self, day: int, second: Floats) -> Floats:
@@ -258,7 +258,7 @@ def _shock(draws: np.random.Generator, day: int, at: float, sizes: dict[str, flo
         at,
         of_each,
         lasts=20.0 + draws.exponential(100.0),
-        back=draws.uniform(0.05, 0.45),
+        returned=draws.uniform(0.05, 0.45),
         slowly=120.0 + draws.exponential(600.0),
         fear=min(0.9, 50.0 * strength),
     )

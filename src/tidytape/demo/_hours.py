@@ -1,4 +1,4 @@
-"""When markets trade and how busily, and when an exchange is silent."""
+"""The trading hours and activity of markets, and the outages of exchanges."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tidytape.demo._noise import Booleans, Floats, generator
 from tidytape.times import DAY, SECOND
 
 SECONDS = DAY // SECOND
-"""Of a day. [s]"""
+"""Seconds of a day. [s]"""
 
 MINUTES = SECONDS // 60
-"""Of a day. [min]"""
+"""Minutes of a day. [min]"""
 
 _NEW_YORK = ZoneInfo("America/New_York")
 _FRIDAY, _SATURDAY, _SUNDAY = 4, 5, 6
 
 # Activity at 0, 2, 4, ... 24 h UTC, relative to the usual: quiet nights, a busy overlap of Europe and America.
 _COINS = np.array([0.9, 0.8, 0.65, 0.6, 0.8, 1.0, 1.2, 1.7, 1.75, 1.3, 1.0, 0.95, 0.9])
-_WEEKEND = 0.6  # of the activity of a weekday, where weekends trade
-# The same of metals and currencies, at hours of New York: London opens at 3, America at 8.
+_WEEKEND = 0.6  # activity of a weekend relative to weekdays, for markets that always trade
+# The same for metals and currencies, at hours of New York: London opens at 3, America at 8.
 _BANKS = np.array([0.7, 0.8, 1.3, 1.5, 2.2, 2.0, 1.3, 0.8, 0.7, 0.5, 0.6, 0.7, 0.7])
 
-_OPEN, _CLOSE = 9.5, 16.0  # of the stock exchange, by the clock of New York [h]
-_EVENING = 17.0  # when the day of metals and currencies ends in New York [h]
+_OPEN, _CLOSE = 9.5, 16.0  # hours of the stock exchange, by the clock of New York [h]
+_EVENING = 17.0  # end of the day of metals and currencies, by the clock of New York [h]
 
 
 def activity(hours: str, day: int) -> Floats:
-    """Return how busy a market is in each second of a day, relative to its usual; 0 while it is closed.
+    """Return the activity of a market in each second of a day, relative to the usual; 0 while it is closed.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def activity(hours: str, day: int) -> Floats:
         weekend = midnight.weekday() >= _SATURDAY
         busy: Floats = np.interp(hour, np.arange(13) * 2.0, _COINS) * (_WEEKEND if weekend else 1.0)
         return busy
-    local = midnight.astimezone(_NEW_YORK)  # clocks change on Sundays, when none of these trade
+    local = midnight.astimezone(_NEW_YORK)  # clocks change on Sundays, while these markets are closed
     offset = local.utcoffset() or timedelta()
     clock = hour + offset / timedelta(hours=1)
     weekday = np.where(clock < 0, midnight.weekday() - 1, midnight.weekday()) % 7
@@ -71,12 +71,12 @@ def activity(hours: str, day: int) -> Floats:
 
 
 def silent(exchange: str, day: int, seed: int) -> Booleans:
-    """Return in which minutes of a day nothing of an exchange is recorded.
+    """Return for each minute of a day whether an exchange is silent, so that nothing of it is recorded.
 
     Parameters
     ----------
     exchange : str
-        Which.
+        Name of the exchange.
     day : int
         Days since the market began.
     seed : int

@@ -1,4 +1,4 @@
-"""The demo's lake: every kind of data the service has, all of it following one hidden market, day by day."""
+"""The demo's lake: every data type of the service, simulated day by day from one hidden market."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidytape.demo._funding import FundingRates
 from tidytape.demo._futures import Futures
 from tidytape.demo._hidden import Hidden, hidden_days
 from tidytape.demo._liquidations import liquidations
-from tidytape.demo._market import MARKETS, Market, markets
+from tidytape.demo._market import MARKETS, DemoMarket, markets
 from tidytape.demo._open_interest import Interest
 from tidytape.demo._options import CHAINS, Chain
 from tidytape.demo._outcomes import Outcomes, prediction_market
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 DAYS = 3
-"""How long the market is if it is not said."""
+"""Length of the market by default. [days]"""
 
 
 class _Simulated:
     """All events of one market, day by day."""
 
-    def __init__(self, market: Market, seed: int) -> None:
+    def __init__(self, market: DemoMarket, seed: int) -> None:
         self._quotes, self._tape = Quotes(market, seed), Tape(market, seed)
         self._books = Books(market, seed) if market.book else None
         self._interest = Interest(market, seed) if market.open_interest else None
@@ -58,7 +58,7 @@ def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.Da
     Parameters
     ----------
     days : int, >= 1
-        How many. A longer market begins with the rows of a shorter one.
+        Length of the market. A longer market begins with the rows of a shorter one.
     seed : int, >= 0
         Another seed, another market.
 
@@ -81,7 +81,7 @@ def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.Da
 
 
 def _simulated(days: int, seed: int) -> Iterator[tuple[int, dict[str, pl.DataFrame], pl.DataFrame]]:
-    """Yield number, rows by table and future of each day."""
+    """Yield the number, the rows by table and the registered future of each day."""
     import polars as pl
 
     _at_least(1, "days", days)
@@ -120,7 +120,7 @@ def fill(
     path : path
         The lake; made if it is not there.
     days : int, >= 1
-        How long the market is. A longer one begins with the rows of a shorter one, so a lake can be filled further.
+        Length of the market. A longer one begins with the rows of a shorter one, so a lake can be filled further.
     seed : int, >= 0
         Another seed, another market. The same seed gives the same bytes on one machine, and values within 1e-12 on
         another one.
@@ -151,17 +151,18 @@ def fill(
     _at_least(1, "days", days)
     _at_least(0, "seed", seed)
     lake = Lake.create(path)
-    lake.register_prediction_markets(prediction_market())
+    writer = lake.writer()
+    writer.register_prediction_markets(prediction_market())
     of_outcomes = outcome_markets(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin")
     known = [markets(), of_outcomes]
     for day, rows, future in _simulated(days, seed):
-        lake.register(pl.concat([*known, future], how="diagonal_relaxed"))
+        writer.register(pl.concat([*known, future], how="diagonal_relaxed"))
         for table, frame in rows.items():
-            lake.append(table, frame, source=f"demo:{seed}:{day}")
+            writer.append(table, frame, source=f"demo:{seed}:{day}")
         if progress is not None:
             progress(day + 1, days)
 
 
-def _at_least(least: int, parameter: str, got: object) -> None:
-    if isinstance(got, bool) or not isinstance(got, int) or got < least:
-        raise QueryError(parameter, got=got, expected=f"a whole number, at least {least}")
+def _at_least(least: int, parameter: str, argument: object) -> None:
+    if isinstance(argument, bool) or not isinstance(argument, int) or argument < least:
+        raise QueryError(parameter, got=argument, expected=f"a whole number, at least {least}")

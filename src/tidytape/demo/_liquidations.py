@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_RUN = 300  # what a fast move is measured over [s]
-_CALM = 0.0075  # a move that liquidates hardly anybody, over the annual volatility of the coin
+_RUN = 300  # time over which a move is measured [s]
+_CALM = 0.0075  # a move of this share of the annual volatility liquidates hardly any position
 
 
 def liquidations(quoted: Quoted, tape: pl.DataFrame) -> pl.DataFrame:
-    """Return liquidations: trades that went with a price that ran, the more of them the faster it ran.
+    """Return liquidations: trades in the direction of a fast move; the faster the move, the more of its trades.
 
     Parameters
     ----------

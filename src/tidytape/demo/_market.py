@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 START_NS = 1_722_988_800_000_000_000
-"""Where the demo begins: 2024-08-07T00:00Z, a Wednesday. [ns since 1970, UTC]"""
+"""The start of the demo: 2024-08-07T00:00Z, a Wednesday. [ns since 1970, UTC]"""
 
 OPTIONS, EVENTS, FUTURES = "DEMO_OPTIONS", "DEMO_EVENTS", "DEMO_CME"
 """The exchanges of options, of a prediction market and of regulated futures."""
@@ -21,22 +21,22 @@ OPTIONS, EVENTS, FUTURES = "DEMO_OPTIONS", "DEMO_EVENTS", "DEMO_CME"
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """What is traded, and how its hidden price moves.
+    """A traded coin, and how its hidden price moves.
 
     Attributes
     ----------
     coin, name : str
         Ticker and full name.
     price : float
-        Where it begins. [USD]
+        Price at the start of the demo. [USD]
     volatility : float
         Usual volatility between jumps, annualised. [1]
     common : float
         Correlation of its moves with the factor that moves all coins. [1]
     jump : float
-        How far it moves when all coins jump, relative to BTC. [1]
+        Its move when all coins jump, relative to that of BTC. [1]
     hours : str
-        When it trades, see `tidytape.demo._hours`.
+        Its trading hours, see `tidytape.demo._hours`.
     """
 
     coin: str
@@ -59,19 +59,19 @@ COINS = {
         Coin("EUR", "Euro", 1.0925, 0.065, 0.15, 0.0, "fx"),
     )
 }
-"""What is traded, by ticker; the first one moves the rest."""
+"""The coins by ticker; the trend of the first one moves the mood of all traders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Funding:
-    """How a perpetual settles.
+    """The terms of the funding of a perpetual.
 
     Attributes
     ----------
     hours : int
-        Between two settlements. [h]
+        Time between two settlements. [h]
     clamp : float
-        How far the rate may leave the interest rate before the premium counts. [1 per 8 h]
+        Largest difference between rate and premium that the interest rate can make. [1 per 8 h]
     interest : float
         The interest rate. [1 per 8 h]
     """
@@ -82,15 +82,15 @@ class Funding:
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
-    """One market, and how busy it is.
+class DemoMarket:
+    """One market of the demo, and how much it trades.
 
     Attributes
     ----------
     exchange, raw_symbol : str
-        Its name.
+        The names of the market.
     coin, quote_coin, category : str
-        What it trades.
+        Traded coin, quote, and kind of market.
     tick, decimals : int
         Price step, in 10 ** -decimals. [quote per coin]
     lot, lot_decimals : int
@@ -100,27 +100,27 @@ class Market:
     orders : float
         Market orders of a usual day, in clusters that follow the moves of the price.
     steady : float
-        Seconds between the small orders of those who trade all the time. [s]
+        Time between the small orders of programs that trade all the time. [s]
     typical : float
         Amount of a usual trade. [coin, or contracts of an inverse market]
     half_spread : float
-        From the middle to the best price. [1]
+        Distance from the middle to the best price. [1]
     lag : float
-        How late it follows the hidden price. [s]
+        Delay after the hidden price. [s]
     premium : float
         Usual distance from the hidden price. [1]
     swing : float
-        How far the mood of all traders moves that distance; 0 for spot. [1]
+        How much the mood of traders moves that distance; 0 for spot. [1]
     open_interest : float
-        Open interest where it begins; 0 for spot. [coin]
+        Open interest at the start; 0 for spot. [coin]
     book : float
-        Usual size of a level of its book; 0 where the demo has no book. [coin]
+        Usual size of a level of its book; 0 for a market without a book. [coin]
     book_levels : int
         Levels of each side.
     funding : Funding, optional
-        Of a perpetual.
+        Terms of a perpetual.
     contract : float
-        Size of an inverse contract; 0 where amounts are coins. [quote]
+        Size of an inverse contract; 0 if amounts are coins. [quote]
     """
 
     exchange: str
@@ -148,103 +148,103 @@ class Market:
 
     @property
     def name(self) -> str:
-        """Exchange and symbol, as the name of a purpose."""
+        """Exchange and symbol, for the purpose of a generator."""
         return f"{self.exchange} {self.raw_symbol}"
 
 
 _8H, _4H, _1H = Funding(8, 0.0), Funding(4, 0.0002), Funding(1, 0.0001)
 
 MARKETS = (
-    Market(
+    DemoMarket(
         "DEMO_SPOT", "BTCUSDT", "BTC", "USDT", "SPOT",
         tick=1, decimals=1, lot=1, lot_decimals=5, block_size=10.0, orders=11_000, steady=10.0,
         typical=0.01, half_spread=3e-06, lag=0.3, book=1.6, book_levels=60,
     ),
-    Market(
+    DemoMarket(
         "DEMO_SPOT", "ETHUSDT", "ETH", "USDT", "SPOT",
         tick=1, decimals=2, lot=1, lot_decimals=4, block_size=0.5, orders=6_500, steady=12.0, typical=0.16,
         half_spread=5e-06, lag=0.4, book=16.0, book_levels=60,
     ),
-    Market(
+    DemoMarket(
         "DEMO_SPOT", "SOLUSDT", "SOL", "USDT", "SPOT",
         tick=1, decimals=2, lot=1, lot_decimals=3, block_size=0.05, orders=4_500, steady=15.0, typical=1.9,
         half_spread=0.0001, lag=0.5,
     ),
-    Market(
+    DemoMarket(
         "DEMO_USD", "BTC-USD", "BTC", "USD", "SPOT",
         tick=1, decimals=2, lot=1, lot_decimals=6, block_size=10.0, orders=6_000, steady=15.0,
         typical=0.012, half_spread=8e-06, lag=0.7, premium=-8e-05,
     ),
-    Market(
+    DemoMarket(
         "DEMO_USD", "ETH-USD", "ETH", "USD", "SPOT",
         tick=1, decimals=2, lot=1, lot_decimals=5, block_size=0.5, orders=3_500, steady=20.0, typical=0.2,
         half_spread=1.2e-05, lag=0.8, premium=-8e-05,
     ),
-    Market(
+    DemoMarket(
         "DEMO_PERP", "BTC-PERP", "BTC", "USDT", "PERPETUAL",
         tick=5, decimals=1, lot=1, lot_decimals=3, block_size=10.0, orders=13_000, steady=9.0,
         typical=0.03, half_spread=5e-06, premium=0.00015, swing=1.0, open_interest=9_200.0, book=3.8,
         book_levels=60, funding=_8H,
     ),
-    Market(
+    DemoMarket(
         "DEMO_PERP", "ETH-PERP", "ETH", "USDT", "PERPETUAL",
         tick=1, decimals=2, lot=1, lot_decimals=2, block_size=0.5, orders=8_000, steady=12.0, typical=0.55,
         half_spread=6e-06, premium=0.00012, swing=1.1, open_interest=118_000.0, book=38.0, book_levels=60,
         funding=_8H,
     ),
-    Market(
+    DemoMarket(
         "DEMO_PERP", "SOL-PERP", "SOL", "USDT", "PERPETUAL",
         tick=1, decimals=2, lot=1, lot_decimals=1, block_size=0.05, orders=6_000, steady=12.0, typical=6.0,
         half_spread=8e-05, lag=0.1, premium=6e-05, swing=1.6, open_interest=1_150_000.0, funding=_8H,
     ),
-    Market(
+    DemoMarket(
         "DEMO_LINEAR", "BTCUSDT", "BTC", "USDT", "PERPETUAL",
         tick=1, decimals=1, lot=1, lot_decimals=3, block_size=10.0, orders=10_000, steady=10.0,
         typical=0.025, half_spread=4e-06, lag=0.1, premium=0.0002, swing=1.2, open_interest=7_400.0,
         funding=_4H,
     ),
-    Market(
+    DemoMarket(
         "DEMO_LINEAR", "ETHUSDT", "ETH", "USDT", "PERPETUAL",
         tick=1, decimals=2, lot=1, lot_decimals=2, block_size=0.5, orders=6_000, steady=14.0, typical=0.45,
         half_spread=6e-06, lag=0.1, premium=0.00016, swing=1.3, open_interest=92_000.0, funding=_4H,
     ),
-    Market(
+    DemoMarket(
         "DEMO_INVERSE", "BTCUSD", "BTC", "USD", "PERPETUAL",
         tick=5, decimals=1, lot=1, lot_decimals=0, block_size=10.0, orders=4_500, steady=18.0,
         typical=14.0, half_spread=6e-06, lag=0.2, premium=0.0001, swing=0.9, open_interest=3_100.0,
         funding=_1H, contract=100.0,
     ),
-    Market(
+    DemoMarket(
         "DEMO_STOCKS", "ACME", "ACME", "USD", "SPOT",
         tick=1, decimals=2, lot=1, lot_decimals=0, block_size=0.1, orders=2_600, steady=6.0, typical=45.0,
         half_spread=4e-05,
     ),
-    Market(
+    DemoMarket(
         "DEMO_METALS", "XAUUSD", "XAU", "USD", "SPOT",
         tick=1, decimals=2, lot=1, lot_decimals=1, block_size=0.5, orders=2_400, steady=15.0, typical=2.2,
         half_spread=6e-05,
     ),
-    Market(
+    DemoMarket(
         "DEMO_FX", "EURUSD", "EUR", "USD", "SPOT",
         tick=1, decimals=5, lot=1_000, lot_decimals=0, block_size=0.0002, orders=3_200, steady=12.0,
         typical=42_000.0, half_spread=3e-05,
     ),
 )  # fmt: skip
-"""The markets with trades, but for the outcomes of the prediction market."""
+"""The markets that trade, without the outcomes of the prediction market."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A silence of one exchange: it trades, and nothing of it is recorded.
+    """A time in which an exchange trades, but its data are not recorded.
 
     Attributes
     ----------
     exchange : str
-        Which.
+        Name of the exchange.
     day, minute : int
-        Where it begins: days since the market began, minutes of that day.
+        Its start: days since the market began, and minutes of that day.
     minutes : int
-        How long. [min]
+        Its length. [min]
     """
 
     exchange: str
@@ -254,11 +254,11 @@ class Outage:
 
 
 OUTAGES = (Outage("DEMO_USD", 0, 15 * 60 + 32, 3), Outage("DEMO_LINEAR", 1, 9 * 60 + 40, 25))
-"""The outages of the first days; later ones are drawn, see `tidytape.demo._hours.silent`."""
+"""The outages of the first days; those of later days are random, see `tidytape.demo._hours.silent`."""
 
 
 def markets() -> pl.DataFrame:
-    """Return the markets of the demo that trade, but for the outcomes of its prediction market.
+    """Return the markets of the demo that trade, without the outcomes of its prediction market.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Draws of the simulation: a generator per day and purpose, and processes that carry their state from day to day."""
+"""Random draws: a generator per day and purpose, and processes that keep their state from day to day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Booleans: TypeAlias = NDArray[np.bool_]
 
 
 def generator(seed: int, day: int, purpose: str) -> np.random.Generator:
-    """Return the generator of one purpose on one day, so that no purpose and no day moves the draws of another.
+    """Return the generator of one purpose on one day; the draws of purposes and days do not depend on each other.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Reverting:
     purpose : str
         What the draws are for.
     lasting : sequence of float
-        How long each process remembers, its tau. [min]
+        Tau of each process: how long it remembers. [min]
     spread : sequence of float
         Standard deviation s of each, in the unit of its values.
     """
@@ -61,11 +61,11 @@ class Reverting:
         Parameters
         ----------
         number : int
-            Of the day; days are asked for one after the other.
+            Number of the day; callers ask for one day after the other.
         minutes : int
-            Of a day.
+            Number of minutes of the day.
         shocks : array, minutes x processes, optional
-            Standard normal draws; the generator's own if left out.
+            Standard normal draws; if left out those of the generator of this purpose.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class Reverting:
         return self.driven(shocks * (self._spread * np.sqrt(1.0 - self._decay**2)))
 
     def driven(self, inputs: Floats) -> Floats:
-        """Return x where ``inputs`` are what is added in each minute: x[k + 1] = a x[k] + inputs[k]."""
+        """Return the values that given inputs drive: x[k + 1] = a x[k] + inputs[k]."""
         values = np.empty((len(inputs) + 1, self._spread.size))
         value = values[0] = self._last
         for minute, added in enumerate(inputs, start=1):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidytape.demo._hours import MINUTES
-from tidytape.demo._market import COINS, Market
+from tidytape.demo._market import COINS, DemoMarket
 from tidytape.demo._noise import Floats, Reverting
 from tidytape.demo._quotes import Quoted
 from tidytape.times import MINUTE
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_OF_A_MINUTE = 1.5e-4  # of open interest, what a usual minute trades
-_RETURNS = 6.0 * MINUTES  # how long it takes to return to where it began [min]
+_OF_A_MINUTE = 1.5e-4  # volume of a usual minute as a share of open interest
+_RETURNS = 6.0 * MINUTES  # time in which open interest returns to its start [min]
 
 
 class Interest:
     """The open interest of one perpetual, day by day.
 
-    A minute opens or closes a share of what it trades; which of both goes on for an hour or so, and what is liquidated
-    closes. It also returns slowly to where it began.
+    The trades of each minute open or close positions, in phases of an hour or so, and liquidations close positions.
+    Open interest also returns slowly to its start.
 
     Parameters
     ----------
-    market : Market
+    market : DemoMarket
     seed : int, >= 0
         That of the hidden market.
     """
 
-    def __init__(self, market: Market, seed: int) -> None:
+    def __init__(self, market: DemoMarket, seed: int) -> None:
         self._market = market
         self._opening = Reverting(seed, f"open interest {market.name}", [75.0, 1_200.0], [0.22, 0.09])
         self._held = Reverting(seed, "", [_RETURNS], [0.0])
@@ -59,10 +59,10 @@ class Interest:
         usual = market.open_interest
         busy = (
             np.maximum(volume / _OF_A_MINUTE / usual, 0.0) ** 0.6
-        )  # a large trade often only moves a position
+        )  # large trades often only pass a position on
         change = opening * busy * (_OF_A_MINUTE * usual) - 2.5 * closed
         amount = np.maximum(usual + self._held.driven(change[:, None])[1:, 0], 0.2 * usual)
-        if market.contract:  # a number of contracts is a number of coins at the price
+        if market.contract:  # a contract is worth more coins when the price is lower
             contracts = np.rint(amount * COINS[market.coin].price / market.contract)
             amount = contracts * market.contract / quoted.closes
         else:

@@ -1,6 +1,7 @@
 r"""The demo's option chains: calls and puts on two coins, quoted once an hour on a surface that moves.
 
-The total variance of an expiry follows the surface of Gatheral and Jacquier (2014), which leaves no butterfly:
+The total variance of an expiry follows the surface of Gatheral and Jacquier (2014), which is free of butterfly
+arbitrage:
 
 .. math:: w(k) = \frac{\theta}{2} \left( 1 + \rho \varphi k + \sqrt{(\varphi k + \rho)^2 + 1 - \rho^2} \right)
 
@@ -31,14 +32,19 @@ if TYPE_CHECKING:
 
 
 _FRIDAY = 4
-_HOUR = timedelta(hours=8)  # of the day when options expire
+_HOUR = timedelta(hours=8)  # time of the day at which options expire
 _KINDS = ("CALL", "PUT")
-_LISTED = {1: 3.4, 2: 28.5, 4: 100.0, 10: 200.0}  # how long before, by the step of such an expiry [d]
+_LISTED_BEFORE = {
+    1: 3.4,
+    2: 28.5,
+    4: 100.0,
+    10: 200.0,
+}  # time from listing to expiry, by the steps between strikes [d]
 _FAR = 2.6  # standard deviations from the forward to the last strikes
 _ETA = 0.95
-_CARRY = 0.06  # of the forward over the spot price [1 per year]
-_MEMORY = 8.0  # of the nerves [h]
-_REVERTS = 12.0  # how fast volatility is expected to be usual again [1 per year]
+_CARRY = 0.06  # growth of the forward over the spot price [1 per year]
+_MEMORY = 8.0  # time over which options average the nerves [h]
+_REVERTS = 12.0  # rate at which volatility is expected to return to the usual [1 per year]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +54,13 @@ class ChainTerms:
     Attributes
     ----------
     coin : str
-        Which.
+        Ticker of the coin.
     step : int
-        Between two strikes of the next days; weeks have twice that, months four times, quarters ten times. [USD]
+        Step between strikes of the next days; of weeks it is twice, of months four times, of quarters ten times. [USD]
     far : float
         At-the-money volatility of far expiries. [%]
     near : float
-        The same of near ones, when nobody is nervous. [%]
+        The same of near expiries, at usual nerves. [%]
     typical : float
         Open interest of a usual option near the forward before its expiry. [coin]
     """
@@ -67,7 +73,7 @@ class ChainTerms:
 
 
 CHAINS = (ChainTerms("BTC", 500, 58.0, 46.0, 160.0), ChainTerms("ETH", 25, 68.0, 56.0, 1_500.0))
-"""The chains."""
+"""The terms of both chains."""
 
 
 def expiries(today: date) -> dict[date, int]:
@@ -80,7 +86,7 @@ def expiries(today: date) -> dict[date, int]:
     Returns
     -------
     dict of date to int
-        By expiry, earliest first: how many times the smallest step is between its strikes.
+        By expiry, earliest first: the step between its strikes, in smallest steps.
 
     Examples
     --------
@@ -96,7 +102,7 @@ def expiries(today: date) -> dict[date, int]:
 
 
 def _kinds(day: date) -> set[int]:
-    """Return as what a day is an expiry, by the steps of such: of a day, a week, a month, a quarter."""
+    """Return the steps of the kinds of expiry that a day is: 1 of a day, 2 a week, 4 a month, 10 a quarter."""
     is_friday = day.weekday() == _FRIDAY
     is_last = is_friday and (day + timedelta(days=7)).month != day.month
     return (
@@ -119,10 +125,12 @@ class Chain:
 
     def __init__(self, terms: ChainTerms, seed: int) -> None:
         self._terms, self._seed = terms, seed
-        # Of the level [log], of far volatility [log] and of the lean to the puts.
+        # Moves of the level [log], of far volatility [log] and of the lean to the puts.
         self._moves = Reverting(seed, f"surface {terms.coin}", [30.0, 300.0, 40.0], [0.03, 0.04, 0.05])
-        self._nerves = Reverting(seed, "", [_MEMORY], [0.0])  # what options make of the nerves, over hours
-        self._strikes: dict[date, dict[int, float]] = {}  # how popular each is, at most 1
+        self._nerves = Reverting(seed, "", [_MEMORY], [0.0])  # the nerves, averaged over hours
+        self._strikes: dict[
+            date, dict[int, float]
+        ] = {}  # by expiry, the popularity of each strike, at most 1
 
     def day(self, hidden: Hidden) -> pl.DataFrame:
         """Return quotes of the next day, at the beginning of each hour.
@@ -176,10 +184,10 @@ class Chain:
         expiry = int((datetime(day.year, day.month, day.day, tzinfo=UTC) + _HOUR).timestamp()) * SECOND
         years = np.maximum(expiry - hours, SECOND)[:, None] / YEAR
         forward = np.rint(spot[:, None] * (1.0 + _CARRY * years) * 100.0) / 100.0
-        # The mean of a variance that returns to the usual one.
+        # The mean variance until the expiry, while it returns to the usual one.
         weight = -np.expm1(-_REVERTS * years) / (_REVERTS * years)
         theta = (far**2 + (near**2 - far**2) * weight) * years
-        strikes, popular = self._listed(day, step, float(forward[0, 0]), float(np.sqrt(theta[0, 0])))
+        strikes, popular = self._strikes_of(day, step, float(forward[0, 0]), float(np.sqrt(theta[0, 0])))
         k = np.log(strikes / forward)
         phi = _ETA / np.sqrt(theta)
         variance = theta / 2.0 * (1.0 + rho * phi * k + np.sqrt((phi * k + rho) ** 2 + 1.0 - rho**2))
@@ -187,13 +195,15 @@ class Chain:
         deviation = percent / 100.0 * np.sqrt(years)
         d1 = -k / deviation + deviation / 2.0
         call_delta = ndtr(d1)
-        call = call_delta - strikes / forward * ndtr(d1 - deviation)  # in coins, as such options are quoted
+        call = call_delta - strikes / forward * ndtr(
+            d1 - deviation
+        )  # in coins, as exchanges quote these options
         frames = []
         for kind, delta, mark in (
             ("CALL", call_delta, call),
             ("PUT", call_delta - 1.0, call - 1.0 + strikes / forward),
         ):
-            held = self._open_interest(day, kind, strikes, popular, hours)
+            open_interest = self._open_interest(day, kind, strikes, popular, hours)
             frames.append(
                 pl.DataFrame(
                     {
@@ -203,7 +213,7 @@ class Chain:
                         "delta": np.rint(delta * 1e5).ravel() / 1e5,
                         "forward": np.repeat(forward[:, 0], strikes.size),
                         "mark_price": np.maximum(np.rint(mark * 1e4), 0.0).ravel() / 1e4,
-                        "open_interest": held.ravel(),
+                        "open_interest": open_interest.ravel(),
                     }
                 ).with_columns(
                     expiry=pl.lit(expiry),
@@ -216,8 +226,8 @@ class Chain:
             )
         return pl.concat(frames)
 
-    def _listed(self, day: date, step: int, forward: float, deviation: float) -> tuple[Floats, Floats]:
-        """Return the strikes of an expiry, those that the price has come near to, and how popular each is by the hour.
+    def _strikes_of(self, day: date, step: int, forward: float, deviation: float) -> tuple[Floats, Floats]:
+        """Return the strikes of an expiry that the price has come near to, and the popularity of each by the hour.
 
         Positions are opened near the forward, and stay when it moves away.
         """
@@ -243,8 +253,8 @@ class Chain:
         draws = generator(self._seed, day.toordinal(), f"open interest {terms.coin} {kind}")
         size = np.exp(0.8 * draws.normal(size=1_024))[number % 1_024]
         size *= 1.0 + (number % 2 == 0) + 2.0 * (number % 4 == 0) + 4.0 * (number % 10 == 0)
-        listed = _LISTED[max(_kinds(day))]
+        listed_before = _LISTED_BEFORE[max(_kinds(day))]
         ends = (datetime(day.year, day.month, day.day, tzinfo=UTC) + _HOUR).timestamp() * SECOND
-        grown = 1.0 - np.sqrt(np.clip((ends - hours) / (listed * DAY), 0.0, 1.0))
-        held: Floats = np.rint(terms.typical * grown[:, None] * size * popular * 10.0) / 10.0
-        return held
+        grown = 1.0 - np.sqrt(np.clip((ends - hours) / (listed_before * DAY), 0.0, 1.0))
+        open_interest: Floats = np.rint(terms.typical * grown[:, None] * size * popular * 10.0) / 10.0
+        return open_interest

@@ -23,7 +23,7 @@ _SYMBOLS = ("1001", "1002")
 _COIN, _STRIKE = "BTC", 60_000.0
 _RESOLVES = START_NS + 25 * DAY  # 2024-09-01T00:00Z
 _VOLATILITY = 0.55
-_ORDERS = 600.0  # of a usual day
+_ORDERS = 600.0  # orders of a usual day
 _FIRST_ID = 100_000_001
 
 
@@ -69,7 +69,9 @@ class Outcomes:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._count = 0
-        self._opinion = Reverting(seed, "opinion", [240.0], [1.2])  # of all traders beside the model [cents]
+        self._opinion = Reverting(
+            seed, "opinion", [240.0], [1.2]
+        )  # difference of the traders' opinion from the model [cents]
 
     def day(self, hidden: Hidden) -> pl.DataFrame:
         """Return trades of the next day; the prices of both outcomes add up to one.

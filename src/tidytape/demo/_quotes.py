@@ -1,4 +1,4 @@
-"""Where each market is: the hidden price, a little late, and its distance from it, which comes back."""
+"""The price of each market: the hidden price, a little late, plus a distance that returns to its usual value."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import numpy as np
 
 from tidytape.demo._hidden import TAIL, Hidden
 from tidytape.demo._hours import MINUTES, SECONDS, silent
-from tidytape.demo._market import Market
+from tidytape.demo._market import DemoMarket
 from tidytape.demo._noise import Booleans, Floats, Reverting
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-_LASTING, _SPREAD = [30.0, 3.0], [0.00006, 0.00002]  # of a market's own distance [min], [1]
-_SWING = 0.00025  # how far one standard deviation of the mood moves it [1]
-_OVERSHOOT = 0.03  # of the trend of the price
+_LASTING, _SPREAD = (
+    [30.0, 3.0],
+    [0.00006, 0.00002],
+)  # random parts of the distance: memory [min], deviation [1]
+_SWING = 0.00025  # how much one standard deviation of the mood moves the distance [1]
+_OVERSHOOT = 0.03  # share of the trend of the price that moves the distance
 _LOOK_BACK = TAIL // 60
 
 
@@ -29,34 +32,34 @@ class Quoted:
 
     Attributes
     ----------
-    market : Market
-        Which.
+    market : DemoMarket
+        The market.
     hidden : Hidden
         The day.
     middle : array, `TAIL` + 86,401
-        Between best bid and ask, at the beginning of each second and at the end of the day, `TAIL` seconds of the day
-        before first. [quote per coin]
+        Middle between best bid and ask, at the beginning of each second and at the end of the day, `TAIL` seconds of
+        the day before first. [quote per coin]
     recorded : array of bool, 1,440
-        In which minutes the exchange is not silent.
+        Whether each minute is recorded, because the exchange is not silent.
     """
 
-    market: Market
+    market: DemoMarket
     hidden: Hidden
     middle: Floats
     recorded: Booleans
 
     @property
     def closes(self) -> Floats:
-        """The middle at the end of each minute. [quote per coin]"""
+        """The middle price at the end of each minute. [quote per coin]"""
         return self.middle[TAIL + 60 :: 60]
 
     @property
     def premiums(self) -> Floats:
-        """How far the middle is from the hidden price at the end of each minute. [1]"""
+        """The relative distance of the middle from the hidden price at the end of each minute. [1]"""
         return self.closes / self.hidden.price[self.market.coin][TAIL + 60 :: 60] - 1.0
 
     def reports(self, columns: Mapping[str, np.ndarray]) -> pl.DataFrame:
-        """Return columns with one value per minute as rows of a table, but for silent minutes."""
+        """Return columns with one value per minute as rows of a table, without silent minutes."""
         import polars as pl
 
         return (
@@ -71,18 +74,18 @@ class Quotes:
 
     Parameters
     ----------
-    market : Market
+    market : DemoMarket
     seed : int, >= 0
         That of the hidden market.
     """
 
-    def __init__(self, market: Market, seed: int) -> None:
+    def __init__(self, market: DemoMarket, seed: int) -> None:
         self._market, self._seed = market, seed
         self._own = Reverting(seed, f"premium {market.name}", _LASTING, _SPREAD)
         self._before = np.full(_LOOK_BACK, market.premium)
 
     def day(self, hidden: Hidden) -> Quoted:
-        """Return the next day."""
+        """Return the market on the next day."""
         market = self._market
         price = hidden.price[market.coin]
         premium = market.premium + self._own.day(hidden.number, MINUTES).sum(axis=1)

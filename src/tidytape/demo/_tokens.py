@@ -1,4 +1,4 @@
-"""Supply and worth of tokens, reported once an hour: the demo's coins and a stablecoin beside them."""
+"""Supply and market capitalisation of tokens, reported once an hour: coins of the demo and a stablecoin."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A token: its supply where the market begins, growth in an hour and limit [coin], and usual turnover [1]."""
+    """A token: its supply at the start, growth per hour and limit [coin], and usual turnover [1]."""
 
     coin: str
     name: str
     supply: float
     hourly: float
     most: float | None
-    turnover: float  # traded within a day, of the marketcap [1]
+    turnover: float  # volume of a day as a share of the market capitalisation [1]
 
 
 _TOKENS = (

@@ -1,7 +1,7 @@
-"""Trades of one market: orders that bring more orders, each filled in one trade or several.
+"""Trades of one market: orders that trigger more orders, each filled in one trade or several.
 
-Orders arrive by a Hawkes process, built as clusters: what the hidden market brings, and what each order brings in turn,
-mostly of its own side. Aggressors know something of where the price is going. Sizes have a long tail.
+Orders arrive by a Hawkes process, built as clusters: the hidden market triggers orders, and each order triggers others,
+mostly of the same side. Aggressors foresee a part of the next move of the price. Sizes have a long tail.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from tidytape.demo._hidden import TAIL
 from tidytape.demo._hours import SECONDS
-from tidytape.demo._market import Market
+from tidytape.demo._market import DemoMarket
 from tidytape.demo._noise import Booleans, Floats, Integers, generator
 from tidytape.demo._quotes import Quoted
 from tidytape.times import MILLISECOND
@@ -21,20 +21,17 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_CHILDREN = 0.55  # orders that an order brings, on average
-_FAST, _SLOW, _LASTING = (
-    0.4,
-    14.0,
-    0.25,
-)  # how late: two exponential delays [s], and the share of the slow one
-_LOYAL = 0.85  # of them are of the same side
-_FILLS = 40  # most trades of an order
-_LARGEST = 300.0  # times a usual trade, what one trade may be
+_CHILDREN = 0.55  # orders that an order triggers, on average
+_FAST, _SLOW = 0.4, 14.0  # mean delays of the triggered orders, which are exponential [s]
+_LASTING = 0.25  # share of the slow ones
+_LOYAL = 0.85  # share of the triggered orders that are of the same side
+_FILLS = 40  # largest number of trades of an order
+_LARGEST = 300.0  # largest trade, in usual trades
 _FIRST_ID = 100_000_001
 
 
 class _Orders(NamedTuple):
-    """Orders of one day, or those that an order of a day brings to the next.
+    """Orders of one day, or those that orders of one day trigger on the next.
 
     Attributes
     ----------
@@ -43,7 +40,7 @@ class _Orders(NamedTuple):
     buy : array of bool
         Whether the aggressor buys.
     size : array of float
-        How large, relative to the usual.
+        Size relative to the usual.
     """
 
     second: Floats
@@ -56,12 +53,12 @@ class Tape:
 
     Parameters
     ----------
-    market : Market
+    market : DemoMarket
     seed : int, >= 0
         That of the hidden market.
     """
 
-    def __init__(self, market: Market, seed: int) -> None:
+    def __init__(self, market: DemoMarket, seed: int) -> None:
         self._market, self._seed = market, seed
         self._late = _NONE
         self._count = 0
@@ -90,7 +87,7 @@ class Tape:
         fills = np.minimum((1.0 - draws.random(count)) ** -0.5, _FILLS).astype(np.int64)
         order = np.repeat(np.arange(count), fills)
         fill = np.arange(order.size) - np.repeat(np.cumsum(fills) - fills, fills)
-        # Every third fill or so comes a little later: the order refills, or others join in.
+        # About every third fill comes a little later: the order is refilled, or others join in.
         pause = np.where(
             (fill > 0) & (draws.random(order.size) > 0.7), draws.integers(40, size=order.size), 0
         )
@@ -115,7 +112,7 @@ class Tape:
             {
                 "timestamp": timestamp,
                 "side": buy,
-                # Integers over a power of ten: the float closest to the decimal.
+                # An integer divided by a power of ten is the float closest to the decimal.
                 "price": price / scale,
                 **_amounts(market, price, lots, scale, lot_scale),
                 "received": timestamp + latency,
@@ -138,7 +135,7 @@ class Tape:
         )
 
     def _orders(self, quoted: Quoted, draws: np.random.Generator) -> _Orders:
-        """Return the orders of a day, and keep those that come after it."""
+        """Return the orders of a day, and keep those that it triggers on the next."""
         market, hidden = self._market, quoted.hidden
         busy, pull = hidden.busy[market.coin], hidden.pull[market.coin]
         expected = busy * (market.orders * (1.0 - _CHILDREN) / SECONDS)
@@ -147,7 +144,7 @@ class Tape:
         parents = _Orders(
             first + draws.random(first.size),
             draws.random(first.size) < lean[first],
-            np.clip(busy[first], 0.25, 25.0) ** 0.4,  # larger in a rush
+            np.clip(busy[first], 0.25, 25.0) ** 0.4,  # orders are larger when trading is busy
         )
         parents = _joined([parents, self._late])
         every, late = [], []
@@ -165,7 +162,7 @@ class Tape:
             )
         tomorrow = _joined(late)
         self._late = tomorrow._replace(second=tomorrow.second - SECONDS)
-        # Programs that trade a little all the time, so that no busy market is ever silent for a minute.
+        # Programs trade a little all the time, so that no minute of a busy market is without trades.
         slots = np.flatnonzero(draws.random(int(SECONDS / market.steady)) < 0.85)
         programs = (slots + draws.random(slots.size)) * market.steady
         buys = draws.random(slots.size) < lean[programs.astype(np.int64)]
@@ -179,7 +176,7 @@ class Tape:
         large = np.where(draws.random(sizes.size) < 0.07, 3.0 * (1.0 - draws.random(sizes.size)) ** -0.6, 1.0)
         size = (sizes * large)[order] * np.exp(1.1 * draws.normal(size=order.size))
         size = typical * np.minimum(size, _LARGEST)
-        # People like round numbers: every fourth trade is of one digit.
+        # People like round numbers: every fourth trade has one significant digit.
         digit = 10.0 ** np.floor(np.log10(np.maximum(size, 1.0)))
         size = np.where(draws.random(order.size) < 0.25, np.rint(size / digit) * digit, size)
         lots: Integers = np.maximum(np.rint(size), 1.0).astype(np.int64) * market.lot
@@ -199,9 +196,9 @@ def _chosen(orders: _Orders, chosen: Booleans) -> _Orders:
 
 
 def _amounts(
-    market: Market, price: Integers, lots: Integers, scale: int, lot_scale: int
+    market: DemoMarket, price: Integers, lots: Integers, scale: int, lot_scale: int
 ) -> dict[str, Floats]:
-    """Return amounts in coin and quote; one contract of an inverse market is worth the same in the quote always."""
+    """Return amounts in coin and quote; a contract of an inverse market always has the same value in the quote."""
     if market.contract:
         quote = lots.astype(np.float64) * market.contract
         return {"amount": quote / (price / scale), "quote_amount": quote}

@@ -16,6 +16,7 @@ from narwhals.exceptions import DuplicateError
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames._dialects import Frame, in_sql
 from tidytape.frames._sources import missing
 
 if TYPE_CHECKING:
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 _EXACT: Final = 2**53
-"""Up to here a float can be any whole number."""
+"""Up to here each integer has a float of its own."""
 
 _ROW: Final = "__row"
 
 _OWN_VALUES: Final = "category"
-"""In place of a type: a category of whatever values there are."""
+"""In place of a type: categories made of the values that the column has."""
 
 
-class _Own(NamedTuple):
-    """How to convert a column back to the caller's type; it applies while the column still has its polars type."""
+class _Original(NamedTuple):
+    """How the caller had a column. A column of a result is converted back if its polars type is still ``inside``."""
 
     inside: pl.DataType
     type: Any
@@ -52,7 +53,7 @@ class Door(Generic[IntoFrameT]):
     frame : polars DataFrame
         The same columns and rows. Categories become their values, and times with a zone become UTC. A column that
         polars cannot hold is replaced by a struct that holds the number of the row.
-    own : mapping of str to _Own
+    originals : mapping of str to _Original
         How to convert each column back; empty for polars frames, which need no conversion.
 
     Examples
@@ -62,13 +63,13 @@ class Door(Generic[IntoFrameT]):
     >>> door = Door.of(frame)
     >>> door.outside
     {'day': 'period[D]'}
-    >>> door.back(door.frame.reverse())["day"].astype(str).to_list()
+    >>> door.restored(door.frame.reverse())["day"].astype(str).to_list()
     ['2024-08-09', '2024-08-08']
     """
 
     native: IntoFrameT
     frame: pl.DataFrame = field(repr=False)
-    own: Mapping[str, _Own] = field(repr=False)
+    originals: Mapping[str, _Original] = field(repr=False)
 
     @classmethod
     def of(cls, native: IntoFrameT, *, as_text: bool = True) -> Door[IntoFrameT]:
@@ -86,21 +87,25 @@ class Door(Generic[IntoFrameT]):
         if nw.dependencies.is_polars_dataframe(native):
             return cls(native, native, {})
         is_pandas = nw.dependencies.is_pandas_dataframe(native)
-        given: Any = native
-        columns, own = {}, {}
-        for name in given.columns if is_pandas else given.column_names:
-            column = given[name]
-            held = _from_pandas(column, as_text=as_text) if is_pandas else _from_arrow(column)
-            inside = pl.DataFrame({_ROW: np.arange(len(column))}).to_struct() if held is None else held
+        frame: Any = native
+        columns, originals = {}, {}
+        for name in frame.columns if is_pandas else frame.column_names:
+            column = frame[name]
+            series = _from_pandas(column, as_text=as_text) if is_pandas else _from_arrow(column)
+            inside = pl.DataFrame({_ROW: np.arange(len(column))}).to_struct() if series is None else series
             type_ = column.dtype if is_pandas else column.type
             columns[name] = inside
-            own[name] = _Own(_plain(inside.dtype), type_, column if held is None else None)
-        return cls(native, pl.DataFrame(columns), own)
+            originals[name] = _Original(_plain(inside.dtype), type_, column if series is None else None)
+        return cls(native, pl.DataFrame(columns), originals)
 
     @property
     def outside(self) -> dict[str, str]:
         """Columns that polars cannot hold, with their types."""
-        return {name: str(own.type) for name, own in self.own.items() if own.column is not None}
+        return {
+            name: str(original.type)
+            for name, original in self.originals.items()
+            if original.column is not None
+        }
 
     def with_counts(self, names: Iterable[str]) -> Door[IntoFrameT]:
         """Return the door with float columns that have nulls as int64, if all their other values are integers.
@@ -110,15 +115,17 @@ class Door(Generic[IntoFrameT]):
         """
         import polars as pl
 
-        columns = [self.frame[name] for name in names if self.own]
-        lacking = [column for column in columns if column.dtype == pl.Float64 and column.null_count()]
-        counts = [(column, column.cast(pl.Int64, strict=False)) for column in lacking]
-        whole = [
+        if not self.originals:
+            return self
+        columns = [self.frame[name] for name in names]
+        with_nulls = [column for column in columns if column.dtype == pl.Float64 and column.null_count()]
+        counts = [(column, column.cast(pl.Int64, strict=False)) for column in with_nulls]
+        integers = [
             count
             for column, count in counts
             if count.cast(pl.Float64).equals(column) and (count.abs() <= _EXACT).all()
         ]
-        return replace(self, frame=self.frame.with_columns(whole)) if whole else self
+        return replace(self, frame=self.frame.with_columns(integers)) if integers else self
 
     def like(self, names: Mapping[str, str | None], *, of: Door[Any] | None = None) -> Door[IntoFrameT]:
         """Return a door that converts columns of a result back to the types of other columns.
@@ -131,15 +138,15 @@ class Door(Generic[IntoFrameT]):
         of : Door, optional
             The door of the frame that has these caller's columns, if it is not this one.
         """
-        own, known = dict(self.own), (of or self).own
+        originals, known = dict(self.originals), (of or self).originals
         for name, like in names.items():
             if like is not None and like in known:
-                own[name] = known[like]
-            elif like is None and name in own and _is_category(own[name].type):
-                own[name] = own[name]._replace(type=_OWN_VALUES)
-        return replace(self, own=own)
+                originals[name] = known[like]
+            elif like is None and name in originals and _is_category(originals[name].type):
+                originals[name] = originals[name]._replace(type=_OWN_VALUES)
+        return replace(self, originals=originals)
 
-    def back(self, frame: pl.DataFrame, *, like_rows: bool = False) -> IntoFrameT:
+    def restored(self, frame: pl.DataFrame, *, like_rows: bool = False) -> IntoFrameT:
         """Convert a polars frame to the kind of the caller's frame.
 
         Parameters
@@ -154,7 +161,7 @@ class Door(Generic[IntoFrameT]):
         if not nw.dependencies.is_pandas_dataframe(native):
             import pyarrow as pa
 
-            arrays = {column.name: _to_arrow(column, self._own(column)) for column in frame}
+            arrays = {column.name: _to_arrow(column, self._original(column)) for column in frame}
             return cast("IntoFrameT", pa.table(arrays))
         import pandas as pd
 
@@ -163,16 +170,15 @@ class Door(Generic[IntoFrameT]):
         for column in frame:
             name = column.name
             is_same = like_rows and name in self.frame and column.equals(self.frame[name])
-            columns[name] = native[name].copy() if is_same else _to_pandas(column, self._own(column))
+            columns[name] = native[name].copy() if is_same else _to_pandas(column, self._original(column))
             if isinstance(columns[name], pd.Series):
                 columns[name].index = index
-        made = pd.DataFrame(columns, index=index, copy=False)
-        return cast("IntoFrameT", made)
+        return cast("IntoFrameT", pd.DataFrame(columns, index=index, copy=False))
 
-    def _own(self, column: pl.Series) -> _Own | None:
-        """Return how to convert a column back, or None if the caller had no column of its name and polars type."""
-        own = self.own.get(column.name)
-        return own if own is not None and own.inside == _plain(column.dtype) else None
+    def _original(self, column: pl.Series) -> _Original | None:
+        """Return how the caller had a column; None if the caller had none of its name and polars type."""
+        original = self.originals.get(column.name)
+        return original if original is not None and original.inside == _plain(column.dtype) else None
 
 
 def _plain(dtype: pl.DataType) -> pl.DataType:
@@ -233,24 +239,23 @@ def _from_arrow(column: Any) -> pl.Series | None:
         return None
 
 
-def _to_pandas(column: pl.Series, own: _Own | None) -> Any:
+def _to_pandas(column: pl.Series, original: _Original | None) -> Any:
     """Return the values of a column in the caller's type, or in a numpy type if the caller has no such column.
 
-    They are an array; of objects a series, because pandas would guess the type of an array of them.
-
-    Integers and booleans with nulls get a nullable pandas type in place of a numpy type, which has no null.
+    They are an array, but objects are a series, because pandas would guess a type for an array of objects. Integers and
+    booleans with nulls get a nullable pandas type in place of a numpy type, which has no null.
     """
     import pandas as pd
     import polars as pl
 
-    if own is not None and own.column is not None:
+    if original is not None and original.column is not None:
         rows = column.struct.field(_ROW)
         has_null = bool(rows.null_count())
-        taken = own.column.array.take(rows.fill_null(-1).to_numpy(), allow_fill=has_null)
-        return pd.Series(taken, dtype=None if has_null else own.type)
-    dtype = None if own is None else own.type
+        objects = original.column.array.take(rows.fill_null(-1).to_numpy(), allow_fill=has_null)
+        return pd.Series(objects, dtype=None if has_null else original.type)
+    dtype = None if original is None else original.type
     if isinstance(dtype, pd.ArrowDtype):
-        return pd.arrays.ArrowExtensionArray(_to_arrow(column, own))
+        return pd.arrays.ArrowExtensionArray(_to_arrow(column, original))
     if isinstance(dtype, pd.CategoricalDtype) and _plain(column.dtype) == pl.String:
         codes = column.cast(pl.Enum(dtype.categories.to_list()), strict=False)
         if codes.null_count() == column.null_count():
@@ -259,14 +264,14 @@ def _to_pandas(column: pl.Series, own: _Own | None) -> Any:
         dtype = _OWN_VALUES  # a value is not among the caller's categories
     if dtype == np.dtype(object):
         return pd.Series(column.to_list(), dtype=object)
-    is_whole = column.dtype == pl.Boolean or column.dtype.is_integer()
+    is_integral = column.dtype == pl.Boolean or column.dtype.is_integer()
     values: Any
-    if is_whole and column.null_count():
+    if is_integral and column.null_count():
         nullable: Any = pd.api.types.pandas_dtype(str(column.dtype).replace("Boolean", "boolean"))
         values = nullable.__from_arrow__(column.to_arrow())
         dtype = None if isinstance(dtype, np.dtype) else dtype
     else:
-        has_numpy = is_whole or column.dtype.is_float()
+        has_numpy = is_integral or column.dtype.is_float()
         values = column.to_numpy(writable=True) if has_numpy else column.to_pandas().array
     if dtype is None or values.dtype == dtype:
         return values
@@ -274,19 +279,19 @@ def _to_pandas(column: pl.Series, own: _Own | None) -> Any:
     return series.astype(dtype).array
 
 
-def _to_arrow(column: pl.Series, own: _Own | None) -> Any:
-    """Return the values of a column in the caller's type, or in polars' own if the caller has no such column."""
+def _to_arrow(column: pl.Series, original: _Original | None) -> Any:
+    """Return the values of a column in the caller's type, or in polars' own type if the caller has no such column."""
     import polars as pl
     import pyarrow as pa
 
-    if own is None:
+    if original is None:
         return column.to_arrow()
-    if own.column is not None:
-        return own.column.take(column.struct.field(_ROW).to_arrow())
-    if own.type == _OWN_VALUES:
+    if original.column is not None:
+        return original.column.take(column.struct.field(_ROW).to_arrow())
+    if original.type == _OWN_VALUES:
         return column.cast(pl.Categorical()).to_arrow()
-    values = (column if column.dtype == own.inside else column.cast(own.inside)).to_arrow()
-    type_ = getattr(own.type, "pyarrow_dtype", own.type)
+    values = (column if column.dtype == original.inside else column.cast(original.inside)).to_arrow()
+    type_ = getattr(original.type, "pyarrow_dtype", original.type)
     if not pa.types.is_dictionary(type_):
         return values.cast(type_, safe=False)
     coded = values.dictionary_encode()
@@ -302,8 +307,6 @@ BUCKET = "__bucket"
 
 READABLE: Final = "numbers, texts, flags or times"
 """What a column must hold to be read."""
-
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
 def wrapped(
@@ -325,17 +328,13 @@ def wrapped(
         engine.is_polars() or engine.is_pandas() or engine.is_pyarrow()
     ):
         raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
-    # SQL engines list their own columns, because of duplicate names in DuckDB Narwhals shows only the last.
-    names = list(native.columns if in_sql(frame) else frame.columns)
+    # Ask the SQL engine itself for its columns: of DuckDB's columns of one name Narwhals shows only the last.
+    is_in_sql = isinstance(frame, nw.LazyFrame) and in_sql(frame)
+    names = list(native.columns if is_in_sql else frame.columns)
     for place, name in enumerate(names):
         if name in names[:place] or not isinstance(name, str) or _is_odd(name):
             raise _name_error(parameter, f"{'two columns' if name in names[:place] else 'a column'} {name!r}")
     return frame
-
-
-def in_sql(frame: Frame) -> bool:
-    """Return whether a frame belongs to an SQL engine: DuckDB or Spark."""
-    return frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
 
 
 def _is_odd(name: str) -> bool:
@@ -345,11 +344,11 @@ def _is_odd(name: str) -> bool:
     return is_working or name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
-def _name_error(parameter: str, got: str) -> QueryError:
+def _name_error(parameter: str, description: str) -> QueryError:
     """Return the error for a column name that is not allowed."""
     expected = "columns of which each has a text as its name, and none like '__name', '^name$' or '*'"
     hint = "rename or drop them; of columns of several levels keep one, or join the levels to one text"
-    return QueryError(parameter, got=got, expected=expected, hint=hint)
+    return QueryError(parameter, got=description, expected=expected, hint=hint)
 
 
 def require(
@@ -357,8 +356,8 @@ def require(
 ) -> None:
     """Raise MissingColumnError unless ``available`` has all these columns.
 
-    The error suggests functions that return a frame with these columns and with ``also``, which are not checked. If
-    ``native`` is a pandas frame that has one of them as its index, it suggests to make the index a column.
+    The error suggests functions that return a frame with these columns and with ``also``, which are not checked. If one
+    of the columns is in the index of ``native``, a pandas frame, the error suggests making the index a column.
     """
     names = list(names)
     # A name that is not a string cannot be a column, and may not be hashable.
@@ -377,15 +376,17 @@ def _index_names(native: Any) -> Sequence[Any]:
     return tuple(native.index.names) if is_pandas else ()
 
 
-def are_apart(names: Sequence[Any], taken: Iterable[Any]) -> bool:
-    """Return whether names are unique and none is taken; names that are not strings are ignored."""
+def are_apart(names: Sequence[Any], others: Iterable[Any]) -> bool:
+    """Return whether names are unique and none is among the others; names that are not strings are ignored."""
     texts = [name for name in names if isinstance(name, str)]
-    return len(set(texts)) == len(texts) and not any(name in texts for name in taken if isinstance(name, str))
+    return len(set(texts)) == len(texts) and not any(
+        name in texts for name in others if isinstance(name, str)
+    )
 
 
-def listed(got: Any) -> list[Any]:
-    """Return one column name, or several, as a list; other values go into the list unchecked."""
+def as_list(argument: Any) -> list[Any]:
+    """Return one value, or several, as a list; a string is one value."""
     try:
-        return [got] if isinstance(got, str | bytes) else list(got)
+        return [argument] if isinstance(argument, str | bytes) else list(argument)
     except TypeError:
-        return [got]
+        return [argument]

@@ -1,19 +1,19 @@
 """Sums of amounts that do not depend on the order in which the rows are added.
 
-Adding floats in another order gives another last bit, and engines that work in parallel add in another order at every
-run. So an amount is taken apart into five floats, and those are added: how many times 2**33 coins there are in it, 8
-coins, 1e-8 coin, 2**-30 of that, and what is left. Each but the last is a whole number of at most 2**29. Whole numbers
-below 2**53 add up exactly in floats, in any order and on every engine, and floats do not overflow as integers do, of
-which an engine makes an error or a wrong number. A float's own noise around a decimal of up to eight places is not left
-over, so the sum of such amounts is the decimal that one would get by hand.
+The last bit of a sum of floats depends on the order in which they are added, and engines that work in parallel add in
+another order at every run. So each amount is split into five parts, which are added separately: a number of times 2**33
+coins, of 8 coins, of 1e-8 coin and of 2**-30 of that, and a remainder. Each part but the remainder is an integer of at
+most 2**29. Floats add integers below 2**53 exactly, in any order and on every engine. They do not overflow either:
+integers do, and then an engine raises an error or returns a wrong number. The parts drop the noise of a float around a
+decimal of up to eight places, so the sum of such amounts is the decimal that one would get by hand.
 
-A sum of amounts of which one is unknown is unknown. So where an amount is null or not finite, its fourth part is
-infinite, which no other part ever is and no addition undoes, and `total` makes null of it.
+If one of the amounts is unknown, so is their sum. So if an amount is null or not finite, its fourth part is infinite.
+No other part is ever infinite, no addition undoes it, and `total` turns it into null.
 
-Bounds: whatever its size, a sum is right to 1e-15 of the sum of magnitudes. Its last bit does not depend on the order
-of up to 2**24 (1.7e7) rows of a group with sums of up to 7e25 coins, and of more rows in so far as they do not all lie
-near the largest count of a part. What is left is added as a float, which is exact too for amounts of 4e-11 coin and
-more; of smaller ones the last bit may depend on the order.
+Bounds: a sum of any size is right to 1e-15 of the sum of magnitudes. Its last bit does not depend on the order of the
+rows if a group has up to 2**24 (1.7e7) rows and a sum of up to 7e25 coins, nor for more rows, as long as not all of
+them are near the largest count of a part. Remainders are added as floats. These sums are exact for amounts of 4e-11
+coin and more; for smaller amounts the last bit may depend on the order.
 
 Examples
 --------
@@ -29,20 +29,20 @@ Examples
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import narwhals.stable.v2 as nw
 
-from tidytape.frames._door import Frame
+from tidytape.frames._dialects import Frame
 
 _Frame = TypeVar("_Frame", bound=Frame)
 
 _UNITS: Final = 1e8  # per coin
 _RESTS: Final = 2.0**30  # per unit; a power of two, so that nothing is rounded
 _STEPS: Final = (("huge", 33, 1.0), ("whole", 3, _UNITS), ("units", 0, _RESTS), ("rest", 0, 1.0))
-"""Name of a part, what it is a multiple of as a power of two, and how many of the next unit what is left is."""
+"""For each part but the last: its name, the power of two it is a multiple of, and the factor to the next unit."""
 _PARTS: Final = (*(name for name, _, _ in _STEPS), "left")
-_NOISE: Final = 5e-16  # of an amount: below it, what is left is the noise of writing a decimal as a float
+_NOISE: Final = 5e-16  # share of an amount; a smaller remainder is the noise of writing a decimal as a float
 _MOST: Final = 1e290  # coins; more of them are not finite in units
 
 
@@ -63,19 +63,18 @@ def in_parts(frame: _Frame, *columns: str) -> _Frame:
     parted: Any = frame.with_columns(
         nw.col(name).cast(nw.Float64()).fill_null(0.0).alias(_name(name, "left")) for name in columns
     )
-    # One step after the other, each of columns: what two expressions share, an engine may compute twice.
+    # Each step adds columns: an engine may compute an expression twice if two others contain it.
     for part, exponent, scale in _STEPS:
         parted = parted.with_columns(
             rounded(_part(name, "left"), exponent).alias(_name(name, part)) for name in columns
         )
         rests = [(name, _part(name, "left") - _part(name, part)) for name in columns]
         parted = parted.with_columns(
-            (left if scale == 1.0 else left * scale).alias(_name(name, "left")) for name, left in rests
+            (rest if scale == 1.0 else rest * scale).alias(_name(name, "left")) for name, rest in rests
         )
         if part == "units":
             parted = parted.with_columns(_without_noise(name) for name in columns)
-    found: _Frame = parted
-    return found
+    return cast("_Frame", parted)
 
 
 def where(condition: nw.Expr, column: str, name: str) -> list[nw.Expr]:
@@ -105,7 +104,7 @@ def difference(column: str, less: str, name: str) -> list[nw.Expr]:
     return [(_part(column, part) - _part(less, part)).alias(_name(name, part)) for part in _PARTS]
 
 
-def together(column: str, more: str, name: str) -> list[nw.Expr]:
+def added(column: str, more: str, name: str) -> list[nw.Expr]:
     """Return the parts of the sum of two columns of amounts, whose parts the frame has."""
     return [(_part(column, part) + _part(more, part)).alias(_name(name, part)) for part in _PARTS]
 
@@ -126,7 +125,7 @@ def running(*columns: str) -> nw.Expr:
 
 
 def total(column: str) -> nw.Expr:
-    """Return the amounts that sums of parts make, named as the column of the amounts; null where one is unknown.
+    """Return the sum of a column of amounts, from the sums of its parts; null where one of the amounts is unknown.
 
     Parameters
     ----------
@@ -138,8 +137,8 @@ def total(column: str) -> nw.Expr:
     expression, float64
         [coin]
     """
-    huge, whole, units, rest, left = (_part(column, part) for part in _PARTS)
-    counted = (huge + whole) * _UNITS + (units + (rest + left) / _RESTS)
+    huge, eights, units, rest, remainder = (_part(column, part) for part in _PARTS)
+    counted = (huge + eights) * _UNITS + (units + (rest + remainder) / _RESTS)
     # Divide by a column: for a constant polars multiplies by the rounded reciprocal.
     exact = counted / (huge * 0.0 + _UNITS)
     amount = nw.when(huge.abs() < _MOST).then(exact).otherwise(huge)
@@ -147,17 +146,18 @@ def total(column: str) -> nw.Expr:
 
 
 def rounded(value: nw.Expr, exponent: int = 0) -> nw.Expr:
-    """Round to whole multiples of a power of two, a half to the even one: what a float this large can still tell."""
-    # Not `round`, because engines disagree on halves, and `floor` would treat the signs unequally.
+    """Round to multiples of a power of two, halves to the even multiple."""
+    # Adding a number so large that floats near it are multiples of the power rounds. Engines disagree on how `round`
+    # treats halves, and `floor` would treat the signs unequally.
     large = 1.5 * 2.0 ** (52 + exponent)
     return (value + large) - large
 
 
 def _without_noise(amount: str) -> nw.Expr:
-    left = _part(amount, "left")
-    is_more = left.abs() > nw.col(amount).abs() * (_NOISE * _UNITS * _RESTS)
+    remainder = _part(amount, "left")
+    is_more = remainder.abs() > nw.col(amount).abs() * (_NOISE * _UNITS * _RESTS)
     nothing = nw.when(nw.col(amount).cast(nw.Float64()).is_finite()).then(0.0).otherwise(inf)
-    return nw.when(is_more).then(left).otherwise(nothing).alias(_name(amount, "left"))
+    return nw.when(is_more).then(remainder).otherwise(nothing).alias(_name(amount, "left"))
 
 
 def _part(column: str, part: str) -> nw.Expr:

@@ -156,7 +156,7 @@ class Grid:
 
     def _estimate(self, price: nw.Expr) -> nw.Expr:
         """Row that a price lies in, or the one above it, as a float."""
-        # Engines disagree on how to round a half, and either is good enough.
+        # Engines disagree on how to round a half; both ways are good enough.
         return (price * float(10**self.places) / float(self.numerator)).round(0)
 
     def price(self, row: nw.Expr) -> nw.Expr:
@@ -175,12 +175,12 @@ class Grid:
         return quotient(row.cast(nw.Float64()) * float(self.numerator), 10**self.places)
 
 
-def quotient(whole: nw.Expr, denominator: int) -> nw.Expr:
-    """Return the float closest to a fraction of whole numbers, e.g. 0.3 for 3 and 10."""
+def quotient(numerator: nw.Expr, denominator: int) -> nw.Expr:
+    """Return the float closest to a fraction of integers, e.g. 0.3 for 3 and 10."""
     if denominator == 1:
-        return whole
+        return numerator
     # Divide by a column: for a constant polars multiplies by the rounded reciprocal, and 3 * 0.1 is not 3 / 10.
-    return whole / (whole * 0.0 + float(denominator))
+    return numerator / (numerator * 0.0 + float(denominator))
 
 
 def largest_125(limit: Decimal | float | str) -> Decimal:

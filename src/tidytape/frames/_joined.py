@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape import catalogue
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import Frame
+from tidytape.frames._dialects import Frame, in_sql
 
 _Frame = TypeVar("_Frame", bound=Frame)
 
@@ -24,17 +24,17 @@ COVERAGE: Final = catalogue.COVERAGE.column
 """Share of the rows of a sum whose amounts are known. [1]"""
 
 LATEST: Final = 2**63 - 1
-"""A time no point is as late as. [ns]"""
+"""A time later than that of any point. [ns]"""
 
 EARLIEST: Final = -(2**63)
-"""A time no point is as early as. [ns]"""
+"""A time earlier than that of any point. [ns]"""
 
 IDLE: Final = "__idle"
 """1 where a candle only fills a gap, else 0."""
 
 
 def traded(frame: Any, keys: Sequence[str]) -> Any:
-    """Drop candles that only fill a gap where another candle of the same keys has trades; add `IDLE`, 1 for fillers."""
+    """Add `IDLE`; drop candles that only fill a gap if another candle of the same keys has trades."""
     fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
     idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE)
     return frame.with_columns(idle).filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
@@ -164,31 +164,34 @@ def weighted(
         *keys,
         "__members",
         *(
-            nw.when(nw.col(own) > 0).then(nw.col(name) / nw.col(own)).alias(name)
-            for name, own in used.items()
+            nw.when(nw.col(weights) > 0).then(nw.col(name) / nw.col(weights)).alias(name)
+            for name, weights in used.items()
         ),
-        *(nw.when(nw.col(own) > 0).then(nw.col(own)).alias(f"__used_{name}") for name, own in used.items()),
+        *(
+            nw.when(nw.col(weights) > 0).then(nw.col(weights)).alias(f"__used_{name}")
+            for name, weights in used.items()
+        ),
     )
 
 
 def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
     """Add the parts of the products of values and their weight."""
-    left = {name: nw.col(_name(name, "left")) for name in values}
+    remainder = {name: nw.col(_name(name, "left")) for name in values}
     frame = frame.with_columns((nw.col(weight) * nw.col(name)).alias(_name(name, "left")) for name in values)
     for part, place in _PLACES.items():
         frame = frame.with_columns(
-            exact.rounded(left[name], place).alias(_name(name, part)) for name in values
+            exact.rounded(remainder[name], place).alias(_name(name, part)) for name in values
         )
         frame = frame.with_columns(
-            (left[name] - nw.col(_name(name, part))).alias(_name(name, "left")) for name in values
+            (remainder[name] - nw.col(_name(name, part))).alias(_name(name, "left")) for name in values
         )
     return frame
 
 
 def _total(name: str) -> nw.Expr:
-    whole, fraction, left = (nw.col(_name(name, part)) for part in _PARTS)
-    exact_sum = whole + (fraction + left)
-    return nw.when(whole.is_finite()).then(exact_sum).otherwise(whole).alias(name)
+    integers, fractions, remainders = (nw.col(_name(name, part)) for part in _PARTS)
+    exact_sum = integers + (fractions + remainders)
+    return nw.when(integers.is_finite()).then(exact_sum).otherwise(integers).alias(name)
 
 
 def _name(column: str, part: str) -> str:
@@ -196,15 +199,15 @@ def _name(column: str, part: str) -> str:
 
 
 STANDING: Final = "__standing"
-"""Column of how many reports a sum is of."""
+"""Column of the number of reports that a sum adds."""
 
 UNKNOWN: Final = "__unknown"
-"""Column of how many of those reports have no amount, or one beyond `MOST`."""
+"""Column of the number of those reports that have no amount, or one beyond `MOST`."""
 
 MOST: Final = 1e24
-"""Largest report that is added and taken off again without a trace; no stock is as large. [coin]"""
+"""Largest report that can be added and subtracted again without rounding the rest; no stock is as large. [coin]"""
 
-_FOREVER: Final = 2**62  # 146 years; a time plus it is still an int64
+_FOREVER: Final = 2**62  # 146 years; added to a time it does not overflow int64
 
 
 def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner", "left"] = "left") -> _Frame:
@@ -212,17 +215,16 @@ def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner",
 
     Both have the columns ``on``; the other columns of ``right`` have names that ``left`` does not have.
     """
-    ours, theirs = left.collect_schema(), right.collect_schema()
+    left_schema, right_schema = left.collect_schema(), right.collect_schema()
     rows: Any
-    if left.implementation.is_polars() and all(ours[name] == theirs[name] for name in on):
+    if not in_sql(left) and all(left_schema[name] == right_schema[name] for name in on):
         rows = left.to_native().join(right.to_native(), on=list(on), how=how, nulls_equal=True)
         return cast("_Frame", nw.from_native(rows))
-    others = [name for name in theirs if name not in on]
-    rows = left.with_columns(_text(name, ours[name]) for name in on)
-    texts = right.select(*others, *(_text(name, theirs[name]) for name in on))
-    return cast(
-        "_Frame", rows.join(texts, on=[f"__of_{name}" for name in on], how=how).select(*ours, *others)
-    )
+    others = [name for name in right_schema if name not in on]
+    rows = left.with_columns(_text(name, left_schema[name]) for name in on)
+    texts = right.select(*others, *(_text(name, right_schema[name]) for name in on))
+    rows = rows.join(texts, on=[f"__of_{name}" for name in on], how=how)
+    return cast("_Frame", rows.select(*left_schema, *others))
 
 
 def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
@@ -340,7 +342,7 @@ def standing_sums(
 ) -> Any:
     """Return, at given moments of each series, the sum over all members of their last known values.
 
-    A report adds its value to the sum when it is made; the value is subtracted when the member's next report comes or
+    A report adds its value to the sum at its own time; the value is subtracted when the member's next report comes or
     the report expires. So there are two changes per report, and no row per member and moment. Values are split into
     parts as in `exact`, so that subtracting leaves no rounding error behind.
 
@@ -369,7 +371,7 @@ def standing_sums(
         them are unknown; and the counts.
     """
     close, others = columns[-1], columns[:-1]
-    beside = {name: f"beside_{name}" for name in others}
+    offsets = {name: f"beside_{name}" for name in others}
     key, more = [*series, "timestamp"], [STANDING, UNKNOWN, *counts]
     reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
     is_sane = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
@@ -381,27 +383,28 @@ def standing_sums(
         __end=nw.min_horizontal(follows, nw.col("timestamp") + (min(carry, _FOREVER) + 1)),
     )
     reports = exact.in_parts(reports, *columns).with_columns(
-        part for name in others for part in exact.difference(name, close, beside[name])
+        part for name in others for part in exact.difference(name, close, offsets[name])
     )
-    held, at_once = [*exact.parts_of(close), *more], exact.parts_of(*beside.values())
+    # A close stands until the next report. The offset of another column from it counts at the report's own time only.
+    standing, momentary = [*exact.parts_of(close), *more], exact.parts_of(*offsets.values())
     is_asked = nw.col("__asked") > 0
     changes = nw.concat(
         [
-            reports.select(*key, *held, *at_once, __asked=nw.lit(0)),
+            reports.select(*key, *standing, *momentary, __asked=nw.lit(0)),
             reports.select(
                 *series,
                 nw.col("__end").alias("timestamp"),
-                *((0.0 - nw.col(name)).alias(name) for name in held),
-                *(nw.lit(0.0).alias(name) for name in at_once),
+                *((0.0 - nw.col(name)).alias(name) for name in standing),
+                *(nw.lit(0.0).alias(name) for name in momentary),
                 __asked=nw.lit(0),
             ),
             moments.select(*key)
             .unique()
-            .select(*key, *(nw.lit(0.0).alias(name) for name in (*held, *at_once)), __asked=nw.lit(1)),
+            .select(*key, *(nw.lit(0.0).alias(name) for name in (*standing, *momentary)), __asked=nw.lit(1)),
         ]
     )
-    sums = changes.group_by(*key).agg(nw.col(*held, *at_once, "__asked").sum())
-    sums = sums.with_columns(nw.col(*held).cum_sum().over(*series, order_by="timestamp")).filter(is_asked)
-    sums = sums.with_columns(part for name in others for part in exact.together(close, beside[name], name))
+    sums = changes.group_by(*key).agg(nw.col(*standing, *momentary, "__asked").sum())
+    sums = sums.with_columns(nw.col(*standing).cum_sum().over(*series, order_by="timestamp")).filter(is_asked)
+    sums = sums.with_columns(part for name in others for part in exact.added(close, offsets[name], name))
     holds = (nw.col(STANDING) > 0) & (nw.col(UNKNOWN) == 0)
     return sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)

@@ -1,4 +1,4 @@
-"""Rows next to each other, and rows repeated, on every engine: the first and last, the next one, one per number."""
+"""First, last and next rows of a series, and rows repeated for each of several numbers, on every engine."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from tidytape.frames._door import Frame
+from tidytape.frames._dialects import Frame, in_sql
 
-# `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
-# `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
+# `first` and `last` of `narwhals.stable.v2` have no `order_by` yet; those of `narwhals` have, and take its expressions.
+# Sorting the frame before costs more, and a lazy engine need not keep the order.
 
 
 def first(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
-    """First value of a group of the frame in the order of some columns, for an aggregation."""
+    """First value of a column in each group, in the order of some columns, for an aggregation."""
     return _first_and_last(frame, column, order)[0]
 
 
 def last(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
-    """Last value of a group of the frame in the order of some columns, for an aggregation."""
+    """Last value of a column in each group, in the order of some columns, for an aggregation."""
     return _first_and_last(frame, column, order)[1]
 
 
 def _first_and_last(frame: Frame, column: str, order: Sequence[str]) -> tuple[nw.Expr, nw.Expr]:
     if frame.implementation.is_spark_like():
-        # Spark knows no first of an order, but compares structs field by field.
+        # Spark's `first` takes no order, but its structs compare field by field.
         placed = nw.struct(*dict.fromkeys((*order, column)))
         return placed.min().struct.field(column), placed.max().struct.field(column)
     value = nw.col(column)
@@ -38,16 +38,16 @@ def _first_and_last(frame: Frame, column: str, order: Sequence[str]) -> tuple[nw
 def order_keys(
     frame: Frame, name: str, columns: tuple[str, str] = ("timestamp", "sequence")
 ) -> tuple[list[nw.Expr], tuple[str, ...]]:
-    """Return columns to add to the frame, and the names of those that then put its rows in order."""
-    if not frame.implementation.is_polars():
+    """Return columns to add to the frame, and the names of the columns that then put its rows in order."""
+    if in_sql(frame):
         return [], columns
-    # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
+    # polars orders by one column much faster than by two, and one integer of 128 bits holds both.
     timestamp, sequence = (nw.col(column).cast(nw.Int128()) for column in columns)
     return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(name)], (name,)
 
 
 def within(value: nw.Expr, keys: Sequence[str]) -> nw.Expr:
-    """Return an aggregate of each row's group, null being a key; of no keys, that of all rows."""
+    """Return an aggregate over each row's group, whose keys may be null; without keys, over all rows."""
     return value.over(*keys) if keys else value
 
 
@@ -69,7 +69,7 @@ def with_next(
 
 
 def next_of(name: str) -> str:
-    """Return what `with_next` calls the next row's value of a column."""
+    """Return the name that `with_next` gives to the next row's value of a column."""
     return f"{_NEXT}{name}"
 
 
@@ -85,9 +85,9 @@ def interpolated(at: nw.Expr, x: str, y: str, *, prefix: str = _NEXT) -> nw.Expr
 
 
 def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
-    """Return whether each row of a frame of polars is the first, or has other keys than the one before it.
+    """Return whether each row of a polars frame is the first row, or has other keys than the row before it.
 
-    Null is a key.
+    Keys may be null.
     """
     is_first = np.zeros(len(rows), np.bool_)
     is_first[:1] = True
@@ -140,8 +140,8 @@ def spread(
     last_number = start + distance.cast(nw.Int64()) // scale
     others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
     rows = frame.select(*others, start.alias("__at"), last_number.alias("__end"))
-    if frame.implementation.is_polars():
-        # polars has lists of integers, which take a tenth of the time.
+    if not in_sql(frame):
+        # polars' lists of integers take a tenth of the time.
         polars = frame.implementation.to_native_namespace()
         numbers = polars.int_ranges("__at", polars.col("__end") + 1).alias(name)
         native = rows.filter(nw.col("__at") <= nw.col("__end")).to_native().select(*others, numbers)
@@ -168,6 +168,6 @@ def crossed(frame: nw.LazyFrame[Any], name: str, values: Iterable[float]) -> nw.
     >>> crossed(frame, "days", [7, 30]).sort("coin", "days").collect().rows()
     [('BTC', 7.0), ('BTC', 30.0), ('ETH', 7.0), ('ETH', 30.0)]
     """
-    # A text, which every engine splits, and reads to the last bit: no other way of writing numbers is common to all.
+    # The numbers are one text, which every engine splits and parses to the last bit. The engines share no other way.
     numbers = nw.lit(" ".join(repr(float(value)) for value in values)).str.split(" ")
     return frame.with_columns(numbers.alias(name)).explode(name).with_columns(nw.col(name).cast(nw.Float64))

@@ -1,4 +1,4 @@
-"""Which call returns a frame with some columns: what the error about a missing column suggests."""
+"""Which calls return a frame with some columns: the hint in the error for a missing column."""
 
 from __future__ import annotations
 
@@ -34,13 +34,10 @@ CLIENT_CALLS: Final[Mapping[str, str]] = MappingProxyType(
 """Method of a client that fetches each data type."""
 
 _TRADES: Final = ("price", "amount", "side")
-_IN_ORDER: Final = (
-    *_TRADES,
-    "sequence",
-)  # trades of a lake: those of a client do not tell which of one time was first
+_IN_ORDER: Final = (*_TRADES, "sequence")  # trades of a lake; a client's have no ``sequence``
 _CHAIN: Final = ("expiry", "option_type", "strike", "forward", "implied_volatility")
 
-# What makes a data type of a frame with some columns.
+# Functions that return a data type, and the columns of the frame that they take.
 _AGGREGATES: Final = (
     ("candles(...)", "TRADE_SIDE_AGNOSTIC_AGG", _IN_ORDER),
     ("candles(..., by_side=True)", "TRADE_AGG", _IN_ORDER),
@@ -48,7 +45,7 @@ _AGGREGATES: Final = (
     ("tpo(...)", "TPO_AGG", _TRADES),
     ("candle_profile(...)", "VOLUME_PROFILE_AGG", ("low", "high", "close", "volume")),
 )
-# What makes other columns, and of which.
+# Functions that return other columns, and the columns of the frame that they take.
 _ANALYTICS: Final = (
     (
         "options.svi(...)",
@@ -65,9 +62,9 @@ _MOST_SUGGESTED: Final = 3
 _EVERYWHERE: Final = frozenset(
     {"timestamp", *(field.column for field in (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS))} - {"side", "tenor"}
 )
-"""Columns that do not tell one data type from another."""
+"""Columns that many data types have, so that they do not tell one from another."""
 _ANYWHERE: Final = frozenset({"price"})
-"""Columns that trades, profiles, books and heatmaps have: alone they do not tell what a function takes."""
+"""Columns that trades, profiles, books and heatmaps have: a function that needs no other takes any of these."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Source:
     Attributes
     ----------
     call : str
-        As a user writes it.
+        The call, as a user writes it.
     has : frozenset of str
         Columns of the frame that it returns.
     takes : frozenset of str
@@ -91,7 +88,7 @@ class Source:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """Return every call that is suggested: first those of a client, then what makes one frame of another."""
+    """Return every call that errors suggest: first those of a client, then functions that take a frame."""
     columns = {name: frozenset(schema_of(name).names) for name in DATA_TYPES}
     return (
         *(Source(f"client.{call}", columns[name]) for name, call in CLIENT_CALLS.items()),
@@ -101,14 +98,14 @@ def sources() -> tuple[Source, ...]:
 
 
 def suggestion(needed: Iterable[str], available: Iterable[str]) -> str | None:
-    """Return which calls return a frame with all the columns that are needed, or None where too many do, or none.
+    """Return a hint that names calls that return a frame with all needed columns; None if there are too many, or none.
 
     Parameters
     ----------
     needed : iterable of str
         Every column that a function takes, not only those that are missing.
     available : iterable of str
-        The columns of the frame that it was given.
+        The columns of the caller's frame.
 
     Examples
     --------
@@ -118,31 +115,33 @@ def suggestion(needed: Iterable[str], available: Iterable[str]) -> str | None:
     >>> suggestion(["price", "volume"], candles)
     'client.volume_profile(...) or client.tpo(...) returns it; aggregate.candle_profile(...) makes it of this frame'
     """
-    given, known = set(available), frozenset[str]().union(*(source.has for source in sources()))
-    # What the frame has and no source knows is the caller's own, e.g. a column to group by.
-    wanted = {name for name in needed if name not in given or name in known} - _EVERYWHERE
-    if wanted <= given or wanted <= _ANYWHERE:
+    columns, known = set(available), frozenset[str]().union(*(source.has for source in sources()))
+    # A column of the frame that no source knows is the caller's own, e.g. a column to group by.
+    telling = {name for name in needed if name not in columns or name in known} - _EVERYWHERE
+    if telling <= columns or telling <= _ANYWHERE:
         return None
-    fitting = [source for source in sources() if wanted <= source.has]
+    fitting = [source for source in sources() if telling <= source.has]
     fetched = _calls(source for source in fitting if not source.takes)
-    made = _calls(source for source in fitting if source.takes and source.takes <= given)
-    if not fetched and not made:
+    computed = _calls(source for source in fitting if source.takes and source.takes <= columns)
+    if not fetched and not computed:
         fetched = _calls(fitting)
     parts = [f"{' or '.join(fetched)} returns it"] if 0 < len(fetched) <= _MOST_SUGGESTED else []
-    parts += [f"{' or '.join(made)} makes it of this frame"] if 0 < len(made) <= _MOST_SUGGESTED else []
+    parts += (
+        [f"{' or '.join(computed)} makes it of this frame"] if 0 < len(computed) <= _MOST_SUGGESTED else []
+    )
     return "; ".join(parts) or None
 
 
 def missing(names: Iterable[Any], *, needed: Iterable[Any], available: Iterable[str]) -> MissingColumnError:
-    """Return the error of columns that are missing, with the call that returns a frame with all that is needed."""
+    """Return the error for missing columns; its hint names calls that return a frame with all needed columns."""
     available = tuple(available)
     texts = [name for name in needed if isinstance(name, str)]
     return MissingColumnError(names, available=available, hint=suggestion(texts, available))
 
 
-def _calls(found: Iterable[Source]) -> list[str]:
-    """Return the calls, of each function the first: the others only have more arguments."""
+def _calls(fitting: Iterable[Source]) -> list[str]:
+    """Return the first call of each function; its other calls only have more arguments."""
     calls: dict[str, str] = {}
-    for source in found:
+    for source in fitting:
         calls.setdefault(source.call.partition("(")[0], source.call)
     return list(calls.values())

@@ -1,7 +1,8 @@
-"""A caller's frame, opened for work: lazy, with times as whole nanoseconds and words as text; closed as what it was.
+"""A caller's frame, opened for work: lazy, with times as nanoseconds and categories as text; results are closed again.
 
-Categories of two frames do not meet, and an Enum takes no other word. So inside, words are text, which engines sort,
-join and compare alike. The results have the caller's categories again.
+Categories of two frames cannot be compared or joined, and an Enum takes no new words. So inside, words are text, which
+all engines sort, join and compare alike. A result that is closed is of the kind of the caller's frame, with the
+caller's categories and ways of saying time.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS
 from tidytape.errors import QueryError
-from tidytape.frames._door import READABLE, Door, are_apart, in_sql, listed, require, wrapped
-from tidytape.frames._times import Clock, clock_of, counted, dated, quoted, replaced
+from tidytape.frames._dialects import Frame, dialect_of, in_sql
+from tidytape.frames._door import READABLE, Door, are_apart, as_list, require, wrapped
+from tidytape.frames._times import Clock, clock_of, counted, dated
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,26 +33,23 @@ Rows = nw.LazyFrame[Any]
 _TIMES = ("timestamp", "first_timestamp", "last_timestamp", "expiry")
 """Columns of times that events and points have."""
 
-_SHARED = "Categorical"  # as polars calls its own; those of a caller's Categories have their names behind
+_SHARED = "Categorical"  # polars' type whose categories all frames share; that of a pl.Categories has its name behind
 
 
-def categories_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of words that a frame keeps as categories, each with its type in the engine."""
+def categories_of(frame: Frame, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the categorical columns of a frame, each with its type in the engine."""
     names = [name for name, dtype in schema.items() if isinstance(dtype, nw.Categorical | nw.Enum)]
     if not names:
         return {}
-    native = frame.to_native()
-    if frame.implementation.is_duckdb():
-        types = dict(zip(native.columns, native.types, strict=True))
-    else:
-        types = native.collect_schema()
+    dialect, native = dialect_of(frame), frame.to_native()
+    types = native.collect_schema() if dialect is None else dialect.types(native)
     return {name: types[name] for name in names}
 
 
 def worded(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFrame[Any]:
-    """Return the rows with these columns of categories as text, but for those of polars, which all frames share.
+    """Return the rows with these categorical columns as text, except for polars' Categorical.
 
-    They sort, join and compare as text does, and group faster.
+    All frames share the categories of that type. It sorts, joins and compares as text does, and groups faster.
     """
     names = [name for name, dtype in categories.items() if str(dtype) != _SHARED]
     if not names:
@@ -59,60 +58,60 @@ def worded(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFra
 
 
 def categorised(frame: Any, categories: Mapping[str, Any]) -> Any:
-    """Return the frame with columns of text as these categories, of the engine it lives in now; undoes `worded`.
+    """Return the frame with columns of text as these categories; undoes `worded`.
 
-    A type that is None is one of whatever words there are, where the engine has such; DuckDB leaves them text.
+    If a type is None, polars makes new categories of the words that the column has; DuckDB leaves them text.
     """
     if not categories:
         return frame
-    schema, engine = frame.collect_schema(), frame.implementation
+    schema, dialect = frame.collect_schema(), dialect_of(frame)
     texts = {name: dtype for name, dtype in categories.items() if schema.get(name) == nw.String}
     loose = [name for name, dtype in texts.items() if dtype is None]
-    if loose and not engine.is_duckdb():
+    if loose and dialect is None:
         frame = frame.with_columns(nw.col(*loose).cast(nw.Categorical))
     fixed = {name: dtype for name, dtype in texts.items() if dtype is not None}
     if not fixed:
         return frame
-    if engine.is_duckdb():
-        in_sql = {name: f"{quoted(name)}::{dtype}" for name, dtype in fixed.items()}
-        return replaced(frame, in_sql)
+    if dialect is not None:
+        casts = {name: f"CAST({dialect.quoted(name)} AS {dtype})" for name, dtype in fixed.items()}
+        return dialect.replaced(frame, casts)
     return nw.from_native(frame.to_native().cast(fixed))
 
 
 IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
 """Columns that say which series a row belongs to."""
 
-_MEANT = ("timestamp", *IDENTITY, *(field.column for field in DESCRIPTOR_FIELDS))
-"""Columns that functions look at wherever a frame has them."""
+_KNOWN_COLUMNS = ("timestamp", *IDENTITY, *(field.column for field in DESCRIPTOR_FIELDS))
+"""Columns that functions read wherever a frame has them."""
 
 _KINDS = "a frame of polars, pandas, pyarrow, DuckDB or Spark"
 
 
 @dataclass(frozen=True)
-class Table(Generic[IntoFrameT]):
+class OpenTable(Generic[IntoFrameT]):
     """A caller's frame, and the rows of it to work on.
 
     Attributes
     ----------
     rows : narwhals LazyFrame
         All columns of the frame, on polars, DuckDB or Spark. Times are int64 nanoseconds since the epoch, and
-        categories text. Windows need ``over(..., order_by=...)``: nothing else says an order everywhere.
+        categories text. Windows need ``over(..., order_by=...)``: SQL engines keep no order of rows.
     native : frame
-        What the caller gave.
+        The caller's frame.
     engine : narwhals Implementation
-        Whose frame that is.
+        The engine of that frame.
     clocks : mapping of str to Clock
         How the frame says the times of the columns that were named as times.
     categories : mapping of str to type
-        The types of the columns that are categories in the frame, as its engine says them.
+        The engine's types of the frame's categorical columns.
     door : Door or None
-        Through which an eager frame came in; None for a lazy one.
+        The door through which an eager frame came in; None for a lazy one.
 
     Examples
     --------
     >>> from datetime import UTC, datetime
     >>> import polars as pl
-    >>> table = Table.opened(pl.DataFrame({"timestamp": [datetime(1970, 1, 1, 1, tzinfo=UTC)]}), times=["timestamp"])
+    >>> table = OpenTable.of(pl.DataFrame({"timestamp": [datetime(1970, 1, 1, 1, tzinfo=UTC)]}), times=["timestamp"])
     >>> table.rows.collect()["timestamp"].to_list()
     [3600000000000]
     >>> later = table.rows.select(until=nw.col("timestamp") + 1_000_000_000)
@@ -128,9 +127,9 @@ class Table(Generic[IntoFrameT]):
     door: Door[IntoFrameT] | None = field(repr=False)
 
     @classmethod
-    def opened(
+    def of(
         cls,
-        native: IntoFrameT | Table[IntoFrameT],
+        native: IntoFrameT | OpenTable[IntoFrameT],
         needed: Iterable[str] = (),
         *,
         times: Iterable[str] = (),
@@ -139,13 +138,13 @@ class Table(Generic[IntoFrameT]):
         also: Iterable[str] = (),
         parameter: str = "frame",
         as_text: bool = True,
-    ) -> Table[IntoFrameT]:
+    ) -> OpenTable[IntoFrameT]:
         """Return the frame opened.
 
         Parameters
         ----------
-        native : frame or Table
-            Eager or lazy, of any engine; or such a frame opened before, which asks less of it.
+        native : frame or OpenTable
+            Eager or lazy, of any engine; or a frame that is open already, to require more of its columns.
         needed : iterable of str
             Columns it must have.
         times : iterable of str
@@ -155,22 +154,22 @@ class Table(Generic[IntoFrameT]):
         optional_times : iterable of str
             Columns of times that it may have.
         also : iterable of str
-            Columns that the error of a missing column suggests besides; they are not checked.
+            More columns that the suggestion in the error of a missing column counts on; they are not checked.
         parameter : str
-            What the caller calls the frame, for the message of an error.
+            The caller's name of the frame, for the message of an error.
         as_text : bool
-            Whether categories become text. Not where they are only compared with words, which needs no copy of them.
+            Whether categories become text. They need not if they are only compared with words.
 
         Raises
         ------
         MissingColumnError
             If a column is absent.
         QueryError
-            If ``native`` is no frame, its columns have no names of their own, of SQL in lower case, a time has no zone,
-            or a column of numbers holds something else.
+            If ``native`` is no frame, the names of its columns are not allowed (an SQL engine's must be in lower case),
+            a time has no zone, or a column of numbers holds something else.
         """
-        if isinstance(native, Table):
-            table: Table[IntoFrameT] = native
+        if isinstance(native, OpenTable):
+            table: OpenTable[IntoFrameT] = native
             frame, door, engine, native = table.frame, table.door, table.engine, table.native
         else:
             frame = wrapped(native, parameter=parameter, kinds=_KINDS)
@@ -184,36 +183,33 @@ class Table(Generic[IntoFrameT]):
         if door is not None and (counts := door.with_counts(times)) is not door:
             door, frame = counts, nw.from_native(counts.frame)
             schema = frame.collect_schema()
-        # To SQL a column Total is the total that a function adds, and it is read instead.
-        if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
+        # SQL ignores case: a caller's column Total would be read in place of a column total that a function adds.
+        if door is None and in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
             expected = "names in lower case, for its engine does not tell them from others"
             raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
-        _refuse_outside(door, [*needed, *times, *numbers, *_MEANT], parameter)
+        _refuse_outside(door, [*needed, *times, *numbers, *_KNOWN_COLUMNS], parameter)
         numbers = tuple(dict.fromkeys(numbers))
         for name in numbers:
             if not schema[name].is_numeric():
                 raise QueryError(
                     parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
                 )
-        # Lazily, so that an optimiser is used where there is one.
-        lazy: nw.LazyFrame[Any] = frame.lazy()
+        lazy: nw.LazyFrame[Any] = frame.lazy()  # for the optimiser of the engine
         clocks = {name: clock_of(frame, name, schema[name]) for name in times}
         categories = categories_of(frame, schema)
         rows = worded(counted(lazy, clocks), categories if as_text else {})
         casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
-        whole = [name for name, clock in clocks.items() if clock.counts and schema[name] != nw.Int64]
-        casts += [nw.col(name).cast(nw.Int64) for name in whole]
+        short = [name for name, clock in clocks.items() if clock.counts and schema[name] != nw.Int64]
+        casts += [nw.col(name).cast(nw.Int64) for name in short]
         rows = rows.with_columns(casts) if casts else rows
-        # What goes back through a door of its own needs no categories of polars.
-        own = {} if door is not None and door.own else categories
-        return cls(rows, native, engine, clocks, own, door)
+        # If the door converts columns back, it restores the caller's categories too.
+        restores = door is not None and door.originals
+        return cls(rows, native, engine, clocks, {} if restores else categories, door)
 
     @property
-    def frame(self) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    def frame(self) -> Frame:
         """The caller's frame, on polars if it is eager."""
-        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(
-            self.native if self.door is None else self.door.frame
-        )
+        frame: Frame = nw.from_native(self.native if self.door is None else self.door.frame)
         return frame
 
     @property
@@ -222,7 +218,7 @@ class Table(Generic[IntoFrameT]):
         return self.door is not None
 
     def same_nulls(self, names: Sequence[str]) -> dict[str, str]:
-        """Return for each column the first one that is null in the same rows; of a lazy frame only itself is known."""
+        """Return for each column the first one that is null in the same rows; in a lazy frame, the column itself."""
         frame = self.frame
         if isinstance(frame, nw.LazyFrame):
             return {name: name for name in names}
@@ -230,17 +226,17 @@ class Table(Generic[IntoFrameT]):
         return {name: next(other for other in names if (nulls[other] == nulls[name]).all()) for name in names}
 
     def with_words(
-        self, words: Mapping[str, str | None], *, of: Table[Any] | None = None
-    ) -> Table[IntoFrameT]:
-        """Return the table whose results have columns that are new, or hold other words than the frame's.
+        self, words: Mapping[str, str | None], *, of: OpenTable[Any] | None = None
+    ) -> OpenTable[IntoFrameT]:
+        """Return the table for results that have new columns of words, or other words in a column of the frame.
 
         Parameters
         ----------
         words : mapping of str to str or None
-            Columns of a result, each with the column of the frame whose type it has; None for a column of the frame
-            that has other words, which its categories may not know: it gets categories of its own.
-        of : Table, optional
-            The table whose columns those are, if not this one.
+            For each column of a result, the column of the frame whose type it gets. None for a column of the frame
+            that has other words in the result, which may not be among its categories: it gets new categories.
+        of : OpenTable, optional
+            The table that has these columns of the frame, if it is not this one.
         """
         categories, known = dict(self.categories), (of or self).categories
         for name, like in words.items():
@@ -253,16 +249,16 @@ class Table(Generic[IntoFrameT]):
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        """Names and types of the columns, in order, asked of the engine once."""
+        """Names and types of the columns, in order; the engine is asked once."""
         return self.rows.collect_schema()
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
         return list(self.schema)
 
     def series(self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()) -> list[str]:
-        """Return the columns that tell one series from another: ``by``, or the identity columns that there are.
+        """Return the columns that tell one series from another: ``by``, or by default the frame's identity columns.
 
         Raises
         ------
@@ -275,7 +271,7 @@ class Table(Generic[IntoFrameT]):
         left_out = tuple(without)
         if by is None:
             return [name for name in IDENTITY if name in present and name not in left_out]
-        columns = listed(by)
+        columns = as_list(by)
         if not are_apart(columns, left_out):
             expected = f"names, each once and none of {', '.join(map(repr, left_out))}"
             raise QueryError("by", got=columns, expected=expected)
@@ -287,24 +283,24 @@ class Table(Generic[IntoFrameT]):
         return columns
 
     def collected(self, why: str) -> nw.DataFrame[Any]:
-        """Return the rows in memory, for what no engine of SQL can compute.
+        """Return the rows in memory, for a computation that SQL engines cannot do.
 
         Parameters
         ----------
         why : str
-            What it is that cannot be said in SQL, e.g. ``"a fit is a loop"``.
+            Why not, e.g. ``"a fit is a loop"``.
 
         Raises
         ------
         QueryError
-            If the frame is one of DuckDB or Spark, whose rows tidytape does not read unless the caller collects them.
+            If the frame is one of DuckDB or Spark: the caller decides whether to collect its rows.
         """
-        if in_sql(self.rows):
+        if dialect := dialect_of(self.rows):
             raise QueryError(
                 "frame",
                 got=f"a frame of {self.engine.value}",
                 expected="a frame of polars, pandas or pyarrow",
-                hint=f"{why}: collect it first, e.g. with {'.pl()' if self.engine.is_duckdb() else '.toPandas()'}",
+                hint=f"{why}: collect it first, e.g. with {dialect.collect_call}",
             )
         return self.rows.collect()
 
@@ -317,7 +313,7 @@ class Table(Generic[IntoFrameT]):
         like_rows: bool = False,
         in_parts: bool = False,
     ) -> IntoFrameT:
-        """Return a result as the kind of frame that was opened, its times and categories as the caller says them.
+        """Return a result as a frame of the caller's kind, with the caller's ways of saying time, and categories.
 
         Parameters
         ----------
@@ -325,11 +321,11 @@ class Table(Generic[IntoFrameT]):
         sort : sequence of str
             Columns to sort by, where rows have an order.
         times : mapping of str to str, optional
-            Columns of nanoseconds that are new, each with the column whose way of saying time it takes.
+            New columns of nanoseconds, each with the column whose way of saying time it takes.
         like_rows : bool
-            Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
+            Whether the rows are those of the frame, in its order: a pandas frame then keeps its index.
         in_parts : bool
-            Whether polars computes an eager result in parts, which takes less memory than the whole.
+            Whether polars computes an eager result in parts, which takes less memory.
         """
         if sort:
             result = result.sort(*sort)
@@ -343,7 +339,7 @@ class Table(Generic[IntoFrameT]):
         if self.door is None:
             return cast("IntoFrameT", rows.to_native())
         collected = rows.collect("polars", engine="streaming" if in_parts else "auto")
-        return self.door.like(times or {}).back(collected.to_native(), like_rows=like_rows)
+        return self.door.like(times or {}).restored(collected.to_native(), like_rows=like_rows)
 
 
 class Tabular(Protocol[P]):
@@ -352,7 +348,7 @@ class Tabular(Protocol[P]):
     core: Callable[Concatenate[Rows, P], Rows]
 
     def __call__(self, frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
-        """Return what the core makes of the frame's rows, as the kind of frame that was given."""
+        """Open the frame, call the core with its rows, and close the result."""
 
 
 def tabular(
@@ -363,19 +359,19 @@ def tabular(
     sort: Sequence[str] = (),
     in_parts: bool = False,
 ) -> Callable[[Callable[Concatenate[Rows, P], Rows]], Tabular[P]]:
-    """Make a public function of a core: it opens the caller's frame, calls the core and closes what that returns.
+    """Make a public function of a core: it opens the caller's frame, calls the core and closes the result.
 
     ``function.core`` is the core itself, for callers such as the service, whose rows are lazy and have known columns.
 
     Parameters
     ----------
     needed : iterable of str, or function
-        Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Those of
-        events and points that are times, such as ``timestamp`` and ``expiry``, become nanoseconds.
+        Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Times
+        among them, such as ``timestamp`` and ``expiry``, become nanoseconds.
     check : function, optional
-        Is called with the opened `Table` and the keyword arguments of a call, and raises QueryError.
+        A function of the `OpenTable` and of the keyword arguments of a call that raises QueryError.
     new_times, sort, in_parts
-        As ``times``, ``sort`` and ``in_parts`` of `Table.closed`.
+        As ``times``, ``sort`` and ``in_parts`` of `OpenTable.closed`.
 
     Examples
     --------
@@ -387,11 +383,11 @@ def tabular(
     [3.0]
     """
 
-    def made(core: Callable[Concatenate[Rows, P], Rows]) -> Tabular[P]:
+    def tabulate(core: Callable[Concatenate[Rows, P], Rows]) -> Tabular[P]:
         def function(frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
-            signature.bind(frame, *args, **kwargs)  # a wrong argument is told of as the public function's
+            signature.bind(frame, *args, **kwargs)  # raises TypeError before anything is read
             columns = needed(**kwargs) if callable(needed) else needed
-            table = Table.opened(frame, columns, times=[name for name in columns if name in _TIMES])
+            table = OpenTable.of(frame, columns, times=[name for name in columns if name in _TIMES])
             if check is not None:
                 check(table, **kwargs)
             result = core(table.rows, *args, **kwargs)
@@ -405,19 +401,19 @@ def tabular(
         public.core = core
         return cast("Tabular[P]", public)
 
-    return made
+    return tabulate
 
 
 def planned(
     core: Callable[Concatenate[Rows, P], Rows], rows: pl.LazyFrame, *args: P.args, **kwargs: P.kwargs
 ) -> pl.LazyFrame:
-    """Return what a core makes of rows of the lake, whose columns are known: nothing is checked."""
-    made: pl.LazyFrame = core(nw.from_native(rows), *args, **kwargs).to_native()
-    return made
+    """Return the result of a core for rows of the lake; their columns are known, so nothing is checked."""
+    result: pl.LazyFrame = core(nw.from_native(rows), *args, **kwargs).to_native()
+    return result
 
 
 def _refuse_outside(door: Door[Any] | None, names: Iterable[str], parameter: str) -> None:
-    """Raise QueryError if one of the columns is of a type that no frame of polars can hold."""
+    """Raise QueryError if polars cannot hold one of the columns."""
     outside = {} if door is None else door.outside
     if name := next((name for name in names if name in outside), None):
         expected = f"{READABLE} in column {name}"

@@ -1,9 +1,10 @@
 """Times as whole nanoseconds since the epoch, and back, on every engine.
 
-Engines agree on whole numbers and on little else about time: DuckDB has times with and without nanoseconds that do not
-compare, Spark cannot tell how long is between two, and a time that one truncates the other refuses. So inside, a time
-is what the lake stores: int64 nanoseconds since the epoch, in UTC. At the doors it is what the caller has. A time that
-these do not reach, before 1677-09-21 or after 2262-04-11, is not known inside: it is null.
+Engines agree on integers and on little else about time. DuckDB has two types of times, with and without nanoseconds,
+which it does not compare with each other. Spark cannot tell how long it is from one time to another. Some engines
+refuse a time that others truncate. So inside, a time is what the lake stores: int64 nanoseconds since the epoch, in
+UTC. At the doors it is what the caller has. A time before 1677-09-21 or after 2262-04-11 does not fit into int64; it
+is null inside.
 """
 
 from __future__ import annotations
@@ -15,22 +16,20 @@ import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
-from tidytape.times import DAY, MICROSECOND, MILLISECOND, MONDAY, SECOND
+from tidytape.frames._dialects import REACH, Frame, dialect_of
+from tidytape.times import MICROSECOND, MILLISECOND, MONDAY, SECOND
 
 _NANOSECONDS: Final = {"ns": 1, "us": MICROSECOND, "ms": MILLISECOND, "s": SECOND}
-_REACH: Final = 2**63 - 1
-
-Frame = nw.LazyFrame[Any]
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How a column of the caller says time: as whole nanoseconds, or as instants of one unit and zone."""
+    """How a column of the caller says time: as int64 nanoseconds, or as instants of one unit and zone."""
 
     unit: Any = None
     zone: Any = None
     native: str | None = None
-    """Name of the type in the engine's own SQL, where the engine is asked in it."""
+    """Name of the type in the SQL of an SQL engine."""
 
     @property
     def counts(self) -> bool:
@@ -38,25 +37,22 @@ class Clock:
         return self.unit is None and self.native is None
 
 
-def clock_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], column: str, dtype: Any) -> Clock:
-    """Return how a column, which is of this type to Narwhals, says time.
+def clock_of(frame: Frame, column: str, dtype: Any) -> Clock:
+    """Return how a column, whose type is ``dtype`` to Narwhals, says time.
 
     Raises
     ------
     QueryError
-        If it holds times without a zone, or anything that is no time.
+        If it holds times without a zone, or anything other than times.
     """
     expected = "int64 nanoseconds since the epoch, or times with a zone"
     if dtype.is_signed_integer():
         return Clock()
-    if frame.implementation.is_duckdb():
-        relation = frame.to_native()
-        native = str(dict(zip(relation.columns, relation.types, strict=True))[column])
-        if native in {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}:
+    if dialect := dialect_of(frame):
+        if native := dialect.instant_type(frame.to_native(), column, dtype):
             return Clock(native=native)
     elif isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
-        spark = "TIMESTAMP" if frame.implementation.is_spark_like() else None
-        return Clock(dtype.time_unit, dtype.time_zone, spark)
+        return Clock(dtype.time_unit, dtype.time_zone)
     hint = None
     if isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown":
         hint = "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
@@ -69,15 +65,15 @@ def clock_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], column: str, dtype: A
     raise QueryError(column, got=f"{column}: {dtype}", expected=expected, hint=hint)
 
 
-def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
-    """Return the frame with these columns as int64 nanoseconds; what is null, or out of their reach, is null."""
+def counted(frame: nw.LazyFrame[Any], clocks: dict[str, Clock]) -> nw.LazyFrame[Any]:
+    """Return the frame with these columns as int64 nanoseconds; a time that int64 does not reach becomes null."""
     clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
     if not clocks:
         return frame
-    if frame.implementation.is_duckdb():
-        return replaced(frame, {name: _counted_in_duckdb(name, clock) for name, clock in clocks.items()})
-    if frame.implementation.is_spark_like():
-        return _selected(frame, {name: _within_in_sql(f"unix_micros(`{name}`)", 1_000) for name in clocks})
+    if dialect := dialect_of(frame):
+        return dialect.replaced(
+            frame, {name: dialect.nanoseconds(name, str(clock.native)) for name, clock in clocks.items()}
+        )
     return frame.with_columns(
         nw.col(name).dt.timestamp("ns").cast(nw.Int64)
         if clock.unit == "ns"
@@ -88,25 +84,12 @@ def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
 
 def _within(count: nw.Expr, unit: int) -> nw.Expr:
     """Return a count of some unit in nanoseconds, null where int64 does not reach."""
-    most = _REACH // unit
+    most = REACH // unit
     return nw.when((count >= -most) & (count <= most)).then(count * unit)
 
 
-def _within_in_sql(count: str, unit: int) -> str:
-    most = _REACH // unit
-    return f"CASE WHEN {count} BETWEEN -{most} AND {most} THEN {count} * {unit} END"
-
-
-def _counted_in_duckdb(column: str, clock: Clock) -> str:
-    count, most = f"epoch_ns({quoted(column)})", _REACH // _NANOSECONDS["s"]
-    if clock.native == "TIMESTAMPTZ_NS":
-        return count
-    # Seconds are floats, and there of any time but infinite ones.
-    return f"CASE WHEN epoch({quoted(column)}) BETWEEN -{most} AND {most} THEN {count} END"
-
-
-def counted_beside(frame: Frame, column: str, name: str) -> Frame:
-    """Return the frame with a column of times as int64 nanoseconds in another one, and the column as it is.
+def counted_beside(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyFrame[Any]:
+    """Return the frame with another column, ``name``: the times of ``column`` as int64 nanoseconds.
 
     Raises
     ------
@@ -119,62 +102,28 @@ def counted_beside(frame: Frame, column: str, name: str) -> Frame:
     )
 
 
-def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
+def dated(frame: nw.LazyFrame[Any], clocks: dict[str, Clock]) -> nw.LazyFrame[Any]:
     """Return the frame with these columns of int64 nanoseconds as times again; undoes `counted`."""
     clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
     if not clocks:
         return frame
-    if frame.implementation.is_duckdb():
-        return replaced(
-            frame,
-            {
-                # By way of text of no zone there would be one of the connection in between.
-                name: f"(make_timestamp_ns({quoted(name)}) AT TIME ZONE 'UTC')::{clock.native}"
-                for name, clock in clocks.items()
-            },
+    if dialect := dialect_of(frame):
+        return dialect.replaced(
+            frame, {name: dialect.instants(name, str(clock.native)) for name, clock in clocks.items()}
         )
-    if frame.implementation.is_spark_like():
-        return _selected(frame, {name: f"timestamp_micros(`{name}` div 1000)" for name in clocks})
     return frame.with_columns(
         (nw.col(name) // _NANOSECONDS[clock.unit]).cast(nw.Datetime(clock.unit, clock.zone)).alias(name)
         for name, clock in clocks.items()
     )
 
 
-def midnights(frame: Frame, column: str) -> Frame:
-    """Return the frame with a column of dates as int64 nanoseconds, null out of reach: each day's start in UTC."""
-    if frame.implementation.is_duckdb():
-        days = f"({quoted(column)} - DATE '1970-01-01')"
-        # What is infinite is no number of days.
-        return replaced(
-            frame, {column: f"CASE WHEN isfinite({quoted(column)}) THEN {_within_in_sql(days, DAY)} END"}
-        )
-    if frame.implementation.is_spark_like():
-        return _selected(frame, {column: _within_in_sql(f"CAST(unix_date(`{column}`) AS BIGINT)", DAY)})
+def midnights(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
+    """Return the frame with a column of dates as int64 nanoseconds: each day's start in UTC, null out of reach."""
+    if dialect := dialect_of(frame):
+        return dialect.replaced(frame, {column: dialect.midnights(column)})
     return frame.with_columns(
         _within(nw.col(column).dt.timestamp("ms").cast(nw.Int64), _NANOSECONDS["ms"]).alias(column)
     )
-
-
-def quoted(name: str) -> str:
-    """Return a name as DuckDB's SQL says it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def replaced(frame: Frame, columns: dict[str, str]) -> Frame:
-    """Return a frame of DuckDB with columns replaced by what SQL says."""
-    said = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
-    opened: Frame = nw.from_native(frame.to_native().project(f"* REPLACE ({said})"))
-    return opened
-
-
-def _selected(frame: Frame, columns: dict[str, str]) -> Frame:
-    selected = [
-        f"{columns[name]} AS `{name}`" if name in columns else f"`{name}`"
-        for name in frame.collect_schema().names()
-    ]
-    opened: Frame = nw.from_native(frame.to_native().selectExpr(*selected))
-    return opened
 
 
 def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
@@ -200,14 +149,14 @@ def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
     [0, 60000000000, -60000000000]
     """
     step, offset = interval.seconds * SECOND, interval.offset * SECOND
-    # What is left over comes off. The quotient would not do: Spark divides as floats, which skip nanoseconds today.
+    # Subtract the remainder. Spark divides integers as floats, and a float of today's nanoseconds is not exact.
     if offset == 0:
         return timestamp - timestamp % step
     return timestamp - (timestamp - offset) % step
 
 
 def length_of(interval: nw.Expr) -> nw.Expr:
-    """Return how long the intervals of a column of names or aliases are; 0 where it is none. [ns]"""
+    """Return the lengths of intervals, from their names or aliases; 0 for any other text and for null. [ns]"""
     name = interval.cast(nw.String)
     length: nw.Expr = nw.lit(0, nw.Int64())
     for known in Interval:
@@ -217,7 +166,7 @@ def length_of(interval: nw.Expr) -> nw.Expr:
 
 
 def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY) -> nw.Expr:
-    """Start of the bucket that a time lies in, of buckets that are counted from a moment, before it too.
+    """Start of the bucket that a time lies in; buckets of one length follow each other before and after an origin.
 
     Parameters
     ----------
@@ -226,7 +175,7 @@ def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY
     length : expression or int, above 0
         Length of a bucket. [ns]
     origin : int
-        Where one bucket starts. [ns]
+        A time at which a bucket starts. [ns]
 
     Returns
     -------
@@ -240,5 +189,5 @@ def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY
     >>> frame.select(bucket_by(nw.col("timestamp"), 5, origin=1)).to_native()["timestamp"].to_list()
     [6, -4]
     """
-    # Twice, because engines disagree on what is left of a number below zero.
+    # The remainder is taken twice, because engines disagree on the remainder of a negative number.
     return timestamp - ((timestamp - origin) % length + length) % length

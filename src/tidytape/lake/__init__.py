@@ -16,8 +16,12 @@ Spark, DuckDB, Trino, Daft and Dask read the tables as they are.
 
 A commit is all or nothing. The commit that adds rows notes their source, so a source is added once however often it is
 offered, and whenever a process dies. Rows from overlapping sources are added once each, by their key; a row that
-contradicts another of the same key is an error. Writers may run at the same time. `tidytape.lake.hygiene` says what is
-in a lake, checks it, and keeps it small.
+contradicts another of the same key is an error. Writers may run at the same time.
+
+Reading and writing are two types. A `Lake` reads, and so do the moments that `Lake.now` and `Lake.at` return; what
+reads any of them takes a `LakeReader`, which has no method that writes. `Lake.writer` returns a `LakeWriter`, which
+appends rows and registers markets. `tidytape.lake.ingest` puts files and frames in, and `tidytape.lake.hygiene` says
+what is in a lake, checks it, and keeps it small.
 """
 
 from __future__ import annotations
@@ -26,8 +30,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tidytape.lake._batch import Batch, Spool
-from tidytape.lake._store import Appended, Lake
+from tidytape.lake._lake import Lake
+from tidytape.lake._predictions import outcome_markets
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Table
+from tidytape.lake._writer import Appended, LakeWriter
 from tidytape.schema import Column
 
 if TYPE_CHECKING:
@@ -51,10 +58,13 @@ __all__ = [
     "Batch",
     "Column",
     "Lake",
+    "LakeReader",
+    "LakeWriter",
     "Spool",
     "Table",
     "hygiene",
     "ingest",
+    "outcome_markets",
     "record",
     "rollup",
 ]

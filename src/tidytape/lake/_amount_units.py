@@ -1,18 +1,18 @@
-"""What the amounts of a market count: coins, the quote, or contracts; and whether two of them agree.
+"""The unit of a market's amounts: coins, the quote or contracts; and whether an amount in coin and its quote agree.
 
-Three sources say it, in this order: the message or file itself, the symbol, and what an exchange is known to count. No
-source is overruled by the name that the caller gives to the exchange. Where no source says it, the unit is unknown, and
-`tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
+Three sources say the unit, in this order: the message or file itself, the symbol, and what the exchange is known to
+count. The name that a caller gives to the exchange overrules none of them. If no source says it, the unit is unknown,
+and `tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
 
-The tables below repeat what the exchanges document. They never convert anything: sizes of contracts differ per market
-and change, so the caller, the registry or BitMEX's list of instruments has to say them.
+The tables below repeat what the exchanges document. They never convert anything: contract sizes differ per market and
+change, so the caller, the registry or BitMEX's list of instruments must state them.
 
 Examples
 --------
 >>> of_symbol("BTCUSD_PERP"), of_symbol("BTCUSDT_240927"), of_symbol("BTCUSDT")
-(<AmountUnit.CONTRACTS: 'contracts'>, <AmountUnit.COIN: 'coin'>, None)
+(<CountedUnit.CONTRACTS: 'contracts'>, <CountedUnit.COIN: 'coin'>, None)
 >>> documented("bybit", "BTCUSD", "trades", otherwise=None)
-<AmountUnit.QUOTE: 'quote'>
+<CountedUnit.QUOTE: 'quote'>
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidytape.lake._symbols import guessed, told_class
 from tidytape.lake._tables import LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TRADES
 
 
-class AmountUnit(StrEnum):
+class CountedUnit(StrEnum):
     """What an amount counts."""
 
     COIN = "coin"
@@ -37,14 +37,14 @@ class AmountUnit(StrEnum):
     CONTRACTS = "contracts"
 
 
-_COIN, _QUOTE, _CONTRACTS = AmountUnit
+_COIN, _QUOTE, _CONTRACTS = CountedUnit
 
 _BINANCE_FUTURE = re.compile(r"([A-Z0-9]+)_(?:PERP|\d{6})")
 
 _STABLECOINS = ("USDT", "USDC", "BUSD")
 """Quotes of Binance's USD-M futures."""
 
-_BY_SYMBOL: tuple[tuple[re.Pattern[str], AmountUnit], ...] = (
+_BY_SYMBOL: tuple[tuple[re.Pattern[str], CountedUnit], ...] = (
     (re.compile(r"[A-Z0-9]+-(?:USD|USDT|USDC)-(?:SWAP|\d{6})"), _CONTRACTS),  # OKX: BTC-USDT-SWAP
     (re.compile(r"[A-Z0-9]+_(?:CW|NW|CQ|NQ)"), _CONTRACTS),  # Huobi: BTC_CQ
     (re.compile(r"[PF]I_[A-Z0-9]+(?:_\d{6})?"), _QUOTE),  # Kraken: PI_XBTUSD
@@ -73,7 +73,7 @@ _IN_CONTRACTS = frozenset(
 """Exchanges whose amounts are contracts in all markets."""
 
 _KRAKEN_FUTURES = ((re.compile(r"[PF]F_.*"), _COIN), (re.compile(r".*"), _CONTRACTS))
-_BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], AmountUnit], ...]] = MappingProxyType(
+_BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], CountedUnit], ...]] = MappingProxyType(
     {
         "BITGET_FUTURES": ((re.compile(r".*(?:USDT|USDC|PERP)"), _COIN),),
         "BYBIT": ((re.compile(r"[A-Z0-9]+USD(?:[FGHJKMNQUVXZ]\d{2})?"), _QUOTE), (re.compile(r".*"), _COIN)),
@@ -87,9 +87,9 @@ _BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], AmountUnit], ...]] = Map
         "PHEMEX": ((re.compile(r".*USDT"), _COIN), (re.compile(r".*"), _CONTRACTS)),
     }
 )
-"""Exchanges whose markets differ: the first pattern that a symbol fits decides; no pattern, not known."""
+"""Exchanges whose markets differ: the first pattern that a symbol fits decides; if none fits, the unit is unknown."""
 
-_OTHERWISE: Mapping[tuple[str, str], AmountUnit | None] = MappingProxyType(
+_OTHERWISE: Mapping[tuple[str, str], CountedUnit | None] = MappingProxyType(
     {
         ("FTX", RECORDED_CANDLES.name): _QUOTE,
         ("FTX_US", RECORDED_CANDLES.name): _QUOTE,
@@ -97,13 +97,13 @@ _OTHERWISE: Mapping[tuple[str, str], AmountUnit | None] = MappingProxyType(
         ("DERIBIT", OPTION_QUOTES.name): _COIN,
     }
 )
-"""Tables of an exchange that count something else than its trades."""
+"""Tables of an exchange whose unit differs from that of its trades."""
 
 
 def is_coin_margined(raw_symbol: str) -> bool:
     """Return whether a symbol names a COIN-M future of Binance, whose margin is in coin.
 
-    A future of the USD-M market is named alike, but its quote is a stablecoin.
+    The symbol of a USD-M future looks the same, but its quote is a stablecoin.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def is_coin_margined(raw_symbol: str) -> bool:
 
 
 def is_in_dollars(pair: str) -> bool:
-    """Return whether a pair is quoted in USD and not in a stablecoin; where it could be either, it is in USD.
+    """Return whether a pair is quoted in USD and not in a stablecoin; an ambiguous pair counts as USD.
 
     Examples
     --------
@@ -125,8 +125,8 @@ def is_in_dollars(pair: str) -> bool:
     return pair.upper().endswith("USD") and (symbol is None or symbol.quote_coin == "USD")
 
 
-def of_symbol(raw_symbol: str) -> AmountUnit | None:
-    """Return the unit that a symbol alone says, None where it says none."""
+def of_symbol(raw_symbol: str) -> CountedUnit | None:
+    """Return the unit that a symbol shows; None if it shows none."""
     symbol = raw_symbol.strip().upper()
     future = _BINANCE_FUTURE.fullmatch(symbol)
     if future and is_in_dollars(future[1]):
@@ -136,32 +136,32 @@ def of_symbol(raw_symbol: str) -> AmountUnit | None:
     return next((unit for pattern, unit in _BY_SYMBOL if pattern.fullmatch(symbol)), None)
 
 
-def of_binance(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
-    """Return what amounts in Binance's own layouts count: contracts in COIN-M markets, coins in all others."""
-    return AmountUnit.CONTRACTS if is_coin_margined(raw_symbol) else AmountUnit.COIN
+def of_binance(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
+    """Return the unit of the amounts in Binance's own layouts: contracts in COIN-M markets, coins in all others."""
+    return CountedUnit.CONTRACTS if is_coin_margined(raw_symbol) else CountedUnit.COIN
 
 
-def of_coins(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
-    """Return COIN, for layouts that hold coins alone."""
+def of_coins(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
+    """Return COIN, for layouts whose amounts are always coins."""
     return _COIN
 
 
-def of_mapped(table: str, exchange: str, raw_symbol: str) -> AmountUnit | None:
-    """Return what amounts in a file with a column map count.
+def of_mapped(table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
+    """Return the unit of the amounts in a file with a column map.
 
-    The map says that a column is the table's, which is in coin; but for symbols and exchanges whose amounts are known
-    to count something else, and futures in USD, which may.
+    The map says that a column is the table's, so its amounts count coins. Exceptions are symbols and exchanges whose
+    amounts are known to count something else, and futures in USD, whose amounts may.
     """
     return documented(exchange, raw_symbol, table, otherwise=of_future(raw_symbol))
 
 
-def of_future(raw_symbol: str) -> AmountUnit | None:
+def of_future(raw_symbol: str) -> CountedUnit | None:
     """Return COIN, or None for a future in USD: such futures count coins, USD or contracts.
 
     Examples
     --------
     >>> of_future("BTC-PERP") is None, of_future("BTC-USD")
-    (True, <AmountUnit.COIN: 'coin'>)
+    (True, <CountedUnit.COIN: 'coin'>)
     """
     pair = guessed(raw_symbol)
     is_future = told_class(raw_symbol) in {Category.PERPETUAL.value, Category.FUTURE.value}
@@ -169,9 +169,9 @@ def of_future(raw_symbol: str) -> AmountUnit | None:
 
 
 def documented(
-    exchange: str, raw_symbol: str, table: str, *, otherwise: AmountUnit | None
-) -> AmountUnit | None:
-    """Return what the symbol says, else what the exchange is known to count.
+    exchange: str, raw_symbol: str, table: str, *, otherwise: CountedUnit | None
+) -> CountedUnit | None:
+    """Return the unit that the symbol shows, else the unit that the exchange is known to use.
 
     Parameters
     ----------
@@ -181,18 +181,18 @@ def documented(
         The market; of option quotes, which are partitioned by coin, the coin.
     table : str
         Name of the table that the amounts are for.
-    otherwise : AmountUnit or None
+    otherwise : CountedUnit or None
         The unit at an exchange that is not known here.
 
     Returns
     -------
-    AmountUnit or None
+    CountedUnit or None
         None if it is not known.
     """
     name = re.sub(r"[^A-Z0-9]+", "_", exchange.upper())
-    said = of_symbol(raw_symbol)
-    if said is not None:
-        return said
+    unit_of_symbol = of_symbol(raw_symbol)
+    if unit_of_symbol is not None:
+        return unit_of_symbol
     if (name, table) in _OTHERWISE:
         return _OTHERWISE[name, table]
     if name in _IN_COIN:

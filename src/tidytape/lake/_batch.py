@@ -32,11 +32,11 @@ class Part:
         Smallest and largest value of the table's ``identity``; None if all are null.
     rows : int
         How many.
-    held : polars.DataFrame or Path
-        The rows, or the file that holds them.
+    content : polars.DataFrame or Path
+        The rows, or the file with them.
     changes : tuple of callable
-        Functions that change the rows whenever they are read, one after the other. They keep the markets, the
-        timestamps, the identities and the number of rows.
+        Functions that are applied to the rows, one after the other, whenever they are read. They keep the markets,
+        the timestamps, the identities and the number of rows.
     """
 
     markets: frozenset[tuple[str, ...]]
@@ -45,22 +45,22 @@ class Part:
     low: Any
     high: Any
     rows: int
-    held: pl.DataFrame | Path
+    content: pl.DataFrame | Path
     changes: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
 
     def frame(self) -> pl.DataFrame:
         """Return the rows."""
-        rows = self.held if isinstance(self.held, pl.DataFrame) else pl.read_parquet(self.held)
+        rows = self.content if isinstance(self.content, pl.DataFrame) else pl.read_parquet(self.content)
         for change in self.changes:
             rows = change(rows)
         return rows
 
     def changed(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Part:
-        """Return the part with one more change, which is made when the rows are read."""
+        """Return the part with another change, which is applied when the rows are read."""
         return replace(self, changes=(*self.changes, change))
 
     def meets(self, other: Part) -> bool:
-        """Return whether two parts could hold the same row."""
+        """Return whether two parts could have the same row."""
         return (
             self.low is not None
             and other.low is not None
@@ -117,7 +117,7 @@ class Batch:
     Parameters
     ----------
     table : Table
-        Whose rows they are.
+        The table of the rows.
     spool : Spool, optional
         Holds the parts that do not fit into memory; without one they stay in memory.
 
@@ -126,7 +126,7 @@ class Batch:
     parts : list of Part
         Its rows.
     counted : bool
-        Whether ``sequence`` counts the lines of a file, which says nothing about its order beside other files. An
+        Whether ``sequence`` counts the lines of a file, which says nothing about the order of trades of two files. An
         append counts on from the rows of the lake.
     """
 
@@ -155,7 +155,7 @@ class Batch:
         Parameters
         ----------
         frame : polars.DataFrame, n rows
-            An empty frame adds nothing. A column that is not the table's helps a change, and is not stored.
+            An empty frame adds nothing. A column that the table does not have is there for `change`, and is not stored.
         """
         if frame.is_empty():
             return
@@ -170,7 +170,7 @@ class Batch:
                 low=identity.min(),
                 high=identity.max(),
                 rows=frame.height,
-                held=self.spool.hold(frame) if self.spool else frame,
+                content=self.spool.hold(frame) if self.spool else frame,
             )
         )
 

@@ -1,7 +1,7 @@
 """Commit to one Delta table: rows with the note of their source, minutes with the notes of their state.
 
-Every commit counts up a note per market that it writes to. Of two commits that began at the same version and write to
-the same market the second fails: it has not seen the rows of the first. `retrying` then tries again.
+Every commit counts up a note of each market that it writes to. If two commits begin at the same version and write to
+the same market, the second one fails, because it has not seen the rows of the first. `retrying` then tries again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tidytape.lake._tables import Table
 from tidytape.times import MILLISECOND
 
 _ROOM = 2**18
-"""Room that a commit and its log take beside the rows. [bytes]"""
+"""Room on the disk that a commit and its log take beside the rows. [bytes]"""
 
 _ATTEMPTS = 30
 _WAIT = wait_random_exponential(multiplier=0.02, max=2)
@@ -62,7 +62,7 @@ def commit(
     number: int = 1,
     instead: pl.DataFrame | None = None,
 ) -> None:
-    """Append the rows of a batch and note their source, against the version that ``delta`` holds.
+    """Append the rows of a batch to the version that ``delta`` has open, and note their source.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def commit(
     number : int
         Number of the note.
     instead : polars.DataFrame, optional
-        Key columns of rows of the table that the batch's rows of the same keys take the place of.
+        Keys of stored rows that are removed: the batch's rows of the same keys take their place.
     """
     _widen(delta, batch.table)
     notes = [Transaction(source, number), *_counts(delta, batch.markets)]
@@ -93,7 +93,7 @@ def commit(
 def _without(
     delta: Opened, table: Table, keys: pl.DataFrame, options: Options
 ) -> tuple[Batch, list[RemoveAction]]:
-    """Return the rows that share files with rows of some keys, without the latter, and what removes these files."""
+    """Return the rows of the files that have rows of some keys, without those rows, and what removes these files."""
     times = keys["timestamp"]
     span = int(times.min()), int(times.max()) + 1  # type: ignore[arg-type]  # polars types any value
     markets = keys.select(table.partitions).unique().rows() if table.partitions else [()]
@@ -125,15 +125,15 @@ def rows_of(delta: Opened, table: Table, chosen: Sequence[Facts], options: Optio
 
 
 def removals(delta: Opened, chosen: Sequence[Facts], *, is_change: bool) -> list[RemoveAction]:
-    """Return what removes some files from a table in a commit; without a change, their rows come back with it."""
+    """Return the actions that remove files; ``is_change`` is false if the same commit writes their rows again."""
     actions = pl.DataFrame(delta.get_add_actions())
     # The log writes paths as URLs do.
-    written = {unquote(path): path for path in actions["path"]}
+    path_in_log = {unquote(path): path for path in actions["path"]}
     columns = delta.metadata().partition_columns
     values = partitions_by_path(delta)
     return [
         RemoveAction(
-            written[file.path],
+            path_in_log[file.path],
             is_change,
             time.time_ns() // MILLISECOND,
             file.bytes,
@@ -148,7 +148,7 @@ def merge(
 ) -> None:
     """Put the rows of some files of one partition into one file, in the order of the table.
 
-    The market's note is counted up as by `rewrite`, so whoever removes one of the files at the same time notices.
+    The market's note is counted up as in `rewrite`, so a commit that removes one of the files at the same time fails.
     """
     require_writable(delta, table)
     rows = rows_of(delta, table, chosen, options).sort(table.order)
@@ -169,7 +169,7 @@ def add_minutes(
     notes: list[Transaction],
     options: Options,
 ) -> None:
-    """Append minutes of some markets, which have none in these spans yet, with notes."""
+    """Append minutes of markets that have none in these spans yet, with notes."""
     require_writable(delta, table)
     notes = [*notes, *_counts(delta, markets)]
     store = filesystem(delta.table_uri, options)
@@ -191,7 +191,7 @@ def _commit_files(
     replacing: Mapping[str, str] | None = None,
     removed: Sequence[RemoveAction] = (),
 ) -> None:
-    """Commit new files; with ``replacing`` a partition, in place of its old ones, else of those ``removed``."""
+    """Commit new files in place of all files of the partition ``replacing``, or of the files that ``removed`` names."""
     try:
         delta.create_write_transaction(
             [*actions, *removed],
@@ -204,12 +204,12 @@ def _commit_files(
             ),
         )
     except CommitFailedError:
-        remove(actions, store)  # after any other error it is not known whether they were committed
+        remove(actions, store)  # only now: after any other error the files may be committed
         raise
 
 
 def replace(delta: DeltaTable, table: Table, rows: pl.DataFrame, *, sources: Iterable[str] = ()) -> None:
-    """Replace all rows of a table, and note the sources of the new ones."""
+    """Replace all rows of a table, and note the sources of the new rows."""
     _widen(delta, table)
     notes = [_counted_up(delta, "replaced"), *(Transaction(source, 1) for source in sources)]
     _overwrite(delta, table, rows, notes=notes, size=rows.estimated_size())
@@ -227,7 +227,7 @@ def replace_minutes(
     """Replace the minutes of one market in some half-open spans, with notes."""
     require_writable(delta, table)
     spans = list(spans)
-    # Delta Lake writes files anew that hold other times too.
+    # Delta Lake rewrites these files with the rows of other times.
     touched = [file for file in files(delta, market) if any(file.may_hold(*span) for span in spans)]
     literals = (name.replace("'", "''") for name in market)
     conditions = [f"{column} = '{name}'" for column, name in zip(table.partitions, literals, strict=True)]
@@ -236,7 +236,7 @@ def replace_minutes(
         delta,
         table,
         rows,
-        # Counted up, so that a compaction at the same time notices the commit.
+        # Counted up, so that a compaction at the same time fails and is tried again.
         notes=[*notes, _counted_up(delta, _counter(market))],
         size=rows.estimated_size() + sum(file.bytes for file in touched),
         predicate=" AND ".join([*conditions, f"({' OR '.join(times)})"]),
@@ -265,9 +265,9 @@ def _overwrite(
 
 
 def _require_room(delta: DeltaTable, size: float) -> None:
-    """Raise OSError if the disk of a local table certainly has no room for so many bytes.
+    """Raise OSError if the disk of a local table certainly has no room for ``size`` bytes.
 
-    The writer of delta-rs panics if the disk is full, and prints that before it raises an error.
+    On a full disk the writer of delta-rs panics, and prints that before it raises an error.
     """
     if delta.table_uri.startswith("file://"):
         folder = unquote(delta.table_uri.removeprefix("file://"))
@@ -297,8 +297,8 @@ def rewrite(
 ) -> None:
     """Put the rows of one partition into new files of about ``target`` bytes, in place of its old ones.
 
-    The market's note is counted up as if rows were added, so whoever writes to it at the same time notices; the spans
-    of the commit say that no row is new.
+    The market's note is counted up as if rows were added, so another commit to the market at the same time fails; the
+    spans of the commit say that no row is new.
     """
     require_writable(delta, table)
     store = filesystem(delta.table_uri, options)
@@ -308,9 +308,9 @@ def rewrite(
 
 
 def retrying(uri: str, attempt: Callable[[Opened], T], options: Options, *, known: Opened | None = None) -> T:
-    """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race.
+    """Call ``attempt`` with the newest version of a table, and again with a newer one each time it loses a race.
 
-    The first attempt takes ``known``, if given, which changes by what the attempt commits.
+    The first attempt gets ``known``, if there is one; a commit moves that open table on to its own version.
     """
     first: Iterator[Opened] = iter([] if known is None else [known])
     with failing("write to the table", uri, options):
@@ -323,10 +323,10 @@ def retrying(uri: str, attempt: Callable[[Opened], T], options: Options, *, know
 
 
 def _widen(delta: DeltaTable, table: Table) -> None:
-    """Refuse a table that this release cannot write; give an older one the columns and the nulls it lacks.
+    """Refuse a table that this release cannot write; add to an older table the columns and nulls that it lacks.
 
-    These are commits of their own, after which ``delta`` may stand after commits of others whose rows were not looked
-    at. So this counts as a lost race, and `retrying` looks again.
+    To add them takes commits, and another process may commit rows between these. So this counts as a lost race, and
+    `retrying` compares the batch with all rows again.
     """
     require_writable(delta, table)
     new = absent(delta, table)
@@ -342,7 +342,7 @@ def _widen(delta: DeltaTable, table: Table) -> None:
 
 
 def _spans(batch: Batch) -> str:
-    """Return the first and last timestamp of each market's new rows, so that its minutes can be made anew."""
+    """Return the first and last timestamp of each market's new rows as JSON; a rollup makes these minutes anew."""
     spans: dict[Partition, tuple[int, int]] = {}
     for part in batch:
         for names in part.markets:
@@ -352,7 +352,7 @@ def _spans(batch: Batch) -> str:
 
 
 def _counter(values: Iterable[str]) -> str:
-    # Logs of lakes hold this word: two processes of different versions of tidytape must count in the same note.
+    # The logs of lakes have this word, and two versions of tidytape must count in the same note.
     return "instrument:" + "/".join(values)
 
 

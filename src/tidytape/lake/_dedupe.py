@@ -1,20 +1,20 @@
-"""Find the rows of a batch that are new, and their order among those of the lake; ids of rows that have none.
+"""Find the new rows of a batch and their order among the rows of the lake, and make ids for events without one.
 
 A row that contradicts another of the same key is an error, never a choice.
 
-An event happens once, so two rows of one id must agree, wherever they come from. A state may be reported several times
-for one time of the exchange: exchanges stamp a burst of updates alike. Of the reports in one file the one that was
-received last counts, else the one on the later line; the others are counted as superseded.
+An event happens once, so two rows of one id must agree, wherever they come from. An exchange may report a state several
+times under one timestamp, in a burst of updates. Of the reports in one file the one that was received last counts, or
+without a time of receipt the one on the last line; the others are counted as superseded.
 
-Between files a state that differs stays an error, because a wrong unit or symbol shows itself by nothing else. Two
-recorders of one feed agree: both saw the whole burst. Only where a recording begins or ends may it hold a part of one.
-So at the first and the last time that a file has of a market the lake's row stays, and the file's is counted as
-superseded: both were true at that instant. (A file of a single time has no ends to be cut at: it must agree.) A second
-recording with gaps of its own is refused as soon as a gap cuts a burst in two.
+Two files must agree on a state, because nothing else shows a wrong unit or symbol. Two recorders of one feed agree:
+both saw the burst from its begin to its end. Only at the begin or the end of a recording may a part of a burst be
+missing. So at the first and the last timestamp of a market in a file the lake's row stays, and the file's row is
+counted as superseded: both were true at that instant. (A file with a single timestamp must agree.) A second recording
+with other gaps is refused as soon as a gap cuts a burst in two.
 
-Memory is bounded by the parts, beside 8 bytes for each row of those parts that could hold the same ids: none of a tape
-whose ids rise, all of one whose ids are random. Such a tape is also compared with everything the lake has of its
-market, once per million rows.
+Memory is bounded by the parts, and 8 bytes for each row of parts that may share ids: no row if the ids of a tape rise,
+every row if they are random. A tape with random ids is also compared with all rows that the lake has of its market,
+once per million rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidytape.lake._batch import Batch, Part
 from tidytape.lake._tables import Table
 
 Stored = Callable[[Collection[tuple[str, ...]], Any, Any], pl.LazyFrame]
-"""Returns the rows of some markets between two values, both included, of a column."""
+"""Returns the rows of some markets between two values of a column, ends included."""
 
 _AT_ONCE = 2**20
 """Rows that are looked up in the lake together. [rows]"""
@@ -63,27 +63,27 @@ def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
     table = batch.table
     again = _again(batch)
     superseded = sum(map(len, again.values())) if table.tells_states else 0
-    kept = Batch(table, batch.spool)
+    new = Batch(table, batch.spool)
     for run in _runs(batch):
         frames = {position: part.frame() for position, part in run}
         for position in frames.keys() & again.keys():
             frames[position] = _dropped(frames[position], again[position])
-        there = _there([part for _, part in run], list(frames.values()), stored, table)
+        in_lake = _in_lake([part for _, part in run], list(frames.values()), stored, table)
         for position, part in run:
             frame = frames[position]
-            if not there.is_empty():
-                wrong = _differing(frame, there, table)
+            if not in_lake.is_empty():
+                wrong = _differing(frame, in_lake, table)
                 if table.tells_states and wrong.height:
                     inside = _inside(wrong, batch)
                     superseded += wrong.height - inside.height
                     wrong = inside
                 _refuse(wrong, table)
-                frame = frame.join(there, on=table.key, how="anti", maintain_order="left")
+                frame = frame.join(in_lake, on=table.key, how="anti", maintain_order="left")
             if frame.height == part.rows:
-                kept.parts.append(part)  # where it lies, instead of another copy
+                new.parts.append(part)  # as it is, because a frame would be another copy
             else:
-                kept.add(frame)
-    return kept, superseded
+                new.add(frame)
+    return new, superseded
 
 
 def _runs(batch: Batch) -> Iterator[list[tuple[int, Part]]]:
@@ -102,13 +102,13 @@ def _runs(batch: Batch) -> Iterator[list[tuple[int, Part]]]:
 
 
 def _again(batch: Batch) -> dict[int, pl.Series]:
-    """Return the rows that come again, by the position of their part: their positions in it."""
+    """Return by the position of a part the positions in it of rows whose key another row of the batch has."""
     table = batch.table
     repeated = _repeated(batch)
     if repeated.is_empty():
         return {}
     time = ["received"] if "received" in table.names else []
-    found = pl.concat(
+    rows = pl.concat(
         _hashed(part.frame(), table)
         .select(*dict.fromkeys([*table.key, *table.same, *time]), _HASH)
         .with_row_index(_ROW)
@@ -118,27 +118,30 @@ def _again(batch: Batch) -> dict[int, pl.Series]:
         for position, part in enumerate(batch)
     )
     if table.tells_states:
-        found = found.sort(*time, _PART, _ROW)  # nulls first: what has a time of receipt holds
-    once = found.unique(table.key, keep="last" if table.tells_states else "first", maintain_order=True)
+        rows = rows.sort(*time, _PART, _ROW)  # nulls first, so that a row with a time of receipt counts
+    chosen = rows.unique(table.key, keep="last" if table.tells_states else "first", maintain_order=True)
     if not table.tells_states:
-        _refuse(_differing(found, once, table), table)
-    others = found.join(once, on=[_PART, _ROW], how="anti")
-    return {position: rows[_ROW] for (position,), rows in others.partition_by(_PART, as_dict=True).items()}
+        _refuse(_differing(rows, chosen, table), table)
+    others = rows.join(chosen, on=[_PART, _ROW], how="anti")
+    return {
+        position: rows_of_part[_ROW]
+        for (position,), rows_of_part in others.partition_by(_PART, as_dict=True).items()
+    }
 
 
 def _repeated(batch: Batch) -> pl.Series:
-    """Return the hashes, sorted, that more than one row has; a row may share its hash with another by chance."""
-    seen = [pl.Series(dtype=pl.UInt64)]
+    """Return the hashes, sorted, that more than one row has; two keys may have the same hash by chance."""
+    hashes_of_parts = [pl.Series(dtype=pl.UInt64)]
     for position, part in enumerate(batch):
         hashes = _hashed(part.frame(), batch.table)[_HASH].drop_nulls()
         crowded = any(part.meets(other) for place, other in enumerate(batch) if place != position)
-        seen.append(hashes if crowded else hashes.filter(hashes.is_duplicated()))
-    every = pl.concat(seen).sort()
-    return every.filter(every == every.shift(1))
+        hashes_of_parts.append(hashes if crowded else hashes.filter(hashes.is_duplicated()))
+    hashes = pl.concat(hashes_of_parts).sort()
+    return hashes.filter(hashes == hashes.shift(1))
 
 
 def _hashed(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """The rows with the hash of their key, null where any of it is null: such a row repeats nothing."""
+    """Return the rows with the hash of their key; null for a key with a null, which repeats no other key."""
     keyed = pl.all_horizontal(pl.col(table.key).is_not_null())
     # Each column by itself is many times faster than the columns as one struct.
     mixed = pl.sum_horizontal(pl.col(name).hash(seed) for seed, name in enumerate(table.key))
@@ -146,11 +149,13 @@ def _hashed(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
 
 
 def _among(hashes: pl.Series) -> pl.Expr:
+    """Return the expression that says whether a row's hash is one of some sorted hashes."""
     place = pl.lit(hashes).search_sorted(pl.col(_HASH)).clip(0, len(hashes) - 1)
     return pl.lit(hashes).gather(place) == pl.col(_HASH)
 
 
 def _dropped(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+    """Return a frame without the rows at some positions."""
     return (
         frame.with_row_index(_ROW)
         .join(rows.to_frame(), on=_ROW, how="anti", maintain_order="left")
@@ -161,21 +166,22 @@ def _dropped(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 # -- beside the lake -------------------------------------------------------------------------------------------------
 
 
-def _there(parts: list[Part], frames: list[pl.DataFrame], stored: Stored, table: Table) -> pl.DataFrame:
-    """Return key and facts of the rows in the lake whose key some rows have."""
+def _in_lake(parts: list[Part], frames: list[pl.DataFrame], stored: Stored, table: Table) -> pl.DataFrame:
+    """Return the columns ``key`` and ``same`` of the lake's rows whose keys the frames have."""
     facts = [*table.key, *table.same]
-    known = [part for part in parts if part.low is not None]
-    if not known:
+    with_ids = [part for part in parts if part.low is not None]
+    if not with_ids:
         return table.empty().select(facts)
     keys = pl.concat(frame.select(table.key) for frame in frames)
-    markets = frozenset().union(*(part.markets for part in known))
-    rows = stored(markets, min(part.low for part in known), max(part.high for part in known))
-    # Streaming, so that what the lake has is never in memory as a whole.
+    markets = frozenset().union(*(part.markets for part in with_ids))
+    rows = stored(markets, min(part.low for part in with_ids), max(part.high for part in with_ids))
+    # Streaming, so that the lake's rows are never all in memory.
     return rows.select(facts).join(keys.lazy(), on=table.key, how="semi").collect(engine="streaming")
 
 
-def _differing(frame: pl.DataFrame, there: pl.DataFrame, table: Table) -> pl.DataFrame:
-    both = frame.join(there.select(*table.key, *table.same), on=table.key, suffix="_there")
+def _differing(frame: pl.DataFrame, others: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Return the rows that other rows of the same key contradict."""
+    both = frame.join(others.select(*table.key, *table.same), on=table.key, suffix="_there")
     return both.filter(
         pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_there")) for name in table.same)
     )
@@ -195,6 +201,7 @@ def _inside(wrong: pl.DataFrame, batch: Batch) -> pl.DataFrame:
 
 
 def _refuse(wrong: pl.DataFrame, table: Table) -> None:
+    """Raise IngestError if there are rows that `_differing` returned."""
     if wrong.is_empty():
         return
     row = wrong.sort(table.key).row(0, named=True)  # a join keeps no order
@@ -215,15 +222,15 @@ def _refuse(wrong: pl.DataFrame, table: Table) -> None:
 def counted_on(new: Batch, stored: Stored) -> Batch:
     """Return a batch with its ``sequence`` counted on from the rows of the lake.
 
-    The lines of one file order its trades, and say nothing about another file. So a file that is added counts on from
-    what the lake holds between its first and its last new trade: of one timestamp, what comes later to the lake
-    happened later. One case is known better. If the file and the lake share only the timestamps at the file's ends,
-    they are pieces of one tape, and the file's trades at its last timestamp happened before those of the lake.
+    The lines of one file order its trades, and say nothing about the trades of another file. So a new file counts on
+    from the lake's rows between the file's first and last new trade: of two trades with one timestamp, the one that
+    comes later into the lake counts as the later. In one case more is known. If the file and the lake share only the
+    timestamps at the file's ends, they are pieces of one tape, and the file's trades at its last timestamp happened
+    before those of the lake.
 
-    A tape cut anywhere into files is so put together again whatever the order in which they are added, oldest or newest
-    trade first; only the pieces of one single timestamp must be added in their order. The order is unknown between
-    trades that a later file has and an earlier one leaves out in the middle of a timestamp, and between trades with
-    integer ids and trades without.
+    So the files of a tape that was cut anywhere may be added in any order, with the oldest or the newest trade first.
+    Only pieces of one single timestamp must be added in their order. The order is unknown between trades that a later
+    file has and an earlier file lacks in the middle of a timestamp, and between trades with integer ids and without.
 
     Parameters
     ----------
@@ -235,8 +242,8 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
     Returns
     -------
     Batch
-        The same rows. No two rows of one market, new or in the lake, have the same (timestamp, sequence), unless those
-        of the lake have already.
+        The same rows. No two rows of one market, new or in the lake, have the same (timestamp, sequence), unless two
+        rows of the lake have it already.
     """
     if not new.parts:
         return new
@@ -289,7 +296,7 @@ _CONTENT = ("exchange", "raw_symbol", "timestamp", "price", "amount", "side")
 
 
 def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
-    """Add ids made from content; identical events are numbered, on from those read before.
+    """Add ids made from content; identical events are numbered, and the numbers go on from ``before``.
 
     Parameters
     ----------
@@ -316,17 +323,17 @@ def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
     ]
     numbered = rows.with_columns(pl.int_range(pl.len()).over(_CONTENT).alias("__number"))
     if earlier:
-        seen = pl.concat(earlier).group_by(_CONTENT).agg(pl.len().cast(pl.Int64).alias("__seen"))
-        numbered = numbered.join(seen, on=_CONTENT, how="left", maintain_order="left").with_columns(
-            pl.col("__number") + pl.col("__seen").fill_null(0)
+        counts = pl.concat(earlier).group_by(_CONTENT).agg(pl.len().cast(pl.Int64).alias("__earlier"))
+        numbered = numbered.join(counts, on=_CONTENT, how="left", maintain_order="left").with_columns(
+            pl.col("__number") + pl.col("__earlier").fill_null(0)
         )
     return numbered.with_columns(ids.alias("id"))
 
 
 def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
-    """Add a ``reason`` where an id was given to another event before; a row that only repeats it is good.
+    """Add a ``reason`` where another event before has the same id; a row that repeats the same event has no reason.
 
-    Only the rows at hand are compared. Such an id in another block of the file is an error when the file is checked.
+    Only these rows are compared. If the other event is in another block of the file, `fresh` raises an error.
 
     Parameters
     ----------
@@ -345,11 +352,10 @@ def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
 
 
 def keep_latest(batch: Batch, event: pl.Expr) -> int:
-    """Of several events of one market and timestamp keep the one that was read last; return how many went.
+    """Keep the last event of each market and timestamp; return how many events were removed.
 
-    It is for events of many rows, such as snapshots of a book; of states of one row the lake itself keeps one, see
-    `tidytape.lake._dedupe`. Parts are compared only where their times overlap, so that a file larger than memory can be
-    gone through.
+    It is for events of many rows, such as snapshots of a book. Of states of one row `fresh` keeps one. Parts are
+    compared only where their times overlap, so that a file may be larger than memory.
 
     Parameters
     ----------
@@ -360,20 +366,20 @@ def keep_latest(batch: Batch, event: pl.Expr) -> int:
     """
     key = ["exchange", "raw_symbol", "timestamp"]
     number = event.alias("__event")
-    kept: list[Part] = []
-    gone = 0
+    parts: list[Part] = []
+    removed = 0
     for part in reversed(batch.parts):
-        every = part.frame().with_columns(number)
-        rest = every.filter(pl.col("__event") == pl.col("__event").max().over(key))
-        for later in kept:
+        rows = part.frame().with_columns(number)
+        rest = rows.filter(pl.col("__event") == pl.col("__event").max().over(key))
+        for later in parts:
             if part.first <= later.last and later.first <= part.last:
                 rest = rest.join(later.frame().select(key), on=key, how="anti", maintain_order="left")
         if rest.height == part.rows:
-            kept.append(part)
+            parts.append(part)
             continue
-        gone += every["__event"].n_unique() - rest["__event"].n_unique()
+        removed += rows["__event"].n_unique() - rest["__event"].n_unique()
         smaller = Batch(batch.table, batch.spool)
         smaller.add(rest.drop("__event"))
-        kept += smaller.parts
-    batch.parts = kept[::-1]
-    return gone
+        parts += smaller.parts
+    batch.parts = parts[::-1]
+    return removed

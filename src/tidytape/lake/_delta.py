@@ -41,16 +41,16 @@ _SAME_ROWS = {"CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBL
 _FRESH = 60.0  # seconds
 
 _MANY_NOTES = 32
-"""From so many notes on it is quicker to read the whole log than to look each of them up."""
+"""From so many notes on it is quicker to read the log from begin to end than to look each note up."""
 
-# What the libraries below misread in a local path, each of them tried: delta-rs takes an escape for what it stands for
-# and a backslash for a slash, and stops at brackets, ^ and |; polars takes a folder with = for a column.
+# The libraries below misread these in a local path (each was tried): delta-rs decodes an escape, takes a backslash for
+# a slash, and stops at brackets, ^ and |; polars takes a folder with = for a column.
 _MISREAD = re.compile(
     r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\ud800-\udfff\[\]^|=]" + (r"|\\" if os.sep == "/" else "")
 )
 
 SPANS = "tidytape.spans"
-"""What a commit says of its rows: ``[[*partition values, first, last], …]`` as JSON, times in ns since the epoch."""
+"""A commit states the spans of its rows under this name: ``[[*partition values, first, last], …]`` as JSON. [ns]"""
 
 _DTYPES: Mapping[Dtype, PrimitiveType | ArrayType] = {
     "string": PrimitiveType("string"),
@@ -71,62 +71,62 @@ T = TypeVar("T")
 
 
 class Opened(DeltaTable):
-    """An open table, which keeps what it has read of the log of its version.
+    """An open table that remembers what it has read from the log of its version.
 
-    A lake keeps its tables open and asks the same of them at every query, but delta-rs takes milliseconds to list a
-    hundred files, and half of one to find a note.
+    Every query asks the same of a lake's open tables, but delta-rs takes milliseconds to list a hundred files, and half
+    a millisecond to find a note.
     """
 
     def __init__(self, *args: Any, **more: Any) -> None:
         self.opened_at = self.seen_at = time.monotonic()
-        """When its log was read, and when it was last known to be the newest version: both from before the look."""
+        """When it was opened, and when the last look began that showed it to be the newest. [s, monotonic]"""
         super().__init__(*args, **more)
         self.log: str | None = None
         """Folder of the log of a local table."""
         if self.table_uri.startswith("file://"):
             self.log = unquote(self.table_uri.removeprefix("file://")).rstrip("/") + "/_delta_log"
         self.commit = self.commit_file()
-        """The file of its newest commit, as `commit_file` tells it apart."""
-        self._kept: tuple[int, dict[Any, Any]] = -1, {}
+        """Identity of the file of its newest commit, see `commit_file`."""
+        self._cache: tuple[int, dict[Any, Any]] = -1, {}
 
     def commit_file(self) -> tuple[int, int] | None:
-        """Return what tells the file of this version's commit from any other; None if it is gone, or not local."""
+        """Return the identity of the file of this version's commit; None if the file is gone or not local."""
         try:
             facts = None if self.log is None else os.stat(f"{self.log}/{self.version():020}.json")  # noqa: PTH116 - a Path takes four times as long
         except OSError:
             return None
         return None if facts is None else (facts.st_ino, facts.st_mtime_ns)
 
-    def once(self, key: Any, read: Callable[[], T]) -> T:
-        """Return the result of ``read``, which is called once per key and version."""
+    def cached(self, key: Any, read: Callable[[], T]) -> T:
+        """Return the result of ``read``; it is called once per key and version."""
         version = self.version()
-        if self._kept[0] != version:
-            self._kept = version, {}
-        results = self._kept[1]
+        if self._cache[0] != version:
+            self._cache = version, {}
+        results = self._cache[1]
         if key not in results:
             results[key] = read()
         return results[key]  # type: ignore[no-any-return]
 
     def get_add_actions(self, flatten: bool = False) -> Any:  # noqa: FBT001, FBT002 - as delta-rs has it
-        """Return what the log says of the files."""
-        return self.once(("files", flatten), lambda: super(Opened, self).get_add_actions(flatten))
+        """Return the log's entries of the files."""
+        return self.cached(("files", flatten), lambda: super(Opened, self).get_add_actions(flatten))
 
     def transaction_version(self, app_id: str) -> int | None:
-        """Return the number that the log of the table has under a name; None if it has none."""
+        """Return the number of a note in the log of the table; None if there is no such note."""
         if self.version() == 0:
             return None  # the commit that made the table has no notes
-        if self._kept[0] == self.version() and (notes := self._kept[1].get("notes")) is not None:
+        if self._cache[0] == self.version() and (notes := self._cache[1].get("notes")) is not None:
             return notes.get(app_id)  # type: ignore[no-any-return]
-        return self.once(("note", app_id), lambda: super(Opened, self).transaction_version(app_id))
+        return self.cached(("note", app_id), lambda: super(Opened, self).transaction_version(app_id))
 
     def read_notes(self, count: int) -> None:
-        """Read all notes at once, if many markets' notes are about to be looked up."""
+        """Read all notes at once if the notes of many markets are about to be looked up."""
         if self.version() > 0 and count >= _MANY_NOTES:
             store = filesystem(self.table_uri, self._storage_options)
-            self.once("notes", lambda: all_notes(store, self.version()))
+            self.cached("notes", lambda: all_notes(store, self.version()))
 
     def file_uris(self, *filters: Any, **more: Any) -> list[str]:
-        """Return the addresses of the files: delta-rs escapes the folders above a local table, polars does not."""
+        """Return the addresses of the files without the escapes that delta-rs puts into the path of a local table."""
         uris = super().file_uris(*filters, **more)
         if not self.table_uri.startswith("file://"):
             return uris
@@ -187,6 +187,8 @@ def exists(uri: str, options: Options) -> bool:
 
 def create(uri: str, table: Table, options: Options) -> None:
     """Create the table unless it exists, with its documentation as comments."""
+    if exists(uri, options):
+        return
     schema = Schema([field_of(column) for column in table.columns])
     try:
         with failing(f"create table {table.name!r}", uri, options):
@@ -205,10 +207,10 @@ def create(uri: str, table: Table, options: Options) -> None:
 
 
 def is_newest(delta: Opened, options: Options) -> bool:
-    """Look for the next commit of an open table; return whether there is none, so that the table is the newest version.
+    """Return whether an open table is the newest version: whether there is no next commit.
 
-    That commit could have been made and cleaned away since, so a table that was opened long ago counts as older. So
-    does a local table whose own commit is no longer the same file: it was removed, or made anew in its place.
+    A next commit may have been made and cleaned away, so a table that was opened long ago counts as older. So does a
+    local table whose commit is no longer the same file: the table was removed, or another one was made in its place.
     """
     if time.monotonic() - delta.opened_at > _FRESH:
         return False
@@ -217,7 +219,7 @@ def is_newest(delta: Opened, options: Options) -> bool:
         is_next = os.access(f"{delta.log}/{commit}", os.F_OK)  # in half the time of `os.path.exists`
         return not is_next and delta.commit_file() == delta.commit
     with failing("open the table", delta.table_uri, options):
-        store = delta.once("store", lambda: filesystem(delta.table_uri, options))
+        store = delta.cached("store", lambda: filesystem(delta.table_uri, options))
         return bool(store.get_file_info(f"_delta_log/{commit}").type == pyarrow.fs.FileType.NotFound)
 
 
@@ -326,7 +328,7 @@ def _refused(delta: DeltaTable, table: Table, reason: str) -> LakeError:
 
 
 class Facts(NamedTuple):
-    """What the log says of a file: rows, bounds of timestamp and price, bytes, path; None where it does not say."""
+    """A file by the log: rows, bounds of timestamp and price, bytes, path; None for what the log does not say."""
 
     rows: int | None
     first: int | None
@@ -337,13 +339,13 @@ class Facts(NamedTuple):
     path: str = ""
 
     def may_hold(self, start: int, end: int) -> bool:
-        """Return whether the file may hold rows of a span; it may where the log does not say its times."""
+        """Return whether the file may have rows in a span; it may if the log does not say its times."""
         return not (
             (self.last is not None and self.last < start) or (self.first is not None and self.first >= end)
         )
 
     def share(self, start: int, end: int) -> float:
-        """Return the share of the file's time that lies in a span; 1 where the log does not say its times."""
+        """Return the share of the file's time that lies in a span; 1 if the log does not say its times."""
         if self.first is None or self.last is None:
             return 1.0
         inside = min(self.last + 1, end) - max(self.first, start)
@@ -351,7 +353,7 @@ class Facts(NamedTuple):
 
 
 def file_log(delta: Opened) -> pl.DataFrame:
-    """Read from the log of a table which files one version has, with their rows, times and partitions.
+    """Return the files of a version by its log, with their rows, times and partitions.
 
     Returns
     -------
@@ -359,7 +361,7 @@ def file_log(delta: Opened) -> pl.DataFrame:
         The partition columns, ``rows``, ``first`` and ``last`` timestamp [ns since the epoch], ``low`` and ``high``
         price, ``bytes``, and ``path``. What a writer did not note is null.
     """
-    return delta.once("file log", lambda: _file_log(delta))
+    return delta.cached("file log", lambda: _file_log(delta))
 
 
 def _file_log(delta: DeltaTable) -> pl.DataFrame:
@@ -388,12 +390,12 @@ def _with_rows(delta: Opened) -> pl.DataFrame:
 
 
 def files(delta: Opened, names: Partition) -> list[Facts]:
-    """Return what the log says of the files of one partition."""
-    return delta.once("by partition", lambda: _by_partition(delta)).get(names, [])
+    """Return the files of one partition by the log."""
+    return delta.cached("by partition", lambda: _by_partition(delta)).get(names, [])
 
 
 def _by_partition(delta: Opened) -> dict[Partition, list[Facts]]:
-    # Looked up for thousands of markets one after the other, so these are no frames.
+    # A dict and not a frame, because thousands of markets are looked up one by one.
     by_partition: dict[Partition, list[Facts]] = {}
     for *names, rows, first, last, low, high, size, path in _with_rows(delta).iter_rows():
         by_partition.setdefault(tuple(names), []).append(Facts(rows, first, last, low, high, size, path))
@@ -407,7 +409,7 @@ def partitions_by_path(delta: Opened) -> dict[str, Partition]:
 
 
 def may_hold(delta: Opened, names: Partition, *, start: int, end: int) -> bool:
-    """Return whether files of one partition may hold rows of a span."""
+    """Return whether files of one partition may have rows in a span."""
     return any(file.may_hold(start, end) for file in files(delta, names))
 
 
@@ -419,7 +421,7 @@ def partitions(delta: Opened) -> list[Partition]:
 
 def extents(delta: Opened) -> pl.DataFrame:
     """Return the ``first`` and ``last`` timestamp of every partition that has rows, sorted."""
-    return delta.once("extents", lambda: _extents(delta))
+    return delta.cached("extents", lambda: _extents(delta))
 
 
 def _extents(delta: Opened) -> pl.DataFrame:
@@ -429,7 +431,7 @@ def _extents(delta: Opened) -> pl.DataFrame:
 
 
 def highest(delta: Opened, column: str) -> pl.DataFrame | None:
-    """Return the ``highest`` value of a column in every partition; None if the log does not say it of a file."""
+    """Return the ``highest`` value of a column by partition; None if the log does not say it for a file."""
     names = delta.metadata().partition_columns
     actions = pl.DataFrame(delta.get_add_actions(flatten=True))
     most = f"max.{column}"
@@ -449,13 +451,13 @@ def spans_since(delta: Opened, version: int) -> dict[Partition, list[tuple[int, 
     """
     if delta.version() <= version:
         return {}
-    # Looked up for every market of a rollup.
-    return delta.once(("spans", version), lambda: _spans_of(delta, version))
+    # A rollup asks for every market.
+    return delta.cached(("spans", version), lambda: _spans_of(delta, version))
 
 
 def _spans_of(delta: Opened, version: int) -> dict[Partition, list[tuple[int, int]]] | None:
-    # Not by `history` of delta-rs: of a version that is not the newest it names commits wrongly.
-    store = delta.once("store", lambda: filesystem(delta.table_uri, delta._storage_options))
+    # `history` of delta-rs names the commits wrongly if the version is not the newest.
+    store = delta.cached("store", lambda: filesystem(delta.table_uri, delta._storage_options))
     spans: dict[Partition, list[tuple[int, int]]] = {}
     for number in range(version + 1, delta.version() + 1):
         commit = _commit_info(store, number)
@@ -470,7 +472,7 @@ def _spans_of(delta: Opened, version: int) -> dict[Partition, list[tuple[int, in
 
 
 def _commit_info(store: pyarrow.fs.FileSystem, version: int) -> dict[str, Any] | None:
-    """Return what a commit says of itself; None if it says nothing, or is no longer in the log."""
+    """Return the entry ``commitInfo`` of a commit; None if it has none, or is no longer in the log."""
     try:
         with store.open_input_stream(f"_delta_log/{version:020}.json") as file:
             lines = file.readall().splitlines()
@@ -485,8 +487,8 @@ def _commit_info(store: pyarrow.fs.FileSystem, version: int) -> dict[str, Any] |
 def all_notes(files: pyarrow.fs.FileSystem, version: int) -> dict[str, int] | None:
     """Return the newest number of each note in the log of a table, up to a version.
 
-    delta-rs looks one note up in 6 ms if the log has 8,000 of them, and cannot list all: for 2,000 markets with three
-    notes each that took 26 s.
+    delta-rs looks one note up in 6 ms if the log has 8,000 notes, and cannot list all of them: for 2,000 markets with
+    three notes each the look-ups took 26 s.
 
     Returns
     -------
@@ -500,7 +502,7 @@ def all_notes(files: pyarrow.fs.FileSystem, version: int) -> dict[str, int] | No
         for number in range(0 if checkpoint is None else checkpoint + 1, version + 1):
             with files.open_input_file(f"_delta_log/{number:020}.json") as file:
                 lines = file.read().splitlines()
-            # Most lines are files, and take long to parse.
+            # Most lines describe files and take long to parse.
             actions = (json.loads(line) for line in lines if b'"txn"' in line)
             notes |= {
                 action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action

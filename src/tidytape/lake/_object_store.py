@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 _IMPATIENT = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "20s"}
-"""For the first request to a store: a wrong address fails now, not after the three minutes of retries that a long
-transfer is worth."""
+"""For the first request to a store: a wrong address fails within seconds. A long transfer is retried for three
+minutes."""
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential", re.IGNORECASE)
 _STORES = ("AWS_", "AZURE_", "GOOGLE_", "S3_")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _SHORTEST_SECRET = 6
 
-# delta-rs ends some errors with frames of its own stack.
+# delta-rs appends its stack to some errors.
 _FRAMES = re.compile(r"\n\s+0: [\s\S]*\Z")
 
 _HINTS = (
@@ -40,7 +40,7 @@ def impatient(options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def for_polars(options: Mapping[str, str] | None) -> dict[str, Any] | None:
-    """Return the options for polars, which takes ``max_retries`` as a number and delta-rs as text."""
+    """Return the options for polars, which wants ``max_retries`` as a number, while delta-rs wants text."""
     return {
         name: int(value) if name == "max_retries" and value.isdecimal() else value
         for name, value in (options or {}).items()
@@ -68,7 +68,7 @@ def explained(error: BaseException, uri: str, options: Mapping[str, str] | None 
 
 
 def cause(error: BaseException, options: Mapping[str, str] | None = None) -> BaseException | None:
-    """Return the error, to be shown as the cause of another; None if it shows a credential."""
+    """Return the error, to be the cause of another error; None if its text has a credential."""
     text = str(error)
     return None if any(value in text for value in _secrets(options)) else error
 

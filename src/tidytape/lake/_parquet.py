@@ -1,7 +1,7 @@
 """Write rows as the Parquet files of a Delta table, in the order of time and in bounded memory (ADR 11).
 
-The writer of delta-rs puts the batches of a stream into a file in no order, and readers skip by time only where a file
-is in order. Here a row group is written as soon as no later part of a batch can hold a row that belongs before it.
+The writer of delta-rs puts the batches of a stream into a file in no order, but readers can skip by time only in a file
+that is in order. Here a row group is written as soon as no later part of a batch can have a row that belongs before it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tidytape.times import MILLISECOND
 
 _FILE = 32 * ROW_GROUP
 _WAITING = 8 * ROW_GROUP
-"""Rows of all partitions that wait for others to be sorted among them; beyond it a partition is cut into files."""
+"""Rows of all partitions that may wait to be sorted with later rows; if more wait, a partition is cut into files."""
 
 _OPEN = 128
 """Files that are open at once: each of a thousand markets of one day has its own. [files]"""
 
 _LONGEST = 256
-"""The log leaves out the bounds of longer text; readers then do not skip by it. [characters]"""
+"""The log leaves out the bounds of longer texts, so readers do not skip by them. [characters]"""
 
 _LAST_PLANE = "\U00100000"
 
@@ -70,7 +70,7 @@ def write_parts(
     schema = pa.schema(delta.schema().to_arrow())
     writers: dict[tuple[Any, ...], _PartitionWriter] = {}
     with _removed_on_failure(files, writers) as actions:
-        # Sorted by their first time, so that no later part holds a row from before the first of the next one.
+        # Sorted by first time, so that no row of a later part is earlier than the first row of the next part.
         ordered = sorted(parts, key=lambda part: part.first)
         for part, following in zip_longest(ordered, ordered[1:]):
             for names, rows in _by_partition(part.frame().select(table.names), table):
@@ -97,7 +97,7 @@ def write_sorted(
     *,
     target: float,
 ) -> list[AddAction]:
-    """Write sorted rows of one partition, which the table holds already, as new files.
+    """Write sorted rows of one partition, which the table has already, as new files.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def write_sorted(
     delta, table, files
         As of `write_parts`.
     target : float
-        A file that has reached this size is ended. [bytes]
+        A file that reaches this size is closed. [bytes]
 
     Returns
     -------
@@ -151,7 +151,7 @@ def _removed_on_failure(
 
 
 def _make_room(writers: list[_PartitionWriter]) -> None:
-    """Write waiting rows until few enough wait, and end the longest file where too many are open."""
+    """Write waiting rows until few enough wait, and close the longest file if too many are open."""
     waiting = sum(writer.waiting for writer in writers)
     for writer in sorted(writers, key=lambda writer: writer.waiting, reverse=True):
         if waiting <= _WAITING:
@@ -170,7 +170,7 @@ def _by_partition(frame: pl.DataFrame, table: Table) -> Iterator[tuple[tuple[Any
 
 
 class _PartitionWriter:
-    """Writes the rows of one partition into files. With a ``target`` size the rows are sorted and not new."""
+    """Writes the rows of one partition into files. With a ``target`` size the rows are sorted, and stored already."""
 
     def __init__(
         self,
@@ -197,16 +197,16 @@ class _PartitionWriter:
 
     @property
     def rows_in_file(self) -> int:
-        """Rows of the open file, 0 where none is open."""
+        """Rows of the open file; 0 if no file is open."""
         return 0 if self._file is None else self._file.rows
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Take rows, in any order; they wait to be sorted among others."""
+        """Take rows in any order; they wait to be sorted with others."""
         self._rows.append(rows)
         self.waiting += rows.height
 
     def write_before(self, time: int) -> None:
-        """Write whole row groups of the rows before a time, where all later parts begin at that time or after it."""
+        """Write complete row groups of the rows before ``time``; all later parts begin at that time or after it."""
         if self.waiting < self._group:
             return
         rows = self._sorted()
@@ -214,7 +214,7 @@ class _PartitionWriter:
         self._take(rows, ready - ready % self._group)
 
     def write_all(self) -> None:
-        """Write every waiting row. Rows that come later and belong before the last of them go into another file."""
+        """Write every waiting row. A later row that belongs before the last of them goes into another file."""
         rows = self._sorted()
         self._take(rows, rows.height)
         self._floor = rows["timestamp"][-1] if rows.height else self._floor
@@ -279,7 +279,7 @@ class _File:
             self._sink,
             self._schema,
             compression="zstd",
-            # Whole numbers and ids nearly all differ, so a dictionary of them would only take room.
+            # Nearly all integers and ids differ, so a dictionary of them would only take room.
             use_dictionary=[
                 column.name
                 for column in table.columns
@@ -348,8 +348,8 @@ class _File:
 
 
 def _fits_the_log(value: Any) -> bool:
-    """Return whether the log can hold a bound: it holds no booleans, and JSON holds no NaN."""
+    """Return whether the log can have a value as a bound: it has no booleans, and JSON has no NaN."""
     if isinstance(value, str):
-        # Tried: polars skips files that hold the text it looks for if a bound has characters of the last plane.
+        # If a bound has characters of the last plane, polars skips files with the text that it looks for (tried).
         return len(value) <= _LONGEST and max(value, default="") < _LAST_PLANE
     return value is not None and not isinstance(value, bool) and math.isfinite(value)

@@ -24,7 +24,7 @@ _VALUES = [name for name in PREDICTION_MARKETS.names if name not in _REPORT]
 _MOST_NAMES_TO_COMPARE = 2_000
 
 _DECIMALS = 12  # of a probability: 1 - 0.9 is 0.1
-# Values that a report has of the first outcome, converted to the second of two.
+# A report has these values of the first outcome; here they are converted to the second of two outcomes.
 _OPPOSITES = {
     "last_price": (1.0 - pl.col("last_price")).round(_DECIMALS),
     "one_day_price_change": 0.0 - pl.col("one_day_price_change"),
@@ -78,7 +78,7 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     ]
     since = pl.when(pl.col("reported") == newest.over(_OWNER)).then(pl.col(_SINCE).min().over(_OWNER))
     pruned = reports.with_columns(*values, since.alias(_SINCE))
-    # The newest report stays in any case: it says when the prediction market was last seen.
+    # The newest report always stays: it says when the prediction market was last reported.
     stays = pl.any_horizontal(pl.col(_VALUES).is_not_null()) | (pl.col("reported") == newest.over(_OWNER))
     return pruned.filter(stays).select(PREDICTION_MARKETS.names).sort(_REPORT)
 
@@ -136,7 +136,7 @@ def by_outcome(predictions: pl.DataFrame) -> pl.DataFrame:
     [0.51, 0.49]
     """
     places = pl.int_ranges(pl.col("raw_symbols").list.len()).alias("_place")
-    one = (
+    outcomes = (
         predictions.filter(pl.col("raw_symbols").list.len() > 0)
         .with_columns(places, _outcomes=pl.col("raw_symbols").list.len())
         .explode("raw_symbols", "_place")
@@ -144,16 +144,16 @@ def by_outcome(predictions: pl.DataFrame) -> pl.DataFrame:
     )
     outcome = pl.col("outcomes").list.get(pl.col("_place"), null_on_oob=True).alias("outcome")
     is_first, is_second_of_two = pl.col("_place") == 0, (pl.col("_place") == 1) & (pl.col("_outcomes") == 2)
-    own = [
+    of_outcome = [
         pl.when(is_first).then(pl.col(name)).when(is_second_of_two).then(opposite).alias(name)
         for name, opposite in _OPPOSITES.items()
-        if name in one.columns
+        if name in outcomes.columns
     ]
-    return one.with_columns(outcome, *own).drop("_place", "_outcomes")
+    return outcomes.with_columns(outcome, *of_outcome).drop("_place", "_outcomes")
 
 
 def outcome_markets(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: str) -> pl.DataFrame:
-    """Return what to register of the markets of outcomes.
+    """Return the markets of outcomes, to be registered.
 
     An outcome is bought and held outright, so it is a SPOT market like any other. Its coin is the outcome itself,
     never what the question is about: a probability must not be mixed with the prices of a coin of that name.
@@ -174,16 +174,16 @@ def outcome_markets(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_na
     --------
     >>> row = {"exchange": "P", "condition_id": "0x1", "reported": 5, "slug": "rain", "question": "Will it rain?"}
     >>> rain = pl.DataFrame([row | {"outcomes": ["Yes", "No"], "raw_symbols": ["1", "2"]}])
-    >>> found = outcome_markets(PREDICTION_MARKETS.conform(rain), quote_coin="USDC", quote_coin_name="USD Coin")
-    >>> found.select("raw_symbol", "normalized_symbol", "full_name").row(0)
+    >>> markets = outcome_markets(PREDICTION_MARKETS.conform(rain), quote_coin="USDC", quote_coin_name="USD Coin")
+    >>> markets.select("raw_symbol", "normalized_symbol", "full_name").row(0)
     ('1', 'rain:Yes-USDC', 'Will it rain? Yes')
     """
     # A token of two prediction markets is one market.
-    one = by_outcome(predictions).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
+    outcomes = by_outcome(predictions).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
     outcome = pl.coalesce("outcome", "raw_symbol")
     coin = pl.concat_str(pl.col("slug"), pl.lit(":"), outcome)
     return MARKETS.conform(
-        one.with_columns(
+        outcomes.with_columns(
             coin=coin,
             normalized_symbol=coin + pl.lit("-" + quote_coin),
             quote_coin=pl.lit(quote_coin),
@@ -228,8 +228,13 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
     """
     if not slugs:
         return markets
-    here = predictions.filter(pl.col("exchange").is_in(markets["exchange"].unique().to_list()))
-    known = pl.concat([here["slug"], here["event_slug"].cast(pl.String)]).drop_nulls().unique().sort()
+    of_exchanges = predictions.filter(pl.col("exchange").is_in(markets["exchange"].unique().to_list()))
+    known = (
+        pl.concat([of_exchanges["slug"], of_exchanges["event_slug"].cast(pl.String)])
+        .drop_nulls()
+        .unique()
+        .sort()
+    )
     for slug in slugs:
         if slug not in known:
             close = _nearest(slug, known)
@@ -240,20 +245,22 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
                 hint=f"did you mean {close!r}?" if close else "``client.markets()`` lists what there is",
                 code="INVALID_SYMBOL",
             )
-    wanted = list(slugs)
-    hit = pl.col("slug").is_in(wanted) | pl.col("event_slug").cast(pl.String).is_in(wanted).fill_null(
-        value=False
-    )
+    has_slug = pl.col("slug").is_in(list(slugs))
+    has_event_slug = pl.col("event_slug").cast(pl.String).is_in(list(slugs)).fill_null(value=False)
     return markets.join(
-        by_outcome(here.filter(hit)), on=["exchange", "raw_symbol"], how="semi", maintain_order="left"
+        by_outcome(of_exchanges.filter(has_slug | has_event_slug)),
+        on=["exchange", "raw_symbol"],
+        how="semi",
+        maintain_order="left",
     )
 
 
 def _nearest(slug: str, known: pl.Series) -> str | None:
-    # An exchange has a hundred thousand slugs, and comparing is slow: so only those with the longest common beginning.
+    # An exchange has a hundred thousand slugs and comparing is slow, so compare only the ones with the longest common
+    # beginning.
     for length in range(1, len(slug) + 1):
-        alike = known.filter(known.str.starts_with(slug[:length]))
-        if len(known) <= _MOST_NAMES_TO_COMPARE or alike.is_empty():
+        with_beginning = known.filter(known.str.starts_with(slug[:length]))
+        if len(known) <= _MOST_NAMES_TO_COMPARE or with_beginning.is_empty():
             break
-        known = alike
+        known = with_beginning
     return nearest(slug, known.head(_MOST_NAMES_TO_COMPARE))

@@ -1,4 +1,4 @@
-"""Values in memory, of which those that were asked for longest ago go first."""
+"""A bounded memory of values: the value that was asked for longest ago goes first."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-_KEY = 1_024  # bytes; what a key and its place take, so that values of no size do not add up without end
+_KEY = 1_024  # bytes; a key and its place take about so much, so that even values of size 0 are bounded in number
 
-_COLUMN = 400  # bytes; what a column takes beside its values, as measured of frames without rows
+_COLUMN = 400  # bytes; a column takes so much beside its values, measured with frames without rows
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -23,7 +23,7 @@ class Recent(Generic[K, V]):
     Parameters
     ----------
     most : int
-        How much the values may take together, and a KiB for the key of each. [byte]
+        How much the values and 1 KiB for each key may take together. [byte]
 
     Attributes
     ----------
@@ -32,10 +32,10 @@ class Recent(Generic[K, V]):
 
     Examples
     --------
-    >>> kept = Recent[str, str](100_000)
-    >>> kept.put("a", "A", size=60_000)
-    >>> kept.put("b", "B", size=60_000)
-    >>> kept.get("a"), kept.get("b"), kept.size
+    >>> letters = Recent[str, str](100_000)
+    >>> letters.put("a", "A", size=60_000)
+    >>> letters.put("b", "B", size=60_000)
+    >>> letters.get("a"), letters.get("b"), letters.size
     (None, 'B', 61024)
     """
 
@@ -46,16 +46,15 @@ class Recent(Generic[K, V]):
         self._lock = threading.Lock()
 
     def get(self, key: K) -> V | None:
-        """Return a value; None if it is not kept."""
+        """Return a value; None if it is not in memory."""
         with self._lock:
-            found = self._values.get(key)
-            if found is None:
+            if key not in self._values:
                 return None
             self._values.move_to_end(key)
-            return found[0]
+            return self._values[key][0]
 
     def put(self, key: K, value: V, *, size: int) -> None:
-        """Keep a value of some bytes, and let others go until all are within the bound."""
+        """Keep a value of some bytes, and remove the oldest ones until the sizes are within the bound."""
         size += _KEY
         with self._lock:
             if size > self.most or key in self._values:
@@ -63,8 +62,8 @@ class Recent(Generic[K, V]):
             self._values[key] = value, size
             self.size += size
             while self.size > self.most:
-                _, (_, gone) = self._values.popitem(last=False)
-                self.size -= gone
+                _, (_, removed_size) = self._values.popitem(last=False)
+                self.size -= removed_size
 
 
 def frame_size(frame: pl.DataFrame) -> int:

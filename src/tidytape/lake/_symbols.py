@@ -1,4 +1,4 @@
-"""Names of exchanges and markets: what a symbol stands for, and which names can be stored and queried again."""
+"""Names of exchanges and markets: the coins of a symbol, and which names can be stored and queried."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _KNOWN = frozenset(
     }
 )  # fmt: skip
 _DOLLARS = frozenset({"DAI", "USDC", "USDT"})
-# XBTUSD is XBT in USD, not XB in TUSD, and BTCBUSD is no BTCB: only a list of coins can tell.
+# XBTUSD is XBT in USD, not XB in TUSD, and BTCBUSD is BTC in BUSD, not BTCB in USD: only a list of coins decides.
 
 _LONGEST_FIRST = sorted(QUOTES, key=lambda quote: (-len(quote), quote))
 _SEPARATORS = re.compile(r"[-_/:.]")
-# What markets of one pair are told apart by: kind of contract, expiry.
+# Parts of a symbol that distinguish markets of one pair: kind of contract, expiry.
 _SUFFIX = re.compile(r"(PERP|PERPETUAL|SWAP|SPOT|FUTURES?|\d{4,8}|\d{1,2}[A-Z]{3}\d{2})")
 # BTC-27DEC24-60000-C: strike, which may have decimals, and kind of an option.
 _OPTION = re.compile(r"[-_]\d+(?:[.D]\d+)?[-_][CP]$")
@@ -43,7 +43,7 @@ _COIN = re.compile(r"[A-Z0-9$]{1,20}")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """What a symbol stands for.
+    """The coins of a symbol.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Symbol:
 
 
 def guessed(raw_symbol: str) -> Symbol | None:
-    """Return what an exchange's symbol most likely stands for, or None.
+    """Return the most likely coins of an exchange's symbol, or None.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def guessed(raw_symbol: str) -> Symbol | None:
     Returns
     -------
     Symbol or None
-        None where several readings are as good, or there is none.
+        None if several readings are equally likely, or no reading is possible.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def guessed(raw_symbol: str) -> Symbol | None:
     if len(pair) == 1:
         coin, quote = _cut(pair[0])
         if not quote and len(parts) > 1:
-            quote = "USD"  # BTC-PERPETUAL, BTC-27DEC24: dollars unless they say otherwise
+            quote = "USD"  # BTC-PERPETUAL, BTC-27DEC24: in dollars unless the symbol names another quote
         if not quote:
             return None
     else:
@@ -110,11 +110,11 @@ def guessed(raw_symbol: str) -> Symbol | None:
 
 
 def told_class(raw_symbol: str) -> str | None:
-    """Return the class of a market whose symbol says so, None where it says nothing.
+    """Return the category of a market if its symbol shows it, else None.
 
     Examples
     --------
-    >>> [told_class(one) for one in ("BTC-27DEC24-60000-C", "BTC-PERPETUAL", "BTCUSD_240927", "BTCUSDT")]
+    >>> [told_class(symbol) for symbol in ("BTC-27DEC24-60000-C", "BTC-PERPETUAL", "BTCUSD_240927", "BTCUSDT")]
     ['OPTION', 'PERPETUAL', 'FUTURE', None]
     """
     symbol = raw_symbol.strip().upper()
@@ -145,7 +145,7 @@ _LONGEST_NAME = 255 - len("raw_symbol=")
 
 
 def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
-    """Read the name of a folder of the lake: trimmed, valid in a query, and no longer than a folder's name can be.
+    """Return a name, trimmed; it must be valid in a query and fit into the name of a folder of the lake.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> 
 
 
 def unstorable(names: pl.Series) -> pl.Series:
-    """Return the names that cannot be stored as they are, each once."""
+    """Return the distinct names that cannot be stored unchanged."""
     return (
         names.drop_nulls()
         .unique()
@@ -177,7 +177,7 @@ def unstorable(names: pl.Series) -> pl.Series:
 
 
 def is_storable(name: str) -> bool:
-    r"""Return whether a name can be stored as it is.
+    r"""Return whether a name can be stored unchanged.
 
     Examples
     --------

@@ -39,19 +39,19 @@ class Table(Columns):
     columns : tuple of Column
         In the order of the frame.
     key : tuple of str
-        Columns that together identify a row. A row with a null among them duplicates no other.
+        Columns that together identify a row. A row with a null in one of them duplicates no other row.
     same : tuple of str
-        Columns in which two rows of one key must agree; if they do not, one of the sources is wrong.
+        Columns in which two rows of one key must agree; if they differ, one of the sources is wrong.
     partitions : tuple of str
         Columns that are folders.
     order : tuple of str
         Order of the rows inside a file, so that a reader can skip by time.
     identity : str, optional
-        Column of the key that tells the events of one market apart. A file whose range of it lies elsewhere holds no
-        repeated row.
+        Column of the key that tells the events of one market apart. A file whose values of it lie in another range
+        repeats no row.
     row_group : int
-        Most rows of a row group, which a reader reads as a whole: fewer where an answer takes a small part of a file.
-        [rows]
+        Most rows of a row group, the smallest unit that a reader reads. Small if an answer needs a small part of a
+        file. [rows]
     """
 
     same: tuple[str, ...]
@@ -66,12 +66,12 @@ class Table(Columns):
         return self.identity == "timestamp"
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return ``frame`` with exactly the table's columns and dtypes; absent nullable columns become null.
+        """Return ``frame`` with exactly the table's columns and dtypes; an absent nullable column becomes null.
 
         Parameters
         ----------
         frame : polars.DataFrame, n rows
-            More columns are dropped.
+            Other columns are dropped.
 
         Returns
         -------
@@ -89,16 +89,16 @@ class Table(Columns):
             raise MissingColumnError(missing, available=frame.columns)
         dtypes = self.polars()
         try:
-            whole = frame.select(
+            rows = frame.select(
                 pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype).alias(name)
                 for name, dtype in dtypes.items()
             )
         except pl.exceptions.PolarsError as error:
             raise IngestError(f"{self.name}: a column does not have its dtype: {error}") from error
         for column in self.columns:
-            if not column.nullable and whole[column.name].null_count():
+            if not column.nullable and rows[column.name].null_count():
                 raise IngestError(f"{self.name}: null in column {column.name!r}, which may not be null")
-        return whole
+        return rows
 
 
 _EXCHANGE = Column("exchange", "string", "", "Exchange identifier")

@@ -24,67 +24,37 @@
 - `interactive` : the same pictures as Plotly figures, in which you can zoom and read values.
 - `live` : a live frame, drawn anew as it grows; `live_widget` : the same as a widget, where plotly is installed.
 
-Every function draws on the axes it is given, or on a figure of its own, and returns what it drew:
-``drawn.figure.savefig("drawn.png")`` saves the picture. None shows a window, and none touches a setting or a figure
-that is not its own. Polars and pandas frames look the same, and times
-may be datetimes or int64 nanoseconds since the epoch.
+Every function draws on the axes that you pass, or on a new figure, and returns an object that holds the artists:
+``drawn.figure.savefig("drawn.png")`` saves the picture. "Returns" of a function names the other attributes of its
+object. No function shows a window, and none changes a setting or another figure. Polars and pandas frames look the
+same, and times may be datetimes or int64 nanoseconds since the epoch.
 """
 
 from __future__ import annotations
 
 from tidytape.plot import interactive
-from tidytape.plot._candles import Candles, Volume, candles, volume
-from tidytape.plot._completeness import Completeness, completeness
-from tidytape.plot._coverage import Coverage, coverage
-from tidytape.plot._cross import MarketShare, Premium, market_share, premium
-from tidytape.plot._depth import Depth, Slippage, depth, slippage
-from tidytape.plot._footprint import Footprint, footprint
-from tidytape.plot._funding import Funding, funding
-from tidytape.plot._heatmap import BookHeatmap, book_heatmap
-from tidytape.plot._liquidations import (
-    LiquidationHeatmap,
-    Liquidations,
-    liquidation_heatmap,
-    liquidations,
-)
+from tidytape.plot._candles import candles, volume
+from tidytape.plot._completeness import completeness
+from tidytape.plot._coverage import coverage
+from tidytape.plot._cross import market_share, premium
+from tidytape.plot._depth import depth, slippage
+from tidytape.plot._footprint import footprint
+from tidytape.plot._funding import funding
+from tidytape.plot._heatmap import book_heatmap
+from tidytape.plot._liquidations import liquidation_heatmap, liquidations
 from tidytape.plot._live import live
-from tidytape.plot._market_profile import MarketProfile, market_profile
-from tidytape.plot._open_interest import OpenInterest, open_interest
-from tidytape.plot._order_flow import FlowPanels, OrderFlow, order_flow
-from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
-from tidytape.plot._profile import Profile, volume_profile
-from tidytape.plot._smile import Smile, smile
-from tidytape.plot._surface import Surface, surface
-from tidytape.plot._term_structure import TermStructure, term_structure
-from tidytape.plot._volatility import Skew, Volatility, skew, volatility
+from tidytape.plot._market_profile import market_profile
+from tidytape.plot._open_interest import open_interest
+from tidytape.plot._order_flow import order_flow
+from tidytape.plot._panels import candles_with_profile, panels
+from tidytape.plot._profile import volume_profile
+from tidytape.plot._smile import smile
+from tidytape.plot._surface import surface
+from tidytape.plot._term_structure import term_structure
+from tidytape.plot._volatility import skew, volatility
 from tidytape.plot._widget import live_widget
 
 __all__ = [
-    "BookHeatmap",
-    "Candles",
-    "CandlesWithProfile",
-    "Completeness",
-    "Coverage",
-    "Depth",
-    "FlowPanels",
-    "Footprint",
-    "Funding",
-    "LiquidationHeatmap",
-    "Liquidations",
-    "MarketProfile",
-    "MarketShare",
-    "OpenInterest",
-    "OrderFlow",
-    "Panels",
-    "Premium",
-    "Profile",
-    "Skew",
-    "Slippage",
-    "Smile",
-    "Surface",
-    "TermStructure",
-    "Volatility",
-    "Volume",
     "book_heatmap",
     "candles",
     "candles_with_profile",

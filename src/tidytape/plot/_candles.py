@@ -17,22 +17,12 @@ from tidytape.plot import _style as style
 from tidytape.plot._picture import Picture
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
 
-BODY = 0.72  # of the interval; the rest keeps neighbours apart
+BODY = 0.72  # width of a body as a share of the interval; the rest separates neighbours
 
 
 @dataclass(frozen=True, slots=True)
 class Candles(Picture):
-    """What `candles` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    wicks : matplotlib.collections.LineCollection
-        One line per candle, from low to high.
-    bodies : matplotlib.collections.PolyCollection
-        One rectangle per candle, between open and close, coloured by direction.
-    """
+    """What `candles` drew."""
 
     ax: Axes
     wicks: LineCollection
@@ -41,15 +31,7 @@ class Candles(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Volume(Picture):
-    """What `volume` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    steps : matplotlib.patches.StepPatch
-        The volume of each interval; NaN where there is none.
-    """
+    """What `volume` drew."""
 
     ax: Axes
     steps: StepPatch
@@ -77,6 +59,10 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     Candles
         The artists, one line and one rectangle per candle. A frame with none says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``wicks`` : LineCollection. One line per candle, from low to high.
+        - ``bodies`` : PolyCollection. One rectangle per candle, between open and close, coloured by direction.
+
     Raises
     ------
     MissingColumnError
@@ -98,7 +84,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     (2, 'Price [USDT per BTC]')
     """
     series = candle_series(frame, "frame")
-    style.zone(timezone)  # before a figure is made for nothing
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
     ax = style.one_axes(ax, 12, 6)
     drawn = draw_candles(ax, series, timezone)
     style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.whose.title)
@@ -132,6 +118,9 @@ def volume(
     Volume
         The artist. A frame with no volume says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``steps`` : StepPatch. The volume of each interval; NaN where there is none.
+
     Raises
     ------
     MissingColumnError
@@ -162,14 +151,19 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     """Draw candles without a title."""
     middle = series.start + series.width / 2
     wicks = np.stack([_points(middle, series.low), _points(middle, series.high)], axis=1)
-    left, right = (middle + sign * series.width * BODY / 2 for sign in (-1, 1))
-    corners = [(left, series.open), (left, series.close), (right, series.close), (right, series.open)]
+    left_edge, right_edge = (middle + sign * series.width * BODY / 2 for sign in (-1, 1))
+    corners = [
+        (left_edge, series.open),
+        (left_edge, series.close),
+        (right_edge, series.close),
+        (right_edge, series.open),
+    ]
     bodies = np.stack([_points(x, y) for x, y in corners], axis=1)
     direction = np.sign(series.close - series.open).astype(int)
     look = style.inside(ax)
     colours = np.array([look.flat, look.up, look.down])[direction]
 
-    # Two artists whatever the number of candles. The edge makes a line of a body without height.
+    # Two artists, however many candles there are. The edge shows a body without height as a line.
     drawn = Candles(
         ax,
         LineCollection(list(wicks), colors=list(colours), linewidths=0.9, capstyle="butt", zorder=2.1),
@@ -179,8 +173,7 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     )
     ax.add_collection(drawn.wicks)
     ax.add_collection(drawn.bodies)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     if series.is_open_interest:
         style.amount_axis(ax.yaxis, series.whose.amounts(None), bins=8, name="Open interest")
     else:
@@ -196,13 +189,12 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
 def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None) -> Volume:
     """Draw volumes without a title."""
     edges, values = spaced(series.start, series.width, series.volume)
-    # One outline, not a bar each: thousands of bars thinner than a pixel would beat with the pixels. Its edge keeps
-    # the peaks in sight.
+    # One outline instead of a bar per interval: thousands of bars thinner than a pixel would show moiré. The edge of
+    # the outline keeps narrow peaks visible.
     drawn = Volume(
         ax, ax.stairs(values, edges, fill=True, color=style.inside(ax).volume, linewidth=0.5, zorder=2)
     )
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, series.whose.amounts(quote), bins=4)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)
@@ -213,13 +205,13 @@ def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote
 
 
 def set_time_limits(ax: Axes, start: NDArray[np.float64], width: float) -> None:
-    """Show every interval, and a little around them."""
+    """Show every interval, with a small margin."""
     first, last = start[0], start[-1] + width
     style.show_times(ax, first, last, pad=0.01 * (last - first) + (width if start.size < 10 else 0))
 
 
 def padded(low: float, high: float) -> tuple[float, float]:
-    """Return limits a little outside; prices that never move get a range of their own."""
+    """Return limits with a margin; prices that never move get a range around them."""
     pad = 0.04 * (high - low) or 0.001 * abs(high) or 1.0
     return low - pad, high + pad
 
@@ -235,7 +227,7 @@ def spaced(
     if not start.size:
         return np.array([0.0, 1.0]), np.array([np.nan])
     end = start + width
-    # Date numbers carry a few nanoseconds of rounding.
+    # Dates of matplotlib are rounded to some nanoseconds.
     after = np.flatnonzero(start[1:] - end[:-1] > 1e-3 * width) + 1
     edges = np.append(np.insert(start, after, end[after - 1]), end[-1])
     return edges, np.insert(values, after, gap)

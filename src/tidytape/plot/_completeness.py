@@ -23,7 +23,7 @@ from tidytape.plot._series import Whose, numbers
 from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
 
 _COUNTS = ("start", "end", "expected", "present", "missing", "completeness")
-_TINY = 1e-12  # what lies between none and some, and between some and all
+_TINY = 1e-12  # separates "none" from the smallest share, and "all" from the largest
 CLASSES = (
     (_TINY, "down", 1.0, "none"),
     (0.5, "down", 0.75, "under 50%"),
@@ -32,26 +32,13 @@ CLASSES = (
     (1 - _TINY, "buy", 0.25, "99% or more"),
     (1.0, "buy", 0.5, "all"),
 )
-"""Where each class ends, its colour and how strong that is, and its name. What lacks is stronger than what is there."""
-_SEEN = 60  # columns that are wide enough to be told apart by a line
+"""Upper limit, colour, strength and name of each class. Gaps have stronger colours than complete intervals."""
+_MOST_EDGED = 60  # with more columns than this, lines between them would take too much room
 
 
 @dataclass(frozen=True, slots=True)
 class Completeness(Picture):
-    """What `completeness` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    rows : list of str
-        The series of each row, from above.
-    spans : matplotlib.collections.PolyCollection or None
-        One rectangle per row of the frame that expects an interval; its array has the completeness. [1] None where
-        there is no data.
-    notes : list of str
-        The share of all intervals of each row; empty where it is not known.
-    """
+    """What `completeness` drew."""
 
     ax: Axes
     rows: list[str]
@@ -82,6 +69,12 @@ def completeness(
     Completeness
         The artists. A frame that expects nothing says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``rows`` : list of str. The series of each row, from above.
+        - ``spans`` : PolyCollection or None. One rectangle per row of the frame that expects an interval; its array has
+          the completeness. [1] None where there is no data.
+        - ``notes`` : list of str. The share of all intervals of each row; empty where it is not known.
+
     Raises
     ------
     MissingColumnError
@@ -101,19 +94,19 @@ def completeness(
     >>> drawn.rows, drawn.spans.get_array().shape
     (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["start", "end", "completeness"])
-    given = timed(timed(given, "frame", "start"), "frame", "end")
-    given = given.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
-    start, end = (dates(given.get_column(name)) for name in ("start", "end"))
-    share = numbers(given, "frame", ("completeness",))["completeness"]
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    calendar = opened(frame, "frame", ["start", "end", "completeness"])
+    calendar = timed(timed(calendar, "frame", "start"), "frame", "end")
+    calendar = calendar.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
+    start, end = (dates(calendar.get_column(name)) for name in ("start", "end"))
+    share = numbers(calendar, "frame", ("completeness",))["completeness"]
     if not ((share >= 0) & (share <= 1 + _TINY)).all():
         raise QueryError(
             "frame",
             got=f"completeness from {share.min():g} to {share.max():g}",
             expected="shares from 0 to 1",
         )
-    series, title = _series(given)
+    series, title = _series(calendar)
     if len({*zip(series, start.tolist(), strict=True)}) < len(series):
         expected = "one row per series and start"
         raise QueryError("frame", got="several rows of one series and start", expected=expected)
@@ -121,9 +114,8 @@ def completeness(
     place = [names.index(name) for name in series]
 
     ax = style.one_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax)
+    style.frame_axes(ax, timezone)
     ax.grid(visible=False)
-    style.time_axis(ax.xaxis, timezone)
     style.title(ax, "Completeness", title)
     if not names:
         style.no_data(ax)
@@ -140,13 +132,13 @@ def completeness(
         array=share,
         cmap=colours,
         norm=BoundaryNorm([0, *(limit for limit, *_ in CLASSES[:-1]), 1 + _TINY], colours.N),
-        edgecolors=[style.face(ax)] if len(np.unique(start)) <= _SEEN else "face",
+        edgecolors=[style.face(ax)] if len(np.unique(start)) <= _MOST_EDGED else "face",
         linewidths=0.6,
         zorder=2,
     )
     ax.add_collection(spans)
     ax.set_xlim(start.min(), end.max())
-    notes = _notes(given, place, len(names))
+    notes = _notes(calendar, place, len(names))
     label_rows(ax, [""] * len(names), names, notes)
     present = sorted(set(np.asarray(spans.norm(share)).tolist()))
     style.legend(
@@ -156,7 +148,7 @@ def completeness(
 
 
 def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
-    """Return the series of each row, and a title: what all series share, and how many they are."""
+    """Return the name of each row's series, and a title: what all series share, and their number."""
     keys = [name for name in frame.columns if name not in _COUNTS]
     columns = [
         ["" if value is None else str(value) for value in frame.get_column(name).to_list()] for name in keys
@@ -168,16 +160,16 @@ def _series(frame: nw.DataFrame[Any]) -> tuple[list[str], str]:
     market = Whose(**{name: value for name, value in shared.items() if name in IDENTITY})
     number = f"{len(several)} series" if len(several) > 1 else ""
     title = ", ".join(filter(None, [market.name if number else "", number, Tracks(market, {}).interval]))
-    return [names[own] or "all" for own in identities], title
+    return [names[identity] or "all" for identity in identities], title
 
 
 def _notes(frame: nw.DataFrame[Any], place: list[int], number: int) -> list[str]:
-    """Return the share of the intervals that each series has over the whole time."""
+    """Return as text which share of its intervals each series has over all rows."""
     if not {"expected", "present"} <= {*frame.columns}:
         return [""] * number
     counts = numbers(frame, "frame", ("expected", "present"))
     expected, present = (
         np.bincount(place, counts[name], minlength=number) for name in ("expected", "present")
     )
-    # Rounded down: what lacks an interval is not complete.
+    # Rounded down, so that a series without one interval never shows 100%.
     return [f"{np.floor(share * 1000) / 10:g}%" for share in present / expected]

@@ -1,4 +1,4 @@
-"""What is held of every market, from when to when, and with which gaps."""
+"""The first and last time and the gaps of every market's data."""
 
 from __future__ import annotations
 
@@ -25,30 +25,16 @@ from tidytape.plot._tracks import dates
 
 Floats = NDArray[np.float64]
 
-TALLEST = 100.0  # of a picture: matplotlib writes none of more than 65,536 pixels [in]
+TALLEST = 100.0  # height of a picture: matplotlib cannot write more than 65,536 pixels [in]
 ROW = 0.24  # height of a row [in]
-_BAR = 0.62  # of a row; the rest keeps neighbours apart
-_LETTER = 5.0  # width of one of a name, about [pt]
+_BAR = 0.62  # height of a bar as a share of its row; the rest separates neighbours
+_LETTER = 5.0  # usual width of a letter of a name [pt]
 _LINE = 9.0  # height that a label needs [pt]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage(Picture):
-    """What `coverage` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    rows : list of (str, str)
-        Market and table of each row, from above.
-    spans : matplotlib.collections.PolyCollection or None
-        One rectangle per span that is held. None where there is no data.
-    gaps : matplotlib.collections.PolyCollection or None
-        One rectangle per gap. None where there is none.
-    notes : list of str
-        What stands beside each row.
-    """
+    """What `coverage` drew."""
 
     ax: Axes
     rows: list[tuple[str, str]]
@@ -90,6 +76,12 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     Coverage
         The artists. A frame without a row that has times says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``rows`` : list of (str, str). Market and table of each row, from above.
+        - ``spans`` : PolyCollection or None. One rectangle per span that has data. None for an empty frame.
+        - ``gaps`` : PolyCollection or None. One rectangle per gap. None without gaps.
+        - ``notes`` : list of str. The text beside each row.
+
     Raises
     ------
     MissingColumnError
@@ -106,14 +98,15 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     >>> drawn.rows[:2]
     [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"])
-    require_once(given, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
-    rows = _rows(given)
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    description = opened(
+        frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"]
+    )
+    require_once(description, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
+    rows = _rows(description)
     ax = style.one_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax)
+    style.frame_axes(ax, timezone)
     ax.grid(visible=False, axis="y")
-    style.time_axis(ax.xaxis, timezone)
     markets = list(dict.fromkeys(row.market for row in rows))
     style.title(
         ax, "Coverage", markets[0] if len(markets) == 1 else f"{len(markets)} markets" if markets else ""
@@ -122,26 +115,26 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
         style.no_data(ax)
         return Coverage(ax, [], None, None, [])
     palette = style.inside(ax)
-    held = [(place, *span) for place, row in enumerate(rows) for span in _spans(row)]
-    missing = [(place, *gap) for place, row in enumerate(rows) for gap in row.gaps]
-    # The edge makes a line of what is thinner than a pixel.
+    data_spans = [(place, *span) for place, row in enumerate(rows) for span in _spans(row)]
+    gap_spans = [(place, *gap) for place, row in enumerate(rows) for gap in row.gaps]
+    # The edge shows a span that is thinner than a pixel as a line.
     spans, gaps = (
-        PolyCollection(bars(several), facecolors=colour, edgecolors=colour, linewidths=width, zorder=order)
-        for several, colour, width, order in (
-            (held, palette.buy, 0.4, 2.0),
-            (missing, palette.down, 1.0, 2.1),
+        PolyCollection(bars(row_spans), facecolors=colour, edgecolors=colour, linewidths=width, zorder=order)
+        for row_spans, colour, width, order in (
+            (data_spans, palette.buy, 0.4, 2.0),
+            (gap_spans, palette.down, 1.0, 2.1),
         )
     )
     ax.add_collection(spans)
-    if missing:
+    if gap_spans:
         ax.add_collection(gaps)
     first, last = min(row.first for row in rows), max(row.last for row in rows)
     style.show_times(ax, first, last, pad=0.01 * (last - first) or 1 / 24)
     label_rows(ax, [row.market for row in rows], [row.table for row in rows], [row.note for row in rows])
     handles = [Patch(color=palette.buy, label="held"), Patch(color=palette.down, label="gap")]
-    style.legend(ax, handles[: 2 if missing else 1], place="above")
+    style.legend(ax, handles[: 2 if gap_spans else 1], place="above")
     names, notes = [(row.market, row.table) for row in rows], [row.note for row in rows]
-    return Coverage(ax, names, spans, gaps if missing else None, notes)
+    return Coverage(ax, names, spans, gaps if gap_spans else None, notes)
 
 
 def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
@@ -157,20 +150,22 @@ def _rows(frame: nw.DataFrame[Any]) -> list[_Row]:
     kinds = [tables or kind for tables, kind in zip(values("tables"), values("type"), strict=True)]
     counts, numbers, longest = (values(name) for name in ("rows", "gaps", "longest_gap"))
     starts, ends = (values(name) for name in ("gap_starts", "gap_ends"))
-    found: dict[tuple[str, str], _Row] = {}
+    by_market: dict[tuple[str, str], _Row] = {}
     for row in range(len(frame)):
         if not np.isfinite(first[row]) or not np.isfinite(last[row]):
             continue
-        # Every option summary of a coin is made of the same quotes.
-        own = coin[row] if str(category[row]) == "OPTION" or not _is_known(symbol[row]) else symbol[row]
-        market = " ".join(str(name) for name in (exchange[row], own) if _is_known(name))
+        # All option summaries of a coin are made of the same quotes, so they share the row of the coin.
+        symbol_or_coin = (
+            coin[row] if str(category[row]) == "OPTION" or not _is_known(symbol[row]) else symbol[row]
+        )
+        market = " ".join(str(name) for name in (exchange[row], symbol_or_coin) if _is_known(name))
         table = str(kinds[row]).replace("_", " ")
         gaps = [_dates_of(side[row]) for side in (starts, ends)]
         note = _note(counts[row], numbers[row], longest[row])
-        found.setdefault(
+        by_market.setdefault(
             (market, table), _Row(market, table, first[row], last[row], np.column_stack(gaps), note)
         )
-    return [found[key] for key in sorted(found)]
+    return [by_market[key] for key in sorted(by_market)]
 
 
 def _is_known(value: object) -> bool:
@@ -186,7 +181,7 @@ def _dates_of(times: Sequence[datetime] | None) -> Floats:
 
 
 def _note(events: Any, gaps: Any, longest: Any) -> str:
-    """Return what stands beside a row, e.g. ``1.2M events, 2 gaps, longest 3 h``."""
+    """Return the text beside a row, e.g. ``1.2M events, 2 gaps, longest 3 h``."""
     parts = []
     if _is_known(events):
         parts.append(f"{style.short(float(f'{events:.3g}'))} events")
@@ -205,13 +200,13 @@ def _length(span: timedelta) -> str:
 
 
 def _spans(row: _Row) -> list[tuple[float, float]]:
-    """Return what is held of a row: from its first event to its last, without the gaps."""
+    """Return the spans with data of a row: from its first event to its last, without the gaps."""
     ends = [row.first, *row.gaps[:, 1]], [*row.gaps[:, 0], row.last]
     return [(start, end) for start, end in zip(*ends, strict=True) if end > start or not len(row.gaps)]
 
 
 def bars(spans: Sequence[tuple[int, float, float]], *, height: float = _BAR) -> list[Floats]:
-    """Return a rectangle per span of a row: its number from above, start and end."""
+    """Return a rectangle per span, which has the number of its row from above, its start and its end."""
     half = height / 2
     return [
         np.array([(start, place - half), (end, place - half), (end, place + half), (start, place + half)])
@@ -220,7 +215,7 @@ def bars(spans: Sequence[tuple[int, float, float]], *, height: float = _BAR) -> 
 
 
 def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Sequence[str]) -> None:
-    """Name the rows, from above: what its group is at the first row of each, and what the row is at every one."""
+    """Label the rows from above: each row with its name and note, the first row of a group with that of the group."""
     number, outer = len(names), style.around(ax)
     starts = [row for row in range(number) if row == 0 or groups[row] != groups[row - 1]]
     height = ax.bbox.height / ax.get_figure(root=True).dpi * 72  # type: ignore[union-attr]
@@ -236,11 +231,15 @@ def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Seq
     for text in ax.get_yticklabels():
         text.set_parse_math(False)
     look: dict[str, Any] = {"va": "center", "fontsize": "small", "color": outer.ink, "parse_math": False}
-    beside = ax.get_yaxis_transform()
+    transform = ax.get_yaxis_transform()
     if has_room and len(starts) > 1:
-        left = -_LETTER * max(map(len, names)) - 14  # [pt], beyond the names of the rows
+        offset = -_LETTER * max(map(len, names)) - 14  # [pt], beyond the names of the rows
         for row in starts:
-            place: dict[str, Any] = {"xycoords": beside, "xytext": (left, 0), "textcoords": "offset points"}
+            place: dict[str, Any] = {
+                "xycoords": transform,
+                "xytext": (offset, 0),
+                "textcoords": "offset points",
+            }
             ax.annotate(groups[row], (0, row), ha="right", annotation_clip=False, **place, **look)
     for row in ticks if has_room else ():
-        ax.text(1.01, row, notes[row], transform=beside, **look)
+        ax.text(1.01, row, notes[row], transform=transform, **look)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.errors import QueryError
@@ -25,15 +25,7 @@ _OTHERS = "others"
 
 @dataclass(frozen=True, slots=True)
 class Premium(Picture):
-    """What `premium` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of str to matplotlib.lines.Line2D
-        By market, its premium; NaN where intervals are missing. [bp]
-    """
+    """What `premium` drew."""
 
     ax: Axes
     lines: dict[str, Line2D]
@@ -41,21 +33,7 @@ class Premium(Picture):
 
 @dataclass(frozen=True, slots=True)
 class MarketShare(Picture):
-    """What `market_share` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    areas : dict of str to matplotlib.collections.PolyCollection
-        By market, from the lowest area to the highest.
-    shares : dict of str to float
-        By market, its share in the sum over the whole time. [1]
-    times : ndarray
-        Both ends of each interval. [matplotlib dates, d]
-    tops : dict of str to ndarray
-        By market, the upper end of its area at each of the times; NaN in gaps. [1]
-    """
+    """What `market_share` drew."""
 
     ax: Axes
     areas: dict[str, PolyCollection]
@@ -82,6 +60,9 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     Premium
         The artists. A frame without a premium says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of str to Line2D. By market, its premium; NaN where intervals are missing. [bp]
+
     Raises
     ------
     MissingColumnError
@@ -100,15 +81,13 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["timestamp", "premium"])
-    series = tracks(given, "frame", ["premium"])
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    premiums = opened(frame, "frame", ["timestamp", "premium"])
+    series = tracks(premiums, "frame", ["premium"])
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    rules = _values(given, "reference_rule") if "reference_rule" in given.columns else []
-    style.y_label(ax, f"Premium over {_reference(rules)}", "bp")
+    style.frame_axes(ax, timezone)
+    rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
+    style.y_label(ax, f"Premium over {_reference(rules)}", "bp", bins=7)
     style.title(ax, "Premium", series.title())
     lines: dict[str, Line2D] = {}
     for label, track in series.by_label.items():
@@ -128,7 +107,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
 
 
 def _reference(rules: list[str]) -> str:
-    """Return what premiums are over, e.g. ``the median`` or ``A BTCUSDT``."""
+    """Return the name of the reference price, e.g. ``the median`` or ``A BTCUSDT``."""
     if len(rules) != 1:
         return "the reference"
     if "=" not in rules[0]:
@@ -167,6 +146,12 @@ def market_share(
         The artists, and the share of each market over the whole time, which the legend lists in the order of the
         areas. A frame without a share says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``areas`` : dict of str to PolyCollection. By market, from the lowest area to the highest.
+        - ``shares`` : dict of str to float. By market, its share in the sum over the whole time. [1]
+        - ``times`` : ndarray. Both ends of each interval. [matplotlib dates, d]
+        - ``tops`` : dict of str to ndarray. By market, the upper end of its area at each of the times; NaN in gaps. [1]
+
     Raises
     ------
     MissingColumnError
@@ -188,14 +173,13 @@ def market_share(
     >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
     ('Share of volume [%]', 1.0)
     """
-    style.zone(timezone)  # before a figure is made for nothing
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
     series = tracks(frame, "frame", ["share", "total"])
     times, stacked, shares = _stacked(series, most)
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
     style.y_label(ax, f"Share of {amount}" if amount else "Share", "%")
     style.title(ax, "Market share", series.title())
@@ -204,7 +188,7 @@ def market_share(
         style.no_data(ax)
         return MarketShare(ax, areas, shares, times, {})
     low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
-    # Colours as in the other pictures of these markets; the sum of small ones has none of its own.
+    # A market has the colour that it has in other pictures; the sum of the small markets has none there.
     colours = {label: style.look(ax, place)["color"] for place, label in enumerate(series.by_label)}
     for label, high in zip(shares, stacked, strict=True):
         areas[label] = ax.fill_between(
@@ -242,25 +226,27 @@ def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float
         return np.empty(0), np.empty((0, 0)), {}
     starts = np.array(sorted(ends))
     total = np.array([totals.get(start, np.nan) for start in starts])
-    amounts = {}
+    shares_over_time = {}
     for label, track in series.by_label.items():
-        own = np.where(np.isnan(total), np.nan, 0.0)
+        share = np.where(np.isnan(total), np.nan, 0.0)
         rows = known[label]
-        own[np.searchsorted(starts, track.start[rows])] = track.values["share"][rows]
-        amounts[label] = own
+        share[np.searchsorted(starts, track.start[rows])] = track.values["share"][rows]
+        shares_over_time[label] = share
     weight = np.nansum(total)
-    whole = {label: float(np.nansum(own * total) / weight) for label, own in amounts.items()}
-    order = sorted(whole, key=lambda label: -whole[label])
-    kept, rest = order[:most], order[most:]
-    if len(rest) == 1:
-        kept, rest = order, []
-    rows_of = [amounts[label] for label in kept]
-    shares = {label: whole[label] for label in kept}
-    if rest:
-        rows_of.append(np.sum([amounts[label] for label in rest], axis=0))
-        shares[f"{len(rest)} {_OTHERS}"] = sum(whole[label] for label in rest)
-    # Both ends of each interval, and after a gap's begin a NaN: an area has no steps that would end with its last time.
-    stacked = np.repeat(np.cumsum(rows_of, axis=0), 2, axis=1)
+    mean_share = {
+        label: float(np.nansum(share * total) / weight) for label, share in shares_over_time.items()
+    }
+    order = sorted(mean_share, key=lambda label: -mean_share[label])
+    largest, smaller = order[:most], order[most:]
+    if len(smaller) == 1:
+        largest, smaller = order, []
+    areas = [shares_over_time[label] for label in largest]
+    shares = {label: mean_share[label] for label in largest}
+    if smaller:
+        areas.append(np.sum([shares_over_time[label] for label in smaller], axis=0))
+        shares[f"{len(smaller)} {_OTHERS}"] = sum(mean_share[label] for label in smaller)
+    # An area has no steps, so each interval gives two times: its start and its end. NaN breaks the area at a gap.
+    stacked = np.repeat(np.cumsum(areas, axis=0), 2, axis=1)
     end = np.array([ends[start] for start in starts])
     times = np.column_stack([starts, end]).ravel()
     after = 2 * (np.flatnonzero(starts[1:] - end[:-1] > 1e-3 * (end[0] - starts[0])) + 1)

@@ -1,4 +1,4 @@
-"""One order book: what rests up to each price, and what trading at once would cost."""
+"""One order book: the size that rests up to each price, and the cost of a market order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -34,25 +34,15 @@ from tidytape.plot._series import (
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
-_FURTHEST = 100.0  # from the mid, unless asked otherwise [bps]
-_SIZES = 30  # of a curve
-_AT_ONCE = 5  # sizes; the time of a query grows with the square of how many it has
-_SMALLEST = 1e-3  # order size, of all that rests
+_FURTHEST = 100.0  # usual distance from the mid that is shown [bps]
+_SIZES = 30  # order sizes of a curve
+_AT_ONCE = 5  # order sizes per query, whose time grows with the square of their number
+_SMALLEST = 1e-3  # smallest order size, as a share of the larger side of the book
 
 
 @dataclass(frozen=True, slots=True)
 class Depth(Picture):
-    """What `depth` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    bids, asks : matplotlib.patches.StepPatch or None
-        Size up to each price, from the best one on; None for a side that is empty.
-    mid : matplotlib.lines.Line2D or None
-        A line at the mid; None where a side is empty.
-    """
+    """What `depth` drew."""
 
     ax: Axes
     bids: StepPatch | None
@@ -62,15 +52,7 @@ class Depth(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Slippage(Picture):
-    """What `slippage` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    buys, sells : matplotlib.lines.Line2D or None
-        Cost by order size; NaN where it is unknown. None for a side of which nothing is known.
-    """
+    """What `slippage` drew."""
 
     ax: Axes
     buys: Line2D | None
@@ -82,9 +64,9 @@ class _Book:
     """One book: the middle of each level and its size, from the best one on."""
 
     whose: Whose
-    frame: nw.DataFrame[Any]  # its rows
+    frame: nw.DataFrame[Any]  # the rows of the book
     time: int | None  # [ns]
-    block: float  # height of a level; 0 where it is not known
+    block: float  # height of a level; 0 if it is unknown
     step: float  # between two levels
     levels: dict[BookSide, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -94,7 +76,7 @@ class _Book:
         return float(np.mean(best)) if len(best) == 2 else None
 
     def title(self, timezone: str | tzinfo) -> str:
-        """Return whose book it is, and when it stood."""
+        """Return the market and the time of the book."""
         if self.time is None:
             return self.whose.title
         zone, name = style.zone(timezone)
@@ -139,6 +121,11 @@ def depth(
     Depth
         The artists. A frame without a book says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``bids``, ``asks`` : StepPatch or None. Size up to each price, from the best one on; None for a side that is
+          empty.
+        - ``mid`` : Line2D or None. A line at the mid; None where a side is empty.
+
     Raises
     ------
     MissingColumnError
@@ -158,30 +145,30 @@ def depth(
     >>> drawn.ax.get_xlabel(), drawn.ax.get_ylabel()
     ('Price [USDT per BTC]', 'Resting up to the price [BTC]')
     """
-    style.zone(timezone)  # before a figure is made for nothing
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
     if bps is not None and not (np.isfinite(bps) and bps > 0):
         raise QueryError("bps", got=bps, expected="a finite number above 0, or None")
-    found = _read(book, at)
+    snapshot = _read(book, at)
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
-    style.price_axis(ax.xaxis, found.whose.price_unit)
-    style.amount_axis(ax.yaxis, found.whose.amounts(quote), bins=6, name="Resting up to the price")
-    style.title(ax, "Order book", found.title(timezone))
-    if not any(price.size for price, _ in found.levels.values()):
+    style.price_axis(ax.xaxis, snapshot.whose.price_unit)
+    style.amount_axis(ax.yaxis, snapshot.whose.amounts(quote), bins=6, name="Resting up to the price")
+    style.title(ax, "Order book", snapshot.title(timezone))
+    if not any(price.size for price, _ in snapshot.levels.values()):
         style.no_data(ax)
         return Depth(ax, None, None, None)
 
-    low, high = _limits(found, bps)
+    low, high = _limits(snapshot, bps)
     colours, patches, most = style.inside(ax), {}, 0.0
     for side, colour in ((BookSide.BID, colours.up), (BookSide.ASK, colours.down)):
-        price, size = found.levels[side]
+        price, size = snapshot.levels[side]
         if not price.size:
             continue
         total = np.cumsum(size)
         shown = (price >= low) & (price <= high)
         most = max(most, total[shown].max(initial=0.0))
-        # The last level is a step wide, so that it is seen.
-        end = price[-1] + np.sign(price[-1] - price[0] or (1 if side is BookSide.ASK else -1)) * found.step
+        # Draw the last level one step wide: it would have no width otherwise.
+        end = price[-1] + np.sign(price[-1] - price[0] or (1 if side is BookSide.ASK else -1)) * snapshot.step
         edges, values = np.append(price, end), total
         if side is BookSide.BID:
             edges, values = edges[::-1], values[::-1]
@@ -196,12 +183,12 @@ def depth(
             label=f"{side.value.title()}s",
         )
     line = None
-    if found.mid is not None:
-        text = f"Mid {style.price_text(found.mid, found.step / 2)}"
+    if snapshot.mid is not None:
+        text = f"Mid {style.price_text(snapshot.mid, snapshot.step / 2)}"
         line = ax.axvline(
-            found.mid, color=colours.poc, linewidth=1.1, linestyle=(0, (4, 3)), zorder=2.2, label=text
+            snapshot.mid, color=colours.poc, linewidth=1.1, linestyle=(0, (4, 3)), zorder=2.2, label=text
         )
-        _distance_axis(ax, found.mid)
+        _distance_axis(ax, snapshot.mid)
     ax.set_xlim(low, high)
     ax.set_ylim(0, most * 1.06 or 1)
     # Between the two sides, where the curves are low.
@@ -245,6 +232,10 @@ def slippage(
     Slippage
         The artists. A frame without a book, or with a side that is empty, says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``buys``, ``sells`` : Line2D or None. Cost by order size; NaN where it is unknown. None for a side of which
+          nothing is known.
+
     Raises
     ------
     MissingColumnError
@@ -265,15 +256,14 @@ def slippage(
     ('Order size [BTC, log scale]', 'Slippage [bp]')
     """
     style.zone(timezone)
-    found = _read(book, at)
-    curve = _curve(found, None if size is None else list(size))
+    snapshot = _read(book, at)
+    curve = _curve(snapshot, None if size is None else list(size))
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
-    style.title(ax, "Slippage", found.title(timezone))
-    unit = found.whose.amounts(quote)
+    style.title(ax, "Slippage", snapshot.title(timezone))
+    unit = snapshot.whose.amounts(quote)
     style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
-    style.y_label(ax, "Slippage", "bp")
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    style.y_label(ax, "Slippage", "bp", bins=7)
     colours, lines = style.inside(ax), {}
     for side, colour in ((Side.BUY, colours.up), (Side.SELL, colours.down)):
         sizes, cost = curve[side]
@@ -306,17 +296,17 @@ def slippage(
 def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
     """Read the last book at or before a time."""
     columns = ("timestamp", "side", "price", "size")
-    given, whose = market_frame(frame, "book", columns, key=columns[:3])
-    given = timed(given, "book").filter(~nw.col("timestamp").is_null())
-    time = given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    rows, whose = market_frame(frame, "book", columns, key=columns[:3])
+    rows = timed(rows, "book").filter(~nw.col("timestamp").is_null())
+    time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     if at is not None:
         time = time[time <= epoch_seconds(at, "at") * SECOND]
     last = int(time.max()) if time.size else None
-    here = given.get_column("timestamp").dt.timestamp("ns") == (-1 if last is None else last)
-    given = given.filter(here)
-    block = block_of(given) or 0.0
-    values = numbers(given, "book", ("price", "size"))
-    is_bid = is_side(given, "book", BookSide.BID)
+    is_last = rows.get_column("timestamp").dt.timestamp("ns") == (-1 if last is None else last)
+    rows = rows.filter(is_last)
+    block = block_of(rows) or 0.0
+    values = numbers(rows, "book", ("price", "size"))
+    is_bid = is_side(rows, "book", BookSide.BID)
     known = np.isfinite(values["price"]) & np.isfinite(values["size"]) & (values["size"] > 0)
     levels = {}
     for side, chosen, sign in ((BookSide.BID, is_bid, -1), (BookSide.ASK, ~is_bid, 1)):
@@ -324,7 +314,7 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
         order = np.argsort(sign * price, kind="stable")
         levels[side] = price[order] + block / 2, size[order]
     step = block or smallest_step(np.unique(values["price"][known]))
-    return _Book(whose, given, last, block, step, levels)
+    return _Book(whose, rows, last, block, step, levels)
 
 
 def _limits(book: _Book, bps: float | None) -> tuple[float, float]:
@@ -341,7 +331,7 @@ def _limits(book: _Book, bps: float | None) -> tuple[float, float]:
 
 
 def _distance_axis(ax: Axes, mid: float) -> None:
-    """Say at the top how far a price is from the mid."""
+    """Add an axis at the top that shows the distance of each price from the mid."""
 
     def to_distance(price: Any) -> Any:
         return (price / mid - 1) * 1e4
@@ -353,7 +343,7 @@ def _distance_axis(ax: Axes, mid: float) -> None:
     outer = style.around(ax)
     top.spines["top"].set_visible(False)
     top.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
-    top.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    top.xaxis.set_major_locator(style.round_ticks(8))
     top.set_xlabel(style.label("Distance from the mid", "bp"), color=outer.ink, fontsize="small")
 
 
@@ -361,26 +351,28 @@ def _curve(
     book: _Book, size: list[float] | None
 ) -> dict[Side, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Return sizes and slippage of buys and of sells."""
-    wanted = _usual_sizes(book) if size is None else size
+    order_sizes = _usual_sizes(book) if size is None else size
     amount: Any = "quote" if book.whose.amount_unit == AmountUnit.USD else "coin"
     parts = []
-    for first in range(0, max(len(wanted), 1), _AT_ONCE):
-        found = books.slippage(book.frame.to_native(), size=wanted[first : first + _AT_ONCE], amount=amount)
-        rows = cast("nw.DataFrame[Any]", nw.from_native(found))
-        side = rows.get_column("side").cast(nw.String).to_numpy()
+    for first in range(0, max(len(order_sizes), 1), _AT_ONCE):
+        costs = books.slippage(
+            book.frame.to_native(), size=order_sizes[first : first + _AT_ONCE], amount=amount
+        )
+        rows = cast("nw.DataFrame[Any]", nw.from_native(costs))
+        sides = rows.get_column("side").cast(nw.String).to_numpy()
         values = numbers(rows, "book", ("size", "slippage"))
-        parts.append((side, values["size"], values["slippage"]))
-    side, sizes, cost = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return {one: (sizes[side == one.value], cost[side == one.value]) for one in Side}
+        parts.append((sides, values["size"], values["slippage"]))
+    sides, sizes, cost = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return {side: (sizes[sides == side.value], cost[sides == side.value]) for side in Side}
 
 
 def _usual_sizes(book: _Book) -> list[float]:
-    """Return order sizes up to what rests near the mid."""
+    """Return order sizes, up to the total near the mid of the larger side."""
     if book.mid is None:
         return [1.0]
     near = abs(book.mid) * _FURTHEST / 1e4
     totals = [float(size[np.abs(price - book.mid) <= near].sum()) for price, size in book.levels.values()]
     most = max(totals) or 1.0
-    # All that rests on either side is among them, so that a line ends where its side does.
+    # Include the total of each side, so that its line ends where the side ends.
     ends = {total for total in totals if total > most * _SMALLEST}
     return sorted(ends.union(np.geomspace(most * _SMALLEST, most, _SIZES).tolist()))

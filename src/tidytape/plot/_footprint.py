@@ -1,4 +1,4 @@
-"""Footprints: what was sold and bought at each price of each candle."""
+"""Footprints: the volume sold and bought at each price of each candle."""
 
 from __future__ import annotations
 
@@ -26,45 +26,26 @@ from tidytape.plot._series import (
     added,
     block_of,
     dates_of,
+    levels_per_row,
     market_frame,
     numbers,
     row_of,
     smallest_step,
-    together,
 )
 from tidytape.times import DAY
 
-_MOST_ROWS = 100  # of colours alone
-BODY = 0.94  # of the interval; the rest keeps neighbours apart
-_SMALLEST, _LARGEST = 5.5, 9.0  # numbers [pt]
-_LETTER = 0.6  # width of a digit, of the size of the font
-_LINE = 1.25  # height of a line of text, of the size of the font
-_PADDED = 1.1  # height of the axes, of that of the rows
-_EXTREME = 0.98  # quantile of deltas that has the full colour
+_MOST_ROWS = 100  # price rows if there is no room for numbers
+BODY = 0.94  # width of a rectangle as a share of the interval; the rest separates neighbours
+_SMALLEST, _LARGEST = 5.5, 9.0  # font size of the numbers [pt]
+_LETTER = 0.6  # width of a digit as a share of the font size
+_LINE = 1.25  # height of a line of text as a share of the font size
+_PADDED = 1.1  # height of the axes over the height of all rows
+_EXTREME = 0.98  # quantile of the deltas from which on the colour is full
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint(Picture):
-    """What `footprint` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    levels : matplotlib.collections.PolyCollection or None
-        One rectangle per interval and price row that traded, in order of time and price, its value the delta. None
-        where there is no data.
-    numbers : tuple of matplotlib.text.Text
-        ``sold × bought`` of each rectangle; empty where there is no room for them.
-    pocs : matplotlib.collections.PolyCollection or None
-        A frame around the row of each interval that traded most.
-    buy_imbalances, sell_imbalances : matplotlib.collections.LineCollection or None
-        Marks at the right and at the left of rows with an imbalance.
-    row_height : float or None
-        Height of a row; None where there is no data. [quote per coin]
-    sold, bought : ndarray
-        Of each rectangle. [as ``amount_unit`` says]
-    """
+    """What `footprint` drew."""
 
     ax: Axes
     levels: PolyCollection | None
@@ -78,7 +59,7 @@ class Footprint(Picture):
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _PriceRows:
     """One row per interval and price row that traded, in order of time and price."""
 
     time: NDArray[np.int64]  # [ns]
@@ -87,7 +68,7 @@ class _Rows:
     sell: NDArray[np.float64]
 
     def other_side(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what was sold one row below and bought one row above each row, of its interval; NaN without one."""
+        """Return the volume sold one row below and bought one row above each row; NaN if that row did not trade."""
         below, above = np.full(self.row.size, np.nan), np.full(self.row.size, np.nan)
         are_neighbours = (np.diff(self.time) == 0) & (np.diff(self.row) == 1)
         below[1:][are_neighbours] = self.sell[:-1][are_neighbours]
@@ -95,7 +76,7 @@ class _Rows:
         return below, above
 
     def usual(self) -> NDArray[np.float64]:
-        """Return the mean volume of a side of a row, of the interval of each row."""
+        """Return for each row the mean volume of one side of a row in the same interval."""
         _, place = np.unique(self.time, return_inverse=True)
         return (np.bincount(place, self.buy + self.sell) / (2 * np.bincount(place)))[place]
 
@@ -139,6 +120,17 @@ def footprint(
     Footprint
         The artists. A frame with no volume says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``levels`` : PolyCollection or None. One rectangle per interval and price row that traded, in order of time
+          and price, its value the delta. None where there is no data.
+        - ``numbers`` : tuple of Text. ``sold × bought`` of each rectangle; empty where there is no room for them.
+        - ``pocs`` : PolyCollection or None. A frame around the row of each interval that traded most. None where
+          there is no data.
+        - ``buy_imbalances``, ``sell_imbalances`` : LineCollection or None. Marks at the right and at the left of rows
+          with an imbalance; None where there is no data.
+        - ``row_height`` : float or None. Height of a row; None where there is no data. [quote per coin]
+        - ``sold``, ``bought`` : ndarray. Volume sold and bought in each rectangle. [as ``amount_unit`` says]
+
     Raises
     ------
     MissingColumnError
@@ -158,19 +150,18 @@ def footprint(
     >>> drawn.row_height, len(drawn.pocs.get_paths())
     (50.0, 8)
     """
-    style.zone(timezone)  # before a figure is made for nothing
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
     require_height("row_size", row_size)
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
-    given, whose = market_frame(profile, "profile", columns, key=columns[:2])
-    given, time = nanoseconds(given)
-    values = numbers(given, "profile", columns[1:])
+    levels, whose = market_frame(profile, "profile", columns, key=columns[:2])
+    levels, time = nanoseconds(levels)
+    values = numbers(levels, "profile", columns[1:])
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     known &= values["buy_volume"] + values["sell_volume"] > 0
     ax = style.one_axes(ax, 12, 7)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.price_axis(ax.yaxis, whose.price_unit)
     if not known.any():
         style.title(ax, "Footprint", whose.title)
@@ -181,11 +172,11 @@ def footprint(
     price = values["price"][known]
     starts = dates_of(np.unique(time[known]))
     style.show_times(ax, starts[0], starts[-1] + width, pad=0.1 * width)
-    step = block_of(given) or smallest_step(np.unique(price))
+    step = block_of(levels) or smallest_step(np.unique(price))
     height = (
         float(row_size)
         if row_size is not None
-        else step * together(np.ptp(price) / step + 1, _most(ax, width))
+        else step * levels_per_row(np.ptp(price) / step + 1, _most(ax, width))
     )
     rows = _gathered(
         time[known], row_of(price, height), values["buy_volume"][known], values["sell_volume"][known]
@@ -195,7 +186,7 @@ def footprint(
 
 
 def _most(ax: Axes, width: float) -> int:
-    """Return how many rows there may be: as many as have room for numbers, if there is room beside each other."""
+    """Return the largest number of rows: as many as have room for numbers, if the columns are wide enough for these."""
     room, height = style.room(ax, BODY * width / np.ptp(ax.get_xlim()), 1.0)
     if room < _SMALLEST * _LETTER * 9:
         return _MOST_ROWS
@@ -204,14 +195,14 @@ def _most(ax: Axes, width: float) -> int:
 
 def _gathered(
     time: NDArray[np.int64], row: NDArray[np.int64], buy: NDArray[np.float64], sell: NDArray[np.float64]
-) -> _Rows:
+) -> _PriceRows:
     keys, place = np.unique(np.stack([time, row]), axis=1, return_inverse=True)
-    return _Rows(keys[0], keys[1], *(added(place, values, keys.shape[1]) for values in (buy, sell)))
+    return _PriceRows(keys[0], keys[1], *(added(place, values, keys.shape[1]) for values in (buy, sell)))
 
 
 def _drawn(
     ax: Axes,
-    rows: _Rows,
+    rows: _PriceRows,
     height: float,
     width: float,
     *,
@@ -222,10 +213,10 @@ def _drawn(
     colours = style.inside(ax)
     delta = rows.buy - rows.sell
     middle = dates_of(rows.time) + width / 2
-    left, right = middle - BODY * width / 2, middle + BODY * width / 2
+    left_edge, right_edge = middle - BODY * width / 2, middle + BODY * width / 2
     low = rows.row * height
     high = low + height
-    corners = ((left, low), (left, high), (right, high), (right, low))
+    corners = ((left_edge, low), (left_edge, high), (right_edge, high), (right_edge, low))
     boxes = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
     extreme = float(np.quantile(np.abs(delta), _EXTREME)) or 1.0
     levels = PolyCollection(
@@ -240,7 +231,7 @@ def _drawn(
     ax.add_collection(levels, autolim=False)
 
     across, _ = style.room(ax, width / np.ptp(ax.get_xlim()), 1.0)
-    thin = min(across / 40, 1.0)  # of marks, where intervals are narrow
+    thin = min(across / 40, 1.0)  # marks are thinner where intervals are narrow
     largest = _largest(rows)
     pocs = PolyCollection(
         list(boxes[largest]),
@@ -267,8 +258,8 @@ def _drawn(
             label=f"{name} imbalance, {imbalance:g}×",
         )
 
-    buys = bars(bought, right - inset, style.CYCLE[2], "Buy")
-    sells = bars(sold, left + inset, style.CYCLE[3], "Sell")
+    buys = bars(bought, right_edge - inset, style.CYCLE[2], "Buy")
+    sells = bars(sold, left_edge + inset, style.CYCLE[3], "Sell")
     for marks in (pocs, buys, sells):
         ax.add_collection(marks, autolim=False)
     texts = _numbers(ax, rows, levels, height, width)
@@ -280,18 +271,20 @@ def _drawn(
     return Footprint(ax, levels, texts, pocs, buys, sells, height, rows.sell, rows.buy)
 
 
-def _largest(rows: _Rows) -> NDArray[np.bool_]:
-    """Return which rows are points of control."""
+def _largest(rows: _PriceRows) -> NDArray[np.bool_]:
+    """Return whether each row is the point of control of its interval."""
     import polars as pl
 
     frame = pl.DataFrame({"timestamp": rows.time, "price": rows.row, "volume": rows.buy + rows.sell})
-    found = profiles.point_of_control(frame, by="timestamp")
-    largest = dict(zip(found["timestamp"], found["poc"], strict=True))
+    pocs = profiles.point_of_control(frame, by="timestamp")
+    largest = dict(zip(pocs["timestamp"], pocs["poc"], strict=True))
     return np.array([largest[time] == row for time, row in zip(rows.time.tolist(), rows.row, strict=True)])
 
 
-def _numbers(ax: Axes, rows: _Rows, levels: PolyCollection, height: float, width: float) -> tuple[Text, ...]:
-    """Write what was sold and bought into each rectangle; nothing where there is no room."""
+def _numbers(
+    ax: Axes, rows: _PriceRows, levels: PolyCollection, height: float, width: float
+) -> tuple[Text, ...]:
+    """Write the volume sold and bought into each rectangle, if there is room for all."""
     digits = digits_of(np.concatenate([rows.buy, rows.sell]))
     texts = [
         f"{short(sold, digits)} × {short(bought, digits)}"
@@ -320,7 +313,7 @@ def _numbers(ax: Axes, rows: _Rows, levels: PolyCollection, height: float, width
 
 
 def digits_of(volume: NDArray[np.float64]) -> int:
-    """Return how many decimals volumes need, so that a large one has two or three digits."""
+    """Return how many decimals make a large volume two or three digits long."""
     large = float(np.quantile(volume, 0.9)) or 1.0
     return int(np.clip(2 - np.floor(np.log10(large)), 0, 6)) if large < 100 else 0
 

@@ -1,4 +1,4 @@
-"""The door of every picture: a caller's frame in memory, its times as datetimes."""
+"""How every picture reads a caller's frame: into memory, with its times as datetimes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tidytape.frames._door import require
 
 
 def opened(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:
-    """Return a frame in memory; raise if it is none or lacks a column."""
+    """Return a frame in memory; raise if it is not a frame or lacks a column."""
     try:
-        found: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
+        any_frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
     except TypeError:
         expected = "a frame of polars or pandas"
         raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
-    eager = found.collect() if isinstance(found, nw.LazyFrame) else found
+    eager = any_frame.collect() if isinstance(any_frame, nw.LazyFrame) else any_frame
     require(needed, eager.columns, native=frame)
     return eager
 
 
 def timed(frame: nw.DataFrame[Any], parameter: str, name: str = "timestamp") -> nw.DataFrame[Any]:
-    """Return the frame with datetimes in a column of them, or of int64 nanoseconds; raise if it has anything else."""
+    """Return the frame with a time column, of datetimes or int64 nanoseconds, as datetimes; raise for other types."""
     dtype = frame.schema[name]
     if dtype == nw.Int64:
         return frame.with_columns(nw.col(name).cast(nw.Datetime("ns", "UTC")))

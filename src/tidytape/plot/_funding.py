@@ -10,7 +10,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import cross
@@ -23,26 +22,14 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
-_OWN = "funding_interval"
+_INTERVAL_COLUMN = "funding_interval"
 _DASHES = (0, (3, 2))
-_ALL = 1 - 1e-9  # of the open interest, but for rounding
+_ALL = 1 - 1e-9  # a share from which on all open interest is covered, but for rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Funding(Picture):
-    """What `funding` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    settled : dict of str to matplotlib.lines.Line2D
-        By market, the settled rate as a line of steps. [% per year]
-    predicted : dict of str to matplotlib.lines.Line2D
-        By market, the predicted rate, of markets that have one. [% per year]
-    means : dict of str to matplotlib.lines.Line2D
-        The mean by open interest: one, or one per coin by its name. Empty without open interest. [% per year]
-    """
+    """What `funding` drew."""
 
     ax: Axes
     settled: dict[str, Line2D]
@@ -87,6 +74,12 @@ def funding(
     Funding
         The artists. A frame without a rate says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``settled`` : dict of str to Line2D. By market, the settled rate as a line of steps. [% per year]
+        - ``predicted`` : dict of str to Line2D. By market, the predicted rate, of markets that have one. [% per year]
+        - ``means`` : dict of str to Line2D. The mean by open interest: one, or one per coin by its name. Empty without
+          open interest. [% per year]
+
     Raises
     ------
     MissingColumnError
@@ -106,22 +99,20 @@ def funding(
     >>> drawn.ax.get_ylabel()
     'Funding rate [% per year]'
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["timestamp", "rate_close"])
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    funding_rates = opened(frame, "frame", ["timestamp", "rate_close"])
     over = funding_interval
-    if over is None and _OWN not in given.columns:
+    if over is None and _INTERVAL_COLUMN not in funding_rates.columns:
         over = timedelta(milliseconds=DEFAULT_FUNDING_INTERVAL_MS)
-    rates = _annualized(given, over)
+    rates = _annualized(funding_rates, over)
     series = tracks(rates, "frame", ["settled"], optional=["predicted"])
     means, least = (Tracks(series.shared, {}), None)
     if open_interest is not None:
         means, least = _means(rates, opened(open_interest, "open_interest"))
 
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    style.y_label(ax, "Funding rate", "% per year")
+    style.frame_axes(ax, timezone)
+    style.y_label(ax, "Funding rate", "% per year", bins=7)
     style.title(ax, "Funding", series.title(), _interval_text(over))
     drawn = Funding(ax, {}, {}, {})
     for place, (label, track) in enumerate(series.by_label.items()):
@@ -137,7 +128,7 @@ def funding(
             )
             style.mark_end(drawn.settled[label])
         if np.isfinite(track.values["predicted"]).any():
-            # Steps of many small changes would hide those of the settled rate.
+            # Not as steps: predicted rates change so often that steps would hide the settled rates.
             look = {
                 "color": look["color"],
                 "linestyle": _DASHES,
@@ -167,7 +158,7 @@ def _annualized(rates: nw.DataFrame[Any], over: str | timedelta | None) -> nw.Da
             per_year = nw.from_native(
                 annualized(rates.to_native(), rate=rate, funding_interval=over), eager_only=True
             )
-            # The same rows in the same order.
+            # `annualized` keeps the rows and their order.
             rates = rates.with_columns((per_year.get_column("apr") * 100).alias(name))
     return rates
 

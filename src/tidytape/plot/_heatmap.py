@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, LogNorm
-from matplotlib.dates import date2num
 from matplotlib.image import AxesImage
 from matplotlib.patches import StepPatch
 from narwhals.stable.v2.typing import IntoFrame
@@ -26,48 +25,32 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._series import (
     Whose,
     block_of,
+    dates_of,
     interval_named,
     is_side,
+    levels_per_row,
     market_frame,
     numbers,
     of_another,
     require_one_market,
     row_of,
     smallest_step,
-    together,
 )
 from tidytape.times import SECOND
 
-_MOST_ROWS = 400  # that a screen shows as rows; more are added up
+_MOST_ROWS = 400  # as many as a screen can show; blocks are added up to get fewer
 _MOST_COLUMNS = 50_000
-_MOST_CELLS = 2**25  # a quarter of a gibibyte
-_WEIGHT = 0.8  # share of the resting size that is shown, unless the price would then take too small a part
-_LEAST_ROWS = 20  # above and below the price, unless asked otherwise
-_LARGEST = 110.0  # dot of trades [pt²]
+_MOST_CELLS = 2**25  # they take a quarter of a gibibyte
+_WEIGHT = 0.8  # share of the resting size that is shown, unless some of it is too far from the mid
+_LEAST_ROWS = 20  # levels from the mid that are not too far even if the mid hardly moves
+_LARGEST = 110.0  # area of the largest dot of trades [pt²]
 _MOST_DOTS = 300
-_DOT_ROWS = 90  # rows in which trades are added up
+_DOT_ROWS = 90  # rows of the picture in which trades are added up to dots
 
 
 @dataclass(frozen=True, slots=True)
 class BookHeatmap(Picture):
-    """What `book_heatmap` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    bids, asks : matplotlib.image.AxesImage or None
-        Size by price row, ascending, and time column; NaN where nothing rests. None where there is no data.
-    block_size : float or None
-        Height of a row drawn; None where there is no data. [quote per coin]
-    mid : matplotlib.patches.StepPatch or None
-        Middle between the best bid and the best ask of each column; NaN where a side is empty. None where no column
-        has both.
-    buys, sells : matplotlib.collections.PathCollection or None
-        Trades as dots, by the side of the aggressor; None where there are none.
-    bought, sold : ndarray or None
-        Amount of each dot. [as ``amount_unit`` of the trades says]
-    """
+    """What `book_heatmap` drew."""
 
     ax: Axes
     bids: AxesImage | None
@@ -82,7 +65,7 @@ class BookHeatmap(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where each value is drawn, and the grid."""
+    """The grid of a heatmap, and the cell of each value."""
 
     column: NDArray[np.int64]
     row: NDArray[np.int64]
@@ -98,11 +81,11 @@ class Cells:
         return np.linspace(*self.extent[:2], self.shape[1] + 1)
 
     def over_columns(self, time: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the value of each column, of values at times [ns]; NaN where there is none."""
-        found, place = np.full(self.shape[1], np.nan), (time - self.start) // self.width
-        inside = (place >= 0) & (place < found.size)
-        found[place[inside]] = values[inside]
-        return found
+        """Return the value of each column from values at times [ns]; NaN for a column without one."""
+        by_column, place = np.full(self.shape[1], np.nan), (time - self.start) // self.width
+        inside = (place >= 0) & (place < by_column.size)
+        by_column[place[inside]] = values[inside]
+        return by_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +94,14 @@ class _Books:
 
     whose: Whose
     width: int  # length of the interval [ns]
-    block: float  # height of a level; 0 where it is not known
+    block: float  # height of a level; 0 if it is unknown
     time: NDArray[np.int64]  # [ns]
     is_bid: NDArray[np.bool_]
     price: NDArray[np.float64]
     size: NDArray[np.float64]
 
     def mids(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the times [ns], and the mid of each: of the best prices there are, the middles of their blocks."""
+        """Return the times [ns] and the mid at each: between the middles of the best bid's and the best ask's block."""
         times, place = np.unique(self.time, return_inverse=True)
         bid, ask = np.full(times.size, -np.inf), np.full(times.size, np.inf)
         np.maximum.at(bid, place[self.is_bid], self.price[self.is_bid])
@@ -172,6 +155,16 @@ def book_heatmap(
         The artists. Both sides share one scale, from the 20th percentile of the sizes shown to the 99.9th. A frame with
         nothing to show says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``bids``, ``asks`` : AxesImage or None. Size by price row, ascending, and time column; NaN where nothing
+          rests. None where there is no data.
+        - ``block_size`` : float or None. Height of a row drawn; None where there is no data. [quote per coin]
+        - ``mid`` : StepPatch or None. Middle between the best bid and the best ask of each column; NaN where a side is
+          empty. None where no column has both.
+        - ``buys``, ``sells`` : PathCollection or None. Trades as dots, by the side of the aggressor; None where there
+          are none.
+        - ``bought``, ``sold`` : ndarray or None. Amount of each dot. [as ``amount_unit`` of the trades says]
+
     Raises
     ------
     MissingColumnError
@@ -193,7 +186,7 @@ def book_heatmap(
     >>> drawn.bids.get_array().tolist(), drawn.block_size
     ([[3.0], [1.0], [None]], 0.5)
     """
-    style.zone(timezone)  # before a figure is made for nothing
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
     require_height("block_size", block_size)
     require_prices(prices)
     books = _read(frame)
@@ -204,8 +197,7 @@ def book_heatmap(
     price, size = books.price[shown], books.size[shown]
     cells = cells_of(books.time[shown], books.width, price, None if block_size is None else float(block_size))
     ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.price_axis(ax.yaxis, books.whose.price_unit)
     another = of_another("trades", dots.whose, books.whose) if dots else ""
     style.title(ax, "Order book", books.whose.title, another)
@@ -226,35 +218,35 @@ def book_heatmap(
     (buys, bought), (sells, sold) = (
         _draw_trades(ax, cells, dots, quote) if dots else ((None, None), (None, None))
     )
-    if handles := [one for one in (mid, buys, sells) if one is not None]:
+    if handles := [artist for artist in (mid, buys, sells) if artist is not None]:
         style.legend(ax, handles, place="above")
     return BookHeatmap(ax, bids, asks, cells.height, mid, buys, sells, bought, sold)
 
 
 def require_height(parameter: str, height: Decimal | float | None) -> None:
-    """Raise QueryError for a height that is none."""
+    """Raise QueryError for a height that is not a finite number above 0."""
     if height is not None and not (np.isfinite(float(height)) and height > 0):
         raise QueryError(parameter, got=height, expected="a finite number above 0, or None")
 
 
 def require_prices(prices: tuple[float, float] | None) -> None:
-    """Raise QueryError for prices that are no range."""
+    """Raise QueryError unless the first price is below the second."""
     if prices is not None and not prices[0] < prices[1]:
         raise QueryError("prices", got=prices, expected="a lower and a higher price")
 
 
 def _read(frame: IntoFrame) -> _Books:
     columns = ("timestamp", "side", "price", "size")
-    given, whose = market_frame(frame, "frame", columns, key=columns[:3])
-    given, time = nanoseconds(given)
-    values = numbers(given, "frame", ("price", "size"))
+    rows, whose = market_frame(frame, "frame", columns, key=columns[:3])
+    rows, time = nanoseconds(rows)
+    values = numbers(rows, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
-    is_bid = is_side(given, "frame", BookSide.BID)
+    is_bid = is_side(rows, "frame", BookSide.BID)
     known = np.isfinite(price) & np.isfinite(size) & (size > 0)
     return _Books(
         whose,
         width_of(whose, time),
-        block_of(given) or 0.0,
+        block_of(rows) or 0.0,
         time[known],
         is_bid[known],
         price[known],
@@ -262,10 +254,10 @@ def _read(frame: IntoFrame) -> _Books:
     )
 
 
-def nanoseconds(given: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
+def nanoseconds(frame: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
     """Return the rows that have a time, and the times. [ns]"""
-    given = timed(given, "frame").filter(~nw.col("timestamp").is_null())
-    return given, given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    frame = timed(frame, "frame").filter(~nw.col("timestamp").is_null())
+    return frame, frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
 
 
 def width_of(whose: Whose, time: NDArray[np.int64]) -> int:
@@ -277,14 +269,14 @@ def width_of(whose: Whose, time: NDArray[np.int64]) -> int:
 
 
 def _prices(books: _Books) -> tuple[float, float]:
-    """Return the prices to show: around the mid, as far as there is much to see."""
+    """Return the lowest and the highest price to show: around the mid, as far as most of the size lies."""
     if not books.price.size:
         return -np.inf, np.inf
     times, mid = books.mids()
     if np.isfinite(mid).any():
         around = mid[np.searchsorted(times, books.time)]
     else:
-        # Of one side alone: around its best price.
+        # Only one side has sizes: show them around its best price.
         best = (books.price.max() if books.is_bid.all() else books.price.min()) + books.block / 2
         mid, around = np.array([best]), np.full(books.time.size, best)
     distance = np.abs(books.price + books.block / 2 - around)
@@ -294,7 +286,7 @@ def _prices(books: _Books) -> tuple[float, float]:
     reach = distance[known][order][np.searchsorted(weight, _WEIGHT * weight[-1])]
     low, high = float(np.nanmin(mid)), float(np.nanmax(mid))
     step = books.block or smallest_step(np.unique(books.price))
-    # One level more, so that those at the very distance are whole.
+    # Add one level, so that the outermost level is shown in full.
     reach = min(float(reach), max(high - low, _LEAST_ROWS * step)) + step
     return low - reach, high + reach
 
@@ -302,7 +294,7 @@ def _prices(books: _Books) -> tuple[float, float]:
 def draw_price(
     ax: Axes, edges: NDArray[np.float64], values: NDArray[np.float64], name: str, *, colour: str = ""
 ) -> StepPatch | None:
-    """Draw a price over colours; nothing where it is nowhere known."""
+    """Draw a price over colours; draw nothing if no value is known."""
     if not np.isfinite(values).any():
         return None
     return ax.stairs(
@@ -326,7 +318,7 @@ def cells_of(
     step: float = 0.0,
     most: int = _MOST_ROWS,
 ) -> Cells | None:
-    """Return the cell of each value by index arithmetic; None without any.
+    """Return the cell of each value by index arithmetic; None if there are no values.
 
     Without ``block_size`` rows are ``step`` high, or as high as prices are apart, or several times that where they
     would be more than ``most``.
@@ -346,7 +338,7 @@ def cells_of(
     if height is None:
         levels = np.unique(price)
         step = step or smallest_step(levels)
-        height = step * together((levels[-1] - levels[0]) / step + 1, most)
+        height = step * levels_per_row((levels[-1] - levels[0]) / step + 1, most)
     row = row_of(price, height)
     lowest = int(row.min())
     rows = int(row.max()) - lowest + 1
@@ -357,12 +349,12 @@ def cells_of(
             expected=f"rows of which {columns:,} columns have at most {_MOST_CELLS:,} cells",
             hint="make the rows higher, or show fewer prices",
         )
-    left, right = date2num(np.array([start, start + columns * width]).astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
+    start_date, end_date = dates_of(np.array([start, start + columns * width]))
     return Cells(
         (time - start) // width,
         row - lowest,
         (rows, columns),
-        (float(left), float(right), lowest * height, (lowest + rows) * height),
+        (float(start_date), float(end_date), lowest * height, (lowest + rows) * height),
         height,
         start,
         width,
@@ -371,7 +363,7 @@ def cells_of(
 
 def scale_of(values: NDArray[np.float64]) -> LogNorm:
     """Return a logarithmic scale of colours that a few tiny or huge values do not stretch."""
-    # Cells are of float32, in which smaller values are 0.
+    # Cells are float32, where smaller values become 0.
     low, high = np.maximum(np.quantile(values, [0.2, 0.999]), np.finfo(np.float32).tiny)
     return LogNorm(low, max(high, low * 1.01))
 
@@ -399,7 +391,7 @@ def draw_cells(
 
 
 def _matrix(cells: Cells, chosen: NDArray[np.bool_], size: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the sums of the chosen sizes, price by time; NaN where there is none."""
+    """Return the sums of the chosen sizes, price by time; NaN for a cell without a size."""
     rows, columns = cells.shape
     flat = cells.row[chosen] * columns + cells.column[chosen]
     sums = np.bincount(flat, size[chosen], minlength=rows * columns).astype(np.float32)
@@ -419,11 +411,11 @@ class _Trades:
 
 
 def _trades(frame: IntoFrame, book: Whose) -> _Trades:
-    given, whose = market_frame(frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",))
+    rows, whose = market_frame(frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",))
     require_one_market("trades", whose, book, "the book")
-    given, time = nanoseconds(given)
-    values = numbers(given, "trades", ("price", "amount"))
-    is_buy = is_side(given, "trades", Side.BUY)
+    rows, time = nanoseconds(rows)
+    values = numbers(rows, "trades", ("price", "amount"))
+    is_buy = is_side(rows, "trades", Side.BUY)
     known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)
     return _Trades(whose, time[known], is_buy[known], values["price"][known], values["amount"][known])
 
@@ -437,14 +429,14 @@ def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> 
     column = (trades.time - cells.start) // cells.width
     row = np.floor((trades.price - low) / (high - low) * _DOT_ROWS).astype(np.int64)
     inside = (column >= 0) & (column < cells.shape[1]) & (row >= 0) & (row < _DOT_ROWS)
-    dates = np.asarray(date2num(trades.time.astype("datetime64[ns]")))  # type: ignore[no-untyped-call]
+    dates = dates_of(trades.time)
     dots = {}
     for side, chosen in ((Side.BUY, trades.is_buy), (Side.SELL, ~trades.is_buy)):
-        kept = inside & chosen
-        _, place = np.unique(column[kept] * _DOT_ROWS + row[kept], return_inverse=True)
-        amount = np.bincount(place, trades.amount[kept])
+        in_view = inside & chosen
+        _, place = np.unique(column[in_view] * _DOT_ROWS + row[in_view], return_inverse=True)
+        amount = np.bincount(place, trades.amount[in_view])
         time, price = (
-            np.bincount(place, trades.amount[kept] * values[kept]) / amount
+            np.bincount(place, trades.amount[in_view] * values[in_view]) / amount
             for values in (dates, trades.price)
         )
         dots[side] = time, price, amount
@@ -453,14 +445,14 @@ def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> 
 
     def draw(side: Side, colour: str) -> _Dots:
         time, price, amount = dots[side]
-        seen = amount >= every[0] if every.size else amount > 0
-        if not seen.any():
+        is_large = amount >= every[0] if every.size else amount > 0
+        if not is_large.any():
             return None, None
         most = f"{side.value.title()}s, up to {style.rounded(amount.max())} {unit}".rstrip()
         drawn = ax.scatter(
-            time[seen],
-            price[seen],
-            s=_LARGEST * amount[seen] / every[-1],
+            time[is_large],
+            price[is_large],
+            s=_LARGEST * amount[is_large] / every[-1],
             color=colour,
             edgecolors=[style.face(ax)],
             linewidths=0.5,
@@ -468,6 +460,6 @@ def _draw_trades(ax: Axes, cells: Cells, trades: _Trades, quote: str | None) -> 
             zorder=2.7,
             label=most,
         )
-        return drawn, amount[seen].astype(np.float64)
+        return drawn, amount[is_large].astype(np.float64)
 
     return draw(Side.BUY, style.CYCLE[2]), draw(Side.SELL, style.CYCLE[3])

@@ -41,24 +41,12 @@ from tidytape.plot._series import (
 )
 from tidytape.times import DAY
 
-_MOST_ROWS = 60  # fewer than of books: they are sparse, and must be seen
+_MOST_ROWS = 60  # fewer than of a book: liquidations are sparse, and thin rows would not be visible
 
 
 @dataclass(frozen=True, slots=True)
 class Liquidations(Picture):
-    """What `liquidations` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    longs, shorts : matplotlib.patches.StepPatch or None
-        Volume of each interval: longs above zero, shorts below. None where there is no data.
-    price_ax : matplotlib.axes.Axes or None
-        Axis of the price, at the right; None without candles.
-    price : matplotlib.lines.Line2D or None
-        Closing prices; None without candles.
-    """
+    """What `liquidations` drew."""
 
     ax: Axes
     longs: StepPatch | None
@@ -69,19 +57,7 @@ class Liquidations(Picture):
 
 @dataclass(frozen=True, slots=True)
 class LiquidationHeatmap(Picture):
-    """What `liquidation_heatmap` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    image : matplotlib.image.AxesImage or None
-        Volume by price row, ascending, and time column; NaN where nothing was liquidated. None where there is no data.
-    block_size : float or None
-        Height of a row drawn; None where there is no data. [quote per coin]
-    price : matplotlib.patches.StepPatch or None
-        Closing prices; None without candles.
-    """
+    """What `liquidation_heatmap` drew."""
 
     ax: Axes
     image: AxesImage | None
@@ -121,6 +97,12 @@ def liquidations(
     Liquidations
         The artists. A frame with no liquidations says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``longs``, ``shorts`` : StepPatch or None. Volume of each interval: longs above zero, shorts below. None where
+          there is no data.
+        - ``price_ax`` : Axes or None. Axis of the price, at the right; None without candles.
+        - ``price`` : Line2D or None. Closing prices; None without candles.
+
     Raises
     ------
     MissingColumnError
@@ -139,20 +121,19 @@ def liquidations(
     >>> drawn.ax.get_ylabel()
     'Liquidations [BTC]'
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given, whose = market_frame(
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    rows, whose = market_frame(
         frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
-    given, time = nanoseconds(given)
-    amount = numbers(given, "frame", ("liquidations",))["liquidations"]
-    is_long = is_side(given, "frame", Side.BUY)
+    rows, time = nanoseconds(rows)
+    amount = numbers(rows, "frame", ("liquidations",))["liquidations"]
+    is_long = is_side(rows, "frame", Side.BUY)
     known = np.isfinite(amount) & (amount >= 0)
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
         require_one_coin("candles", closes.whose, whose, "the liquidations")
     ax = style.one_axes(ax, 12, 5)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, whose.amounts(quote), bins=6, name="Liquidations")
     another = "" if closes is None else of_another("close", closes.whose, whose)
     style.title(ax, "Liquidations", whose.title, another)
@@ -223,6 +204,12 @@ def liquidation_heatmap(
     LiquidationHeatmap
         The artists. A frame with no liquidations says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``image`` : AxesImage or None. Volume by price row, ascending, and time column; NaN where nothing was
+          liquidated. None where there is no data.
+        - ``block_size`` : float or None. Height of a row drawn; None where there is no data. [quote per coin]
+        - ``price`` : StepPatch or None. Closing prices; None without candles.
+
     Raises
     ------
     MissingColumnError
@@ -246,11 +233,11 @@ def liquidation_heatmap(
     style.zone(timezone)
     require_height("block_size", block_size)
     require_prices(prices)
-    given, whose = market_frame(
+    rows, whose = market_frame(
         frame, "frame", ("timestamp", "price", "liquidations"), key=("timestamp", "price")
     )
-    given, time = nanoseconds(given)
-    values = numbers(given, "frame", ("price", "liquidations"))
+    rows, time = nanoseconds(rows)
+    values = numbers(rows, "frame", ("price", "liquidations"))
     price, amount = values["price"], values["liquidations"]
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
@@ -260,12 +247,11 @@ def liquidation_heatmap(
     if prices is not None:
         shown &= (price >= prices[0]) & (price <= prices[1])
     height = None if block_size is None else float(block_size)
-    # Levels may be so sparse that their distances do not show the grid they are on.
-    cells = cells_of(time[shown], width, price[shown], height, step=block_of(given) or 0.0, most=_MOST_ROWS)
+    # Use the block size if it is known: sparse levels may be further apart than one block.
+    cells = cells_of(time[shown], width, price[shown], height, step=block_of(rows) or 0.0, most=_MOST_ROWS)
     ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    # The candles say what prices are in, which a heatmap of all markets of a coin does not.
+    style.frame_axes(ax, timezone)
+    # The candles know the unit of prices; a heatmap of all markets of a coin does not.
     priced = whose if closes is None else replace(closes.whose, amount_unit=whose.amount_unit)
     style.price_axis(ax.yaxis, priced.price_unit)
     another = "" if closes is None else of_another("close", closes.whose, whose)
@@ -300,20 +286,20 @@ def liquidation_heatmap(
 
 def _price_beside(ax: Axes, closes: CandleSeries) -> tuple[Axes, Line2D]:
     """Draw closing prices on axes of their own over ``ax``, with their ticks at the right."""
-    beside = ax.twinx()
-    # Below the bars, which the picture is about.
-    beside.patch.set(visible=True, facecolor=ax.get_facecolor())
+    price_ax = ax.twinx()
+    # Draw the price below the bars, which matter more.
+    price_ax.patch.set(visible=True, facecolor=ax.get_facecolor())
     ax.patch.set_visible(False)
-    ax.set_zorder(beside.get_zorder() + 1)
-    style.frame_axes(beside)
-    beside.grid(visible=False)
-    beside.spines["right"].set_visible(True)
-    style.price_axis(beside.yaxis, closes.whose.price_unit)
+    ax.set_zorder(price_ax.get_zorder() + 1)
+    style.frame_axes(price_ax)
+    price_ax.grid(visible=False)
+    price_ax.spines["right"].set_visible(True)
+    style.price_axis(price_ax.yaxis, closes.whose.price_unit)
     edges, steps = spaced(closes.start, closes.width, closes.close)
     shown = ax.get_xlim()
     middle = (edges[1:] + edges[:-1]) / 2
-    (line,) = beside.plot(middle, steps, color=style.inside(ax).volume, linewidth=1.0, label="Close, right")
-    beside.set_ylim(*padded(np.nanmin(steps), np.nanmax(steps)))
+    (line,) = price_ax.plot(middle, steps, color=style.inside(ax).volume, linewidth=1.0, label="Close, right")
+    price_ax.set_ylim(*padded(np.nanmin(steps), np.nanmax(steps)))
     if edges[0] < shown[0] or edges[-1] > shown[1]:
         style.show_times(ax, min(edges[0], shown[0]), max(edges[-1], shown[1]))
-    return beside, line
+    return price_ax, line

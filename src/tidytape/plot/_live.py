@@ -1,4 +1,4 @@
-"""A picture that is drawn anew as a live frame grows."""
+"""A picture that is redrawn as a live frame grows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def live(
     screen, drawn = _Screen(ax), -1
     try:
         while True:
-            # Before it looks at the frame, which may grow meanwhile: the last picture is of all of it.
+            # Ask before the frame is read, which may grow meanwhile: so the last picture has all rows.
             is_last = not source.is_running or (until is not None and until())
             if source.batches != drawn:
                 drawn = source.batches
@@ -114,7 +114,7 @@ def _drawing(source: Live[Any]) -> Callable[..., object]:
 
 
 class _Screen:
-    """Where a figure is seen: below the cell of a notebook, in a window, or nowhere."""
+    """The place that shows a figure: below the cell of a notebook, in a window, or nowhere."""
 
     def __init__(self, ax: Axes) -> None:
         self._ax, self._figure = ax, ax.figure
@@ -130,7 +130,7 @@ class _Screen:
         if len(frame):
             draw(frame, ax=self._ax)
         else:
-            # Not as `no_data` does, which hides ticks for good: there will be some.
+            # `no_data` would hide the ticks for good, and later pictures need them.
             self._ax.set_axis_off()
             colour = ink(self._ax)
             self._ax.text(0.5, 0.5, "no data yet", transform=self._ax.transAxes, ha="center", color=colour)

@@ -1,4 +1,4 @@
-"""Market profiles: where the price was in each half hour of a session, sessions side by side."""
+"""Market profiles: the prices that each half hour of a session touched, sessions side by side."""
 
 from __future__ import annotations
 
@@ -33,51 +33,27 @@ from tidytape.plot._series import (
     block_of,
     interval_named,
     is_from_candles,
+    levels_per_row,
     market_frame,
     numbers,
     row_of,
     smallest_step,
-    together,
 )
 from tidytape.times import DAY, MINUTE, SECOND
 
-_ROWS = {"blocks": 120, "letters": 36}  # at most, that a screen shows
+_ROWS = {"blocks": 120, "letters": 36}  # largest number of rows that a screen shows, by style
 LEFT, _WIDEST = (
     0.045,
     0.88,
 )  # where rows of a session begin, and how long the longest is: shares of the session
 _LETTERS = ascii_uppercase + ascii_letters[:26]
-_READABLE = 4.0  # [pt]
-_WIDTH = 0.61  # of a letter of the monospaced font, of its size
+_READABLE = 4.0  # smallest size of letters [pt]
+_WIDTH = 0.61  # width of a letter of the monospaced font as a share of its size
 
 
 @dataclass(frozen=True, slots=True)
 class MarketProfile(Picture):
-    """What `market_profile` drew: one line or rectangle per session, in order of time, where not said otherwise.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    blocks : matplotlib.collections.PolyCollection or None
-        One rectangle per touch, its value the time of the time block in its session [h]; None if letters were drawn.
-    letters : tuple of matplotlib.text.Text
-        One text per row that was touched; empty if blocks were drawn.
-    value_areas : matplotlib.collections.PolyCollection
-        From VAL to the upper edge of VAH.
-    pocs : matplotlib.collections.LineCollection
-        Points of control, across their sessions.
-    later_pocs : matplotlib.collections.LineCollection
-        The same from the end of the session until the price came back; those that are naked end with the axes.
-    initial_balances : matplotlib.collections.LineCollection
-        Range of the first hour, left of the rows.
-    single_prints : matplotlib.collections.PolyCollection
-        One rectangle per run of rows that a single time block touched, inside the session's range.
-    naked : tuple of float
-        Prices of the naked points of control. [quote per coin]
-    row_height : float or None
-        Height of a row; None for an empty frame. [quote per coin]
-    """
+    """What `market_profile` drew."""
 
     ax: Axes
     blocks: PolyCollection | None
@@ -93,7 +69,7 @@ class MarketProfile(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session: when it was, and which time blocks touched which row, both in order."""
+    """One session: its start and end, and the time blocks that touched each row, both in order."""
 
     start: float  # [matplotlib dates, d]
     end: float
@@ -102,7 +78,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Sessions that can be drawn, in order of time, and what is read off their rows."""
+    """Sessions that can be drawn, in order of time, with their value areas, balances and single prints."""
 
     whose: Whose
     minutes: int  # length of a time block
@@ -114,7 +90,7 @@ class Sessions:
 
     @property
     def most(self) -> int:
-        """Time blocks of the longest row."""
+        """How many time blocks the longest row has."""
         return max(len(blocks) for session in self.sessions for blocks in session.touches.values())
 
 
@@ -160,7 +136,22 @@ def market_profile(
     Returns
     -------
     MarketProfile
-        The artists and the prices. A frame without touches says "no data".
+        The artists and the prices. A frame without touches says "no data". A collection has one line or rectangle per
+        session, in order of time, unless its entry says otherwise.
+
+        - ``ax`` : Axes. The axes drawn on.
+        - ``blocks`` : PolyCollection or None. One rectangle per touch, its value the time of the time block in its
+          session [h]; None if letters were drawn.
+        - ``letters`` : tuple of Text. One text per row that was touched; empty if blocks were drawn.
+        - ``value_areas`` : PolyCollection. From VAL to the upper edge of VAH.
+        - ``pocs`` : LineCollection. Points of control, across their sessions.
+        - ``later_pocs`` : LineCollection. The same from the end of the session until the price came back; those that
+          are naked end with the axes.
+        - ``initial_balances`` : LineCollection. Range of the first hour, left of the rows.
+        - ``single_prints`` : PolyCollection. One rectangle per run of rows that a single time block touched, inside the
+          session's range.
+        - ``naked`` : tuple of float. Prices of the naked points of control. [quote per coin]
+        - ``row_height`` : float or None. Height of a row; None for an empty frame. [quote per coin]
 
     Raises
     ------
@@ -182,56 +173,55 @@ def market_profile(
     >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
     (2, 'Price [USDT per BTC]')
     """
-    found = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
-    looks.zone(timezone)  # before a figure is made for nothing
-    return draw_sessions(looks.one_axes(ax, 12, 6.5), found, style, timezone)
+    tpo = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
+    looks.zone(timezone)  # refuse an unknown zone before a figure is made
+    return draw_sessions(looks.one_axes(ax, 12, 6.5), tpo, style, timezone)
 
 
-def draw_sessions(ax: Axes, found: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:
-    """Draw market profiles that were read before."""
-    looks.frame_axes(ax)
+def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:
+    """Draw market profiles that `sessions_of` returned."""
+    looks.frame_axes(ax, timezone)
     ax.grid(visible=False, axis="x")
-    looks.price_axis(ax.yaxis, found.whose.price_unit)
-    looks.time_axis(ax.xaxis, timezone)
-    looks.title(ax, "Market profile", _title(found))
-    if not found.sessions:
+    looks.price_axis(ax.yaxis, tpo.whose.price_unit)
+    looks.title(ax, "Market profile", _title(tpo))
+    if not tpo.sessions:
         looks.no_data(ax)
-        return _drawn(ax, found, style)
+        return _drawn(ax, tpo, style)
 
-    first, last = found.sessions[0].start, found.sessions[-1].end
+    first, last = tpo.sessions[0].start, tpo.sessions[-1].end
     looks.show_times(ax, first, last, right=0.012 * (last - first))
-    rows = [row for session in found.sessions for row in session.touches]
-    ax.set_ylim(*padded(min(rows) * found.height, (max(rows) + 1) * found.height))
-    return _drawn(ax, found, style)
+    rows = [row for session in tpo.sessions for row in session.touches]
+    ax.set_ylim(*padded(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
+    return _drawn(ax, tpo, style)
 
 
-def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
+def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
     colours = looks.inside(ax)
-    prices, prints = found.prices, found.prints
-    spans = {session.start: session for session in found.sessions}
-    whole = [(_of(spans, row), row) for row in prices.iter_rows(named=True)]
+    prices, prints = tpo.prices, tpo.prints
+    spans = {session.start: session for session in tpo.sessions}
+    session_rows = [(_session_of(spans, row), row) for row in prices.iter_rows(named=True)]
 
     value_areas = PolyCollection(
-        [_box(s.start, s.end, row["val"], row["vah"] + found.height) for s, row in whole],
+        [_box(s.start, s.end, row["val"], row["vah"] + tpo.height) for s, row in session_rows],
         facecolors=colours.value_area,
         edgecolors="none",
         zorder=0.4,
         label=f"Value area, {prices['share'][0]:.0%}" if len(prices) else "Value area",
     )
-    middle = found.height / 2
+    middle = tpo.height / 2
     pocs = LineCollection(
-        [[(s.start, row["poc"] + middle), (s.end, row["poc"] + middle)] for s, row in whole],
+        [[(s.start, row["poc"] + middle), (s.end, row["poc"] + middle)] for s, row in session_rows],
         colors=colours.poc,
         linewidths=1.4,
         zorder=2.4,
         label="POC",
     )
     right = ax.get_xlim()[1]
-    ends = [right if row["is_naked"] else _touched(found, row) for _, row in whole]
+    ends = [right if row["is_naked"] else _touched(tpo, row) for _, row in session_rows]
     later = LineCollection(
         [
             [(s.end, row["poc"] + middle), (end, row["poc"] + middle)]
-            for (s, row), end in zip(whole, ends, strict=True)
+            for (s, row), end in zip(session_rows, ends, strict=True)
         ],
         colors=colours.poc,
         linewidths=1.0,
@@ -243,9 +233,9 @@ def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
         [
             [
                 (x := s.start + LEFT / 2 * (s.end - s.start), row["initial_balance_low"]),
-                (x, row["initial_balance_high"] + found.height),
+                (x, row["initial_balance_high"] + tpo.height),
             ]
-            for s, row in whole
+            for s, row in session_rows
             if row["initial_balance_low"] is not None
         ],
         colors=looks.CYCLE[1],
@@ -256,7 +246,7 @@ def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
     )
     singles = PolyCollection(
         [
-            _box((s := _of(spans, row)).start, s.end, row["low"], row["high"] + found.height)
+            _box((s := _session_of(spans, row)).start, s.end, row["low"], row["high"] + tpo.height)
             for row in prints.iter_rows(named=True)
         ],
         facecolors=(*looks.rgb(looks.CYCLE[5]), 0.22),
@@ -265,18 +255,18 @@ def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
         zorder=0.5,
         label="Single prints",
     )
-    naked = tuple(row["poc"] for _, row in whole if row["is_naked"])
+    naked = tuple(row["poc"] for _, row in session_rows if row["is_naked"])
     marks = (value_areas, pocs, later, balances, singles)
     blocks: PolyCollection | None = None
     letters: tuple[Text, ...] = ()
-    if found.sessions:
+    if tpo.sessions:
         for mark in marks:
             ax.add_collection(mark, autolim=False)
-        letters = _letters(ax, found) if style == "letters" else ()
-        blocks = None if letters else _blocks(ax, found)
-        _price_texts(ax, naked, found.height)
-        scale = "letters of" if letters else f"longest row: {found.most} ×"
-        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} {found.minutes} min")
+        letters = _letters(ax, tpo) if style == "letters" else ()
+        blocks = None if letters else _blocks(ax, tpo)
+        _price_texts(ax, naked, tpo.height)
+        scale = "letters of" if letters else f"longest row: {tpo.most} ×"
+        ax.xaxis.label.set_text(f"{ax.get_xlabel()}, {scale} {tpo.minutes} min")
         looks.legend(ax, [mark for mark in marks if len(mark.get_paths())], place="above")
     return MarketProfile(
         ax,
@@ -288,29 +278,29 @@ def _drawn(ax: Axes, found: Sessions, style: str) -> MarketProfile:
         balances,
         singles,
         naked,
-        found.height if found.sessions else None,
+        tpo.height if tpo.sessions else None,
     )
 
 
-def _blocks(ax: Axes, found: Sessions) -> PolyCollection:
-    """Draw a rectangle per touch, coloured by how far into the session it was."""
-    unit = unit_of(found)
+def _blocks(ax: Axes, tpo: Sessions) -> PolyCollection:
+    """Draw a rectangle per touch, coloured by the time since the start of the session."""
+    unit = unit_of(tpo)
     boxes, hours = [], []
-    for session in found.sessions:
-        left = session.start + LEFT * (session.end - session.start)
+    for session in tpo.sessions:
+        left_edge = session.start + LEFT * (session.end - session.start)
         for row, ids in session.touches.items():
-            low = row * found.height
+            low = row * tpo.height
             boxes += [
-                _box(left + place * unit, left + (place + 1) * unit, low, low + found.height)
+                _box(left_edge + place * unit, left_edge + (place + 1) * unit, low, low + tpo.height)
                 for place in range(len(ids))
             ]
-            hours += [block * found.minutes / 60 for block in ids]
-    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), found.height / np.ptp(ax.get_ylim()))
+            hours += [block * tpo.minutes / 60 for block in ids]
+    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
     blocks = PolyCollection(
         boxes,
         cmap=looks.ordered(ax),
-        norm=Normalize(0, max(*hours, found.minutes / 60)),
-        # Gaps between blocks, where there is room for them.
+        norm=Normalize(0, max(*hours, tpo.minutes / 60)),
+        # Leave gaps between blocks if there is room for them.
         edgecolors=[looks.face(ax)] if min(width, height) > 3 else "face",
         linewidths=0.5 if min(width, height) > 3 else 0.1,
         zorder=2,
@@ -321,32 +311,34 @@ def _blocks(ax: Axes, found: Sessions) -> PolyCollection:
     return blocks
 
 
-def _letters(ax: Axes, found: Sessions) -> tuple[Text, ...]:
-    """Draw a text per row; nothing where there is no room for letters."""
-    unit = unit_of(found)
-    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), found.height / np.ptp(ax.get_ylim()))
+def _letters(ax: Axes, tpo: Sessions) -> tuple[Text, ...]:
+    """Draw a text per row, if there is room for letters."""
+    unit = unit_of(tpo)
+    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
     size = min(0.95 * height, width / _WIDTH, 10.0)
     if size < _READABLE:
         return ()
     colours = looks.inside(ax)
     texts = []
-    for session, row in zip(found.sessions, found.prices.iter_rows(named=True), strict=True):
-        left = session.start + LEFT * (session.end - session.start)
+    for session, row in zip(tpo.sessions, tpo.prices.iter_rows(named=True), strict=True):
+        left_edge = session.start + LEFT * (session.end - session.start)
         for place, ids in session.touches.items():
-            price = place * found.height
-            in_area = row["val"] - found.height / 2 < price < row["vah"] + found.height / 2
-            is_poc = abs(price - row["poc"]) < found.height / 2
+            price = place * tpo.height
+            in_area = row["val"] - tpo.height / 2 < price < row["vah"] + tpo.height / 2
+            is_poc = abs(price - row["poc"]) < tpo.height / 2
             texts.append(
                 ax.text(
-                    left,
-                    price + found.height / 2,
+                    left_edge,
+                    price + tpo.height / 2,
                     "".join(letter_of(block) for block in ids),
                     family="monospace",
                     size=size,
                     va="center_baseline",
                     color=colours.poc if is_poc else colours.ink if in_area else colours.flat,
                     weight="bold" if is_poc else "normal",
-                    path_effects=looks.halo(ax) if is_poc else None,  # the line goes on behind them
+                    path_effects=looks.halo(ax)
+                    if is_poc
+                    else None,  # the line of the POC runs behind the letters
                     clip_on=True,
                     zorder=2.5,
                 )
@@ -355,7 +347,7 @@ def _letters(ax: Axes, found: Sessions) -> tuple[Text, ...]:
 
 
 def _price_texts(ax: Axes, prices: tuple[float, ...], height: float) -> None:
-    """Write naked prices at the right edge."""
+    """Write the prices of naked points of control at the right edge."""
     for price in prices:
         ax.annotate(
             looks.price_text(price, height),
@@ -377,23 +369,21 @@ def letter_of(block: int) -> str:
     return _LETTERS[block % len(_LETTERS)]
 
 
-def unit_of(found: Sessions) -> float:
+def unit_of(tpo: Sessions) -> float:
     """Return how wide one time block is drawn. [d]"""
-    shortest = min(session.end - session.start for session in found.sessions)
-    return float(_WIDEST * shortest / found.most)
+    shortest = min(session.end - session.start for session in tpo.sessions)
+    return float(_WIDEST * shortest / tpo.most)
 
 
-def _touched(found: Sessions, row: dict[str, Any]) -> float:
-    """Return when the price came back to a point of control: the first time block of that session that touched it."""
+def _touched(tpo: Sessions, row: dict[str, Any]) -> float:
+    """Return when the price came back to a point of control: the start of the first time block that touched it."""
     start = _date(row["touched_at"])
-    session = next(
-        session for session in found.sessions if np.isclose(session.start, start, rtol=0, atol=1e-9)
-    )
-    ids = session.touches.get(round(row["poc"] / found.height), [0])
-    return start + ids[0] * found.minutes * MINUTE / DAY
+    session = next(session for session in tpo.sessions if np.isclose(session.start, start, rtol=0, atol=1e-9))
+    ids = session.touches.get(round(row["poc"] / tpo.height), [0])
+    return start + ids[0] * tpo.minutes * MINUTE / DAY
 
 
-def _of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
+def _session_of(spans: dict[float, Session], row: dict[str, Any]) -> Session:
     return spans[_date(row["timestamp"])]
 
 
@@ -402,47 +392,49 @@ def _date(time: int) -> float:
     return float(date2num(np.datetime64(time, "ns")))  # type: ignore[no-untyped-call]
 
 
-def _box(left: float, right: float, low: float, high: float) -> list[tuple[float, float]]:
-    return [(left, low), (left, high), (right, high), (right, low)]
+def _box(start: float, end: float, low: float, high: float) -> list[tuple[float, float]]:
+    return [(start, low), (start, high), (end, high), (end, low)]
 
 
-def _title(found: Sessions) -> str:
-    name = found.whose.name
-    if not found.sessions:
+def _title(tpo: Sessions) -> str:
+    name = tpo.whose.name
+    if not tpo.sessions:
         return name
-    lengths = {round((session.end - session.start) * 24, 6) for session in found.sessions}
+    lengths = {round((session.end - session.start) * 24, 6) for session in tpo.sessions}
     hours = lengths.pop() if len(lengths) == 1 else None
     length = "" if hours is None else f" of {hours / 24:g} d" if hours >= 24 else f" of {hours:g} h"
-    number = len(found.sessions)
+    number = len(tpo.sessions)
     text = f"{number} session{'s' * (number > 1)}{length}"
-    rows = f"rows of {looks.price_text(found.height, found.height)} {found.whose.quote}"
-    return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * found.from_candles)))
+    rows = f"rows of {looks.price_text(tpo.height, tpo.height)} {tpo.whose.quote}"
+    return ", ".join(filter(None, (name, text, rows, FROM_CANDLES * tpo.from_candles)))
 
 
 def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
-    """Read touches, and what is read off them, in rows that a screen shows in a style."""
+    """Read touches, and compute value areas, balances and single prints in rows that a screen can show."""
     import polars as pl
 
     if style not in _ROWS:
         raise QueryError("style", got=style, expected="'blocks' or 'letters'")
-    given = opened(frame, "levels", ("timestamp", "price"))
-    columns = given.columns
+    rows = opened(frame, "levels", ("timestamp", "price"))
+    columns = rows.columns
     if not {"block_ids", "block_id"} & {*columns}:
         raise MissingColumnError(["block_ids"], available=columns)
-    lists = "block_ids" in columns  # one row per level, otherwise one per level and block
-    key = ("timestamp", "price", *(() if lists else ("block_id",)))
-    given, whose = market_frame(given, "levels", ("timestamp", "price"), key=key)
-    given = timed(given, "levels").filter(~nw.col("timestamp").is_null())
-    ids = given.get_column("block_ids" if "block_ids" in columns else "block_id").to_list()
+    has_lists = "block_ids" in columns  # one row per level, otherwise one per level and block
+    key = ("timestamp", "price", *(() if has_lists else ("block_id",)))
+    rows, whose = market_frame(rows, "levels", ("timestamp", "price"), key=key)
+    rows = timed(rows, "levels").filter(~nw.col("timestamp").is_null())
+    ids = rows.get_column("block_ids" if "block_ids" in columns else "block_id").to_list()
     touches = pl.DataFrame(
         {
-            "timestamp": given.get_column("timestamp").dt.timestamp("ns").to_list(),
-            "price": numbers(given, "levels", ("price",))["price"],
-            "block_ids": [[int(block) for block in np.atleast_1d(list_)] for list_ in map(_listed, ids)],
+            "timestamp": rows.get_column("timestamp").dt.timestamp("ns").to_list(),
+            "price": numbers(rows, "levels", ("price",))["price"],
+            "block_ids": [
+                [int(block) for block in np.atleast_1d(list_)] for list_ in map(_list_or_empty, ids)
+            ],
         },
         schema={"timestamp": pl.Int64, "price": pl.Float64, "block_ids": pl.List(pl.Int32)},
     )
-    # Touches of one price are one level.
+    # Join the touches of one price to one level.
     touches = (
         touches.filter(pl.col("price").is_finite(), pl.col("block_ids").list.len() > 0)
         .explode("block_ids")
@@ -450,14 +442,14 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
         .agg(pl.col("block_ids").unique().sort())
         .sort("timestamp", "price")
     )
-    block = block_of(given)
+    block = block_of(rows)
     step = block or smallest_step(touches["price"].unique().sort().to_numpy())
     if rules.row_size is None:
         span = np.ptp(touches["price"].to_numpy()) if len(touches) else 0.0
-        row_size: float | Decimal = step * together(float(span) / step + 1, _ROWS[style])
+        row_size: float | Decimal = step * levels_per_row(float(span) / step + 1, _ROWS[style])
     else:
         row_size = rules.row_size
-    minutes = _only(given, "block_size_minutes") or DEFAULT_TPO_BLOCK_MINUTES
+    minutes = _only(rows, "block_size_minutes") or DEFAULT_TPO_BLOCK_MINUTES
     levels = touches.with_columns(
         tpo_count=pl.col("block_ids").list.len().cast(pl.Float64), block_size=pl.lit(block, pl.Float64)
     )
@@ -475,7 +467,7 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
     prices = areas.join(balances, on="timestamp").join(later.drop("poc", "poc_tie"), on="timestamp")
     prints = profiles.single_prints(levels, row_size=row_size)
     height = float(row_size)
-    ends = _ends(given, whose, touches, minutes)
+    ends = _ends(rows, whose, touches, minutes)
     sessions = [
         Session(_date(time), _date(ends[time]), _rows(part, height))
         for (time,), part in touches.group_by("timestamp", maintain_order=True)
@@ -487,16 +479,16 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
         sessions,
         prices.sort("timestamp"),
         prints,
-        from_candles=is_from_candles(given),
+        from_candles=is_from_candles(rows),
     )
 
 
-def _listed(ids: Any) -> Any:
+def _list_or_empty(ids: Any) -> Any:
     return [] if ids is None else ids
 
 
 def _only(frame: nw.DataFrame[Any], name: str) -> Any:
-    """Return the one value of a column; None if it has several or none."""
+    """Return the value of a column; None if it has several values or no value."""
     values = frame.get_column(name).drop_nulls().unique().to_list() if name in frame.columns else []
     return values[0] if len(values) == 1 else None
 
@@ -508,11 +500,11 @@ def _rows(part: Any, height: float) -> dict[int, list[int]]:
     return {row: sorted(ids) for row, ids in touches.items()}
 
 
-def _ends(given: nw.DataFrame[Any], whose: Whose, touches: Any, minutes: int) -> dict[int, int]:
-    """Return the end of each session [ns]: as the frame says, by its interval, or where its last time block ends."""
+def _ends(frame: nw.DataFrame[Any], whose: Whose, touches: Any, minutes: int) -> dict[int, int]:
+    """Return the end of each session [ns]: from ``period_end``, the interval, or the end of its last time block."""
     starts = touches["timestamp"].unique().sort().to_list()
-    if "period_end" in given.columns:
-        named = timed(given, "levels", "period_end")
+    if "period_end" in frame.columns:
+        named = timed(frame, "levels", "period_end")
         pairs = zip(
             named.get_column("timestamp").dt.timestamp("ns").to_list(),
             named.get_column("period_end").dt.timestamp("ns").to_list(),

@@ -1,4 +1,4 @@
-"""Open interest over time, and what it says beside the price."""
+"""Open interest over time, and with the price which positions were opened or closed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import cross
@@ -26,11 +25,11 @@ from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
 
 _HEIGHTS = (3.0, 1.8, 1.6)
-_CARRY = "24h"  # as long as the service lets a report of open interest count
+_CARRY = "24h"  # the service uses a report of open interest for as long
 
-_WIDE = 500.0  # of a figure that has room for two entries of the legend side by side [pt]
+_WIDE = 500.0  # a wider figure has room for two entries of the legend side by side [pt]
 
-# The colour is that of the direction of the price: strong where positions are opened, pale where they are closed.
+# The colour shows the direction of the price: strong if positions were opened, pale if they were closed.
 _QUADRANTS = {
     "new_longs": ("up", "new longs: price up, OI up"),
     "short_covering": ("buy", "short covering: price up, OI down"),
@@ -42,21 +41,7 @@ _QUADRANTS = {
 
 @dataclass(frozen=True, slots=True)
 class OpenInterest(Picture):
-    """What `open_interest` drew.
-
-    Attributes
-    ----------
-    axes : tuple of matplotlib.axes.Axes
-        Where: one without candles; with them the price, the open interest and its change.
-    lines : dict of str to matplotlib.lines.Line2D
-        By market, its open interest as a line of steps.
-    total : matplotlib.lines.Line2D or None
-        The sum of several markets of one coin.
-    candles : Candles or None
-        Artists of the candles.
-    changes : dict of str to matplotlib.patches.StepPatch
-        By quadrant, the relative change of the open interest in the intervals of that quadrant, NaN in the others. [%]
-    """
+    """What `open_interest` drew."""
 
     axes: tuple[Axes, ...]
     lines: dict[str, Line2D]
@@ -106,6 +91,14 @@ def open_interest(
     OpenInterest
         The artists. A frame without open interest says "no data".
 
+        - ``axes`` : tuple of Axes. The axes drawn on: one without candles; with them the price, the open interest and
+          its change.
+        - ``lines`` : dict of str to Line2D. By market, its open interest as a line of steps.
+        - ``total`` : Line2D or None. The sum of several markets of one coin; None otherwise.
+        - ``candles`` : Candles or None. Artists of the candles, as `candles` returns them; None without candles.
+        - ``changes`` : dict of str to StepPatch. By quadrant, the relative change of the open interest in the intervals
+          of that quadrant, NaN in the others. [%]
+
     Raises
     ------
     MissingColumnError
@@ -127,12 +120,12 @@ def open_interest(
     >>> drawn.axes[1].get_ylabel(), sorted(drawn.changes)[:2]
     ('Open interest [BTC]', ['long_unwinding', 'new_longs'])
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["timestamp", "close"])
-    series = tracks(given, "frame", ["close"])
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    interest = opened(frame, "frame", ["timestamp", "close"])
+    series = tracks(interest, "frame", ["close"])
     if candles is None:
         (ax,) = _axes(axes, 1)
-        lines, total = _draw_lines(ax, series, _total(given, series))
+        lines, total = _draw_lines(ax, series, _total(interest, series))
         _finish(ax, series, timezone)
         return OpenInterest((ax,), lines, total, None, {})
 
@@ -143,10 +136,10 @@ def open_interest(
             expected="one, if there are candles",
             hint="filter the frame to one market first",
         )
-    other = opened(candles, "candles", ["timestamp", "close"])
-    prices = candle_series(other, "candles")
+    candle_frame = opened(candles, "candles", ["timestamp", "close"])
+    prices = candle_series(candle_frame, "candles")
     quadrants = oi_price_quadrant(
-        given.to_native(), other.to_native(), by=by, price_band=price_band, oi_band=oi_band
+        interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
     top, middle, bottom = _axes(axes, 3)
     drawn = draw_candles(top, prices, timezone)
@@ -166,8 +159,8 @@ def open_interest(
     return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
 
 
-def _axes(given: Axes | Sequence[Axes] | None, number: int) -> tuple[Axes, ...]:
-    if given is None:
+def _axes(axes: Axes | Sequence[Axes] | None, number: int) -> tuple[Axes, ...]:
+    if axes is None:
         if number == 1:
             return (style.one_axes(None, 9, 4),)
         import matplotlib.pyplot as plt
@@ -175,11 +168,11 @@ def _axes(given: Axes | Sequence[Axes] | None, number: int) -> tuple[Axes, ...]:
         figure = plt.figure(figsize=(9, 7), layout="constrained")
         return tuple(figure.subplots(number, sharex=True, height_ratios=_HEIGHTS))
     expected = "one, without candles" if number == 1 else f"{number}, with candles"
-    return style.several_axes(given, number, expected)
+    return style.several_axes(axes, number, expected)
 
 
 def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
-    """Return the sum over several markets of one coin."""
+    """Return the sum over several markets of one coin; None for one market or several coins."""
     if len(series.by_label) < 2 or not series.shared.coin:
         return None
     summed = nw.from_native(cross.total(frame.to_native(), amount="close", carry=_CARRY), eager_only=True)
@@ -190,7 +183,7 @@ def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
 def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[str, Line2D], Line2D | None]:
     lines: dict[str, Line2D] = {}
     for place, (label, track) in enumerate(series.by_label.items()):
-        # One line has the colour of ink: beside candles the others have a meaning.
+        # A single line has the colour of text: the other colours have a meaning beside candles.
         look = style.look(ax, place) if len(series.by_label) > 1 else {"color": style.ink(ax)}
         (lines[label],) = ax.plot(
             *track.steps("close"), drawstyle="steps-post", linewidth=1.4, label=label, zorder=2.2, **look
@@ -212,8 +205,7 @@ def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[st
 
 
 def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, series.shared.amounts(None), bins=5, name="Open interest")
     style.title(ax, "Open interest", series.title())
     if not any(np.isfinite(track.values["close"]).any() for track in series.by_label.values()):
@@ -227,10 +219,8 @@ def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
 
 
 def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> dict[str, StepPatch]:
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    style.y_label(ax, "OI change", "%")
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+    style.frame_axes(ax, timezone)
+    style.y_label(ax, "OI change", "%", bins=4)
     series = tracks(quadrants, "candles", ["open_interest_change"])
     track = next(iter(series.by_label.values()), None)
     words = quadrants.sort("timestamp").get_column("quadrant")

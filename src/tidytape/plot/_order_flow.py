@@ -37,17 +37,7 @@ _HEIGHTS = (2.4, 1.0, 1.3)
 
 
 class FlowPanels(NamedTuple):
-    """The axes of `order_flow`.
-
-    Attributes
-    ----------
-    price : matplotlib.axes.Axes
-        Candles.
-    delta : matplotlib.axes.Axes
-        Delta of each interval, below them.
-    cvd : matplotlib.axes.Axes
-        Cumulative volume delta, at the bottom.
-    """
+    """The axes of `order_flow`, from the top down."""
 
     price: Axes
     delta: Axes
@@ -56,20 +46,7 @@ class FlowPanels(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OrderFlow(Picture):
-    """What `order_flow` drew.
-
-    Attributes
-    ----------
-    axes : FlowPanels
-        Where.
-    candles : Candles
-        Artists of the candles.
-    bought, sold : matplotlib.patches.StepPatch
-        Delta of the intervals in which more was bought, and in which more was sold; 0 elsewhere, NaN where it is
-        unknown.
-    cvd : matplotlib.patches.StepPatch
-        Cumulative volume delta at the end of each interval; NaN where it is unknown.
-    """
+    """What `order_flow` drew."""
 
     axes: FlowPanels
     candles: Candles
@@ -101,7 +78,7 @@ def order_flow(
         What `tidytape.analytics.flow.delta` takes, of the same market: candles by side
         (``client.candles(by_side=True)``), trades, or whatever has ``timestamp``, ``buy_volume`` and ``sell_volume``.
         It is summed over the intervals of the candles. [as ``amount_unit`` says]
-    axes : FlowPanels or sequence of three matplotlib.axes.Axes, optional
+    axes : sequence of three matplotlib.axes.Axes, optional
         Where to draw: axes of price, delta and CVD; share their times if they are to move together. Those of a new
         figure otherwise.
     anchor, session
@@ -115,6 +92,13 @@ def order_flow(
     -------
     OrderFlow
         The artists. A panel without data says "no data".
+
+        - ``axes`` : tuple of three Axes. ``axes.price`` has the candles, ``axes.delta`` the delta of each interval, and
+          ``axes.cvd`` the CVD.
+        - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
+        - ``bought``, ``sold`` : StepPatch. Delta of the intervals in which more was bought, and in which more was sold;
+          0 elsewhere, NaN where it is unknown.
+        - ``cvd`` : StepPatch. Cumulative volume delta at the end of each interval; NaN where it is unknown.
 
     Raises
     ------
@@ -137,26 +121,26 @@ def order_flow(
     ['Price [USDT per BTC]', 'Delta [BTC]', 'CVD [BTC]']
     """
     bars = candle_series(candles, "candles")
-    found = _read(sides, bars, anchor, session)
-    style.zone(timezone)  # before a figure is made for nothing
-    place = _placed(axes)
+    side_flow = _read(sides, bars, anchor, session)
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    layout = _layout_of(axes)
 
-    drawn = draw_candles(place.price, bars, timezone)
-    # An empty frame does not say whose it is, and the other one does.
-    whose = bars.whose if bars.start.size else found.whose
-    style.title(place.price, "Order flow", whose.title, of_another("flow", found.whose, whose))
-    bought, sold = _draw_delta(place.delta, found, timezone, quote)
-    line = _draw_cvd(place.cvd, found, timezone, quote)
-    starts = np.concatenate([bars.start, found.start])
+    drawn = draw_candles(layout.price, bars, timezone)
+    # An empty frame does not name its market, but the other frame does.
+    whose = bars.whose if bars.start.size else side_flow.whose
+    style.title(layout.price, "Order flow", whose.title, of_another("flow", side_flow.whose, whose))
+    bought, sold = _draw_delta(layout.delta, side_flow, timezone, quote)
+    line = _draw_cvd(layout.cvd, side_flow, timezone, quote)
+    starts = np.concatenate([bars.start, side_flow.start])
     if starts.size:
-        for ax in place:
-            set_time_limits(ax, np.sort(starts), bars.width if bars.start.size else found.width)
-    for ax in place[:2]:
+        for ax in layout:
+            set_time_limits(ax, np.sort(starts), bars.width if bars.start.size else side_flow.width)
+    for ax in layout[:2]:
         ax.set_xlabel("")
         ax.tick_params(labelbottom=False)
         ax.xaxis.offsetText.set_visible(False)
-    cast("Figure", place.price.get_figure()).align_ylabels(list(place))
-    return OrderFlow(place, drawn, bought, sold, line)
+    cast("Figure", layout.price.get_figure()).align_ylabels(list(layout))
+    return OrderFlow(layout, drawn, bought, sold, line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +155,9 @@ class _Flow:
 
 
 def _key(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return what tells rows apart: of trades their ids, of sums the side or the price; nothing where there is none."""
-    own = [name for name in (("id",) if "amount" in columns else ("side", "price")) if name in columns]
-    return ("timestamp", *own) if own else ()
+    """Return the columns that tell rows apart: the id of trades, the side and price of sums; none without these."""
+    names = [name for name in (("id",) if "amount" in columns else ("side", "price")) if name in columns]
+    return ("timestamp", *names) if names else ()
 
 
 def _read(
@@ -182,27 +166,27 @@ def _read(
     anchor: Literal["none", "session"],
     session: str | timedelta | None,
 ) -> _Flow:
-    given = opened(frame, "sides", ["timestamp"])
-    given, whose = market_frame(given, "sides", ("timestamp",), key=_key(given.columns), without=("side",))
+    sides = opened(frame, "sides", ["timestamp"])
+    sides, whose = market_frame(sides, "sides", ("timestamp",), key=_key(sides.columns), without=("side",))
     require_one_market("sides", whose, candles.whose, "the candles")
     named = interval_named(candles.whose.interval) or interval_named(whose.interval)
     sums = flow.cvd(
-        given.to_native(), interval=named.alias if named else None, anchor=anchor, session=session
+        sides.to_native(), interval=named.alias if named else None, anchor=anchor, session=session
     )
     rows = timed(cast("nw.DataFrame[Any]", nw.from_native(sums)), "sides").sort("timestamp")
     time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     values = numbers(rows, "sides", ("delta", "cvd"))
     steps = np.diff(np.unique(time))
     width = named.seconds * SECOND / DAY if named else steps.min() / DAY if steps.size else candles.width
-    # Of a sum of trades the interval is that of the candles.
+    # Trades have no interval: their sums have that of the candles.
     return _Flow(whose, dates_of(time), float(width), values["delta"], values["cvd"])
 
 
 def _draw_delta(
-    ax: Axes, found: _Flow, timezone: str | tzinfo, quote: str | None
+    ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None
 ) -> tuple[StepPatch, StepPatch]:
     colours = style.inside(ax)
-    edges, values = spaced(found.start, found.width, found.delta)
+    edges, values = spaced(side_flow.start, side_flow.width, side_flow.delta)
     bought, sold = (
         ax.stairs(
             np.where(np.isnan(values), np.nan, part),
@@ -218,22 +202,21 @@ def _draw_delta(
             (np.minimum(values, 0), colours.down, "More sold"),
         )
     )
-    _finish(ax, values, timezone, "Delta", found.whose.amounts(quote))
+    _finish(ax, values, timezone, "Delta", side_flow.whose.amounts(quote))
     return bought, sold
 
 
-def _draw_cvd(ax: Axes, found: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:
-    edges, values = spaced(found.start, found.width, found.cvd)
+def _draw_cvd(ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:
+    edges, values = spaced(side_flow.start, side_flow.width, side_flow.cvd)
     line = ax.stairs(
         values, edges, baseline=None, color=style.ink(ax), linewidth=1.3, zorder=2.2, label="CVD"
     )
-    _finish(ax, values, timezone, "CVD", found.whose.amounts(quote))
+    _finish(ax, values, timezone, "CVD", side_flow.whose.amounts(quote))
     return line
 
 
 def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name: str, unit: str) -> None:
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
+    style.frame_axes(ax, timezone)
     style.amount_axis(ax.yaxis, unit, bins=4, name=name)
     known = values[np.isfinite(values)]
     if not known.size:
@@ -245,7 +228,7 @@ def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name:
     ax.set_ylim(low - pad, high + pad)
 
 
-def _placed(axes: FlowPanels | Sequence[Axes] | None) -> FlowPanels:
+def _layout_of(axes: FlowPanels | Sequence[Axes] | None) -> FlowPanels:
     if axes is None:
         import matplotlib.pyplot as plt
 

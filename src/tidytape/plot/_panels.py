@@ -27,26 +27,14 @@ from tidytape.plot._windows import time_of_profile
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
-# Of width and height. The profile needs room for a few ticks, the volume for its label.
+# Shares of width and height. The profile needs room for a few ticks, the volume for its label.
 _WIDTHS = (4.2, 1.0)
 _HEIGHTS = (3.3, 1.0)
 _MARGIN = 0.09  # [in]
 
 
 class Panels(NamedTuple):
-    """The axes of `candles_with_profile`.
-
-    Attributes
-    ----------
-    price : matplotlib.axes.Axes
-        Candles.
-    profile : matplotlib.axes.Axes
-        Volume by price, beside them; shares their price axis.
-    volume : matplotlib.axes.Axes
-        Volume over time, below them; shares their time axis.
-    key : matplotlib.axes.Axes or None
-        Free corner for the legend; without it the legend is in ``profile``.
-    """
+    """The axes of `candles_with_profile`."""
 
     price: Axes
     profile: Axes
@@ -56,23 +44,7 @@ class Panels(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CandlesWithProfile(Picture):
-    """What `candles_with_profile` drew.
-
-    Attributes
-    ----------
-    axes : Panels
-        Where.
-    candles : Candles
-        Artists of the candles.
-    volume : Volume
-        Artist of the volume.
-    profile : Profile
-        Artists of the profile, and its prices.
-    value_area : matplotlib.patches.Rectangle or None
-        The value area behind the candles.
-    lines : dict of str to matplotlib.lines.Line2D
-        ``"POC"``, ``"VAH"`` and ``"VAL"`` across the candles.
-    """
+    """What `candles_with_profile` drew."""
 
     axes: Panels
     candles: Candles
@@ -100,6 +72,11 @@ def panels(figure: Figure | SubFigure | None = None) -> Panels:
     -------
     Panels
         Four axes: time is shared downward and price sideways.
+
+        - ``price`` : Axes. Candles.
+        - ``profile`` : Axes. Volume by price, beside them; shares their price axis.
+        - ``volume`` : Axes. Volume over time, below them; shares their time axis.
+        - ``key`` : Axes or None. Free corner for the legend; without it the legend is in ``profile``.
 
     Examples
     --------
@@ -149,7 +126,7 @@ def candles_with_profile(
         As for `volume_profile`. It may be another market's of the same coin and quote, or that of several exchanges
         together; the legend then says whose. It is of all the candles that have a volume; where it is of a longer time,
         the legend says which.
-    axes : Panels or sequence of three matplotlib.axes.Axes, optional
+    axes : what `panels` returns, or sequence of three matplotlib.axes.Axes; optional
         Where to draw: axes of price, profile and volume; share theirs if they are to move together. Those of
         `panels` in a new figure otherwise.
     share, rule, tie, stop, row_size
@@ -163,6 +140,13 @@ def candles_with_profile(
     -------
     CandlesWithProfile
         The artists, their axes and their figure. A panel without data says "no data".
+
+        - ``axes`` : Panels. The axes drawn on, as `panels` returns them.
+        - ``candles`` : Candles. Artists of the candles, as `candles` returns them.
+        - ``volume`` : Volume. Artist of the volume, as `volume` returns it.
+        - ``profile`` : Profile. Artists of the profile, and its prices, as `volume_profile` returns them.
+        - ``value_area`` : Rectangle or None. The value area behind the candles.
+        - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"`` across the candles.
 
     Raises
     ------
@@ -193,41 +177,41 @@ def candles_with_profile(
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
     require_one_market("profile", rows.levels.whose, bars.whose, "the candles")
-    # An empty frame does not say whose it is, and the other one does.
+    # An empty frame does not name its market, but the other frame does.
     whose = bars.whose if bars.start.size else rows.levels.whose
     bars, volumes = replace(bars, whose=whose), replace(volumes, whose=whose)
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, whose=whose))
     style.zone(timezone)
     when = time_of_profile(volumes, profile, rows.levels.whose, timezone)
-    place = _placed(axes)
+    layout = _layout_of(axes)
 
-    drawn = draw_candles(place.price, bars, timezone)
-    below = draw_volume(place.volume, volumes, timezone, quote=quote)
+    drawn_candles = draw_candles(layout.price, bars, timezone)
+    drawn_volume = draw_volume(layout.volume, volumes, timezone, quote=quote)
     if bars.start.size:
-        style.same_times(place.volume, place.price)
-    beside = draw_profile(place.profile, rows, quote=quote)
-    prices = np.concatenate([bars.low, bars.high, beside.steps[0].get_data()[1] if rows.area else []])
-    for ax in (place.price, place.profile) if prices.size else ():
+        style.same_times(layout.volume, layout.price)
+    drawn_profile = draw_profile(layout.profile, rows, quote=quote)
+    prices = np.concatenate([bars.low, bars.high, drawn_profile.steps[0].get_data()[1] if rows.area else []])
+    for ax in (layout.price, layout.profile) if prices.size else ():
         ax.set_ylim(*padded(prices.min(), prices.max()))
-    shade, lines = mark(place.price, rows.area) if rows.area else (None, {})
+    shade, lines = mark(layout.price, rows.area) if rows.area else (None, {})
 
-    # One set of labels per shared axis, and the profile's on top: below it is the legend.
-    place.price.tick_params(labelbottom=bool(bars.start.size and not volumes.start.size))
-    place.price.set_xlabel("")
-    place.profile.tick_params(left=False, labelleft=bool(rows.area and not bars.start.size))
-    place.profile.xaxis.set_label_position("top")
-    place.profile.tick_params(bottom=False, labelbottom=False, top=bool(rows.area), labeltop=bool(rows.area))
-    # From its right edge leftward, for in a narrow window it is wider than the panel.
-    place.profile.xaxis.label.set(x=1.0, ha="right")
-    place.price.xaxis.offsetText.set_visible(False)
+    # Label each shared axis once. The profile has its labels on top, because the legend is below it.
+    layout.price.tick_params(labelbottom=bool(bars.start.size and not volumes.start.size))
+    layout.price.set_xlabel("")
+    layout.profile.tick_params(left=False, labelleft=bool(rows.area and not bars.start.size))
+    layout.profile.xaxis.set_label_position("top")
+    layout.profile.tick_params(bottom=False, labelbottom=False, top=bool(rows.area), labeltop=bool(rows.area))
+    # Align the label to the right: in a narrow window it is wider than the panel.
+    layout.profile.xaxis.label.set(x=1.0, ha="right")
+    layout.price.xaxis.offsetText.set_visible(False)
     merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
-    style.title(place.price, "Candles and volume profile", whose.title, merged)
-    _legend(place, beside, bars.whose, rows.levels.whose, when)
-    cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
-    return CandlesWithProfile(place, drawn, below, beside, shade, lines)
+    style.title(layout.price, "Candles and volume profile", whose.title, merged)
+    _legend(layout, drawn_profile, bars.whose, rows.levels.whose, when)
+    cast("Figure | SubFigure", layout.price.get_figure()).align_ylabels([layout.price, layout.volume])
+    return CandlesWithProfile(layout, drawn_candles, drawn_volume, drawn_profile, shade, lines)
 
 
-def _placed(axes: Panels | Sequence[Axes] | None) -> Panels:
+def _layout_of(axes: Panels | Sequence[Axes] | None) -> Panels:
     if axes is None:
         return panels()
     if isinstance(axes, Panels):
@@ -235,12 +219,12 @@ def _placed(axes: Panels | Sequence[Axes] | None) -> Panels:
     return Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
 
 
-def _legend(place: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:
+def _legend(layout: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:
     if profile.row_height is None:
         return
     other = whose.name if candles.name and whose.name != candles.name else ""
     title = "\n".join(filter(None, (other, when, profile.note))) or None
-    if place.key is None:
-        style.legend(place.profile, profile.handles, title=title)
+    if layout.key is None:
+        style.legend(layout.profile, profile.handles, title=title)
         return
-    style.legend(place.key, profile.handles, title=title, place="corner")
+    style.legend(layout.key, profile.handles, title=title, place="corner")

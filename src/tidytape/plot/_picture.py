@@ -1,4 +1,4 @@
-"""What every picture has: its figure."""
+"""The base class of all results of drawing functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Picture:
-    """What a function drew: its artists, the axes that they stand on (``ax`` or ``axes``), and their figure."""
+    """The result of a drawing function: its artists, their axes (``ax`` or ``axes``) and their figure."""
 
     __slots__ = ()
 

@@ -18,41 +18,19 @@ from tidytape.analytics import profile as profiles
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
 from tidytape.plot._picture import Picture
-from tidytape.plot._series import Levels, added, levels, row_of, smallest_step, together
+from tidytape.plot._series import Levels, added, levels, levels_per_row, row_of, smallest_step
 
 _LOOKS = {
     "buy_volume": ("buy", "Buy volume"),
     "sell_volume": ("sell", "Sell volume"),
     "volume": ("volume", "Volume"),
 }
-_MOST_ROWS = 200  # that a screen shows as rows; below three pixels each they only flicker
+_MOST_ROWS = 200  # rows lower than three pixels only flicker
 
 
 @dataclass(frozen=True, slots=True)
 class Profile(Picture):
-    """What `volume_profile` drew, and the numbers behind it.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    buy, sell : matplotlib.patches.StepPatch or None
-        Volume of each row drawn: sells begin where buys end. None where the frame does not tell them apart.
-    value_area : matplotlib.patches.Rectangle or None
-        The rows of the value area; None where the profile has none.
-    lines : dict of str to matplotlib.lines.Line2D
-        ``"POC"``, ``"VAH"`` and ``"VAL"``; empty where the profile has none.
-    poc, vah, val : float or None
-        The prices of the lines: low edges of their rows. [quote per coin]
-    share : float or None
-        Share of the volume inside the value area. [1]
-    row_height : float or None
-        Height of a row drawn; None for an empty profile. [quote per coin]
-    note : str
-        Which rows the prices were found in, where several of them are drawn as one; empty otherwise.
-    volume : matplotlib.patches.StepPatch or None
-        Volume of each row drawn, of a frame that does not tell buys and sells apart.
-    """
+    """What `volume_profile` drew."""
 
     ax: Axes
     buy: StepPatch | None
@@ -69,12 +47,12 @@ class Profile(Picture):
 
     @property
     def steps(self) -> list[StepPatch]:
-        """What was drawn of volumes: buys and sells, or both as one."""
-        return [one for one in (self.buy, self.sell, self.volume) if one is not None]
+        """The outlines of the volumes: buys and sells, or one for both."""
+        return [outline for outline in (self.buy, self.sell, self.volume) if outline is not None]
 
     @property
     def handles(self) -> list[Artist]:
-        """What a legend lists, from the highest price to the lowest, then the colours."""
+        """The artists of a legend: lines from the highest price to the lowest, then the colours."""
         lines = [self.lines[name] for name in ("VAH", "POC", "VAL") if name in self.lines]
         area = [self.value_area] if self.value_area else []
         return [*lines, *area, *self.steps]
@@ -82,7 +60,7 @@ class Profile(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the value area is found; see `tidytape.analytics.profile.value_area`."""
+    """The arguments that decide the value area; see `tidytape.analytics.profile.value_area`."""
 
     share: float
     rule: Literal["two_row", "one_row"]
@@ -93,7 +71,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Point of control and value area, and the grid they are on."""
+    """Point of control and value area, and the height of the rows that they were found in."""
 
     poc: float | None
     vah: float | None
@@ -103,8 +81,8 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """A profile ready to be drawn: its rows as they are counted, and what they say."""
+class ProfileRows:
+    """A profile ready to be drawn: its levels, and the value area that was found in them."""
 
     levels: Levels
     area: Area | None
@@ -150,6 +128,17 @@ def volume_profile(
     Profile
         The artists and the prices. A frame with no volume says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``buy``, ``sell`` : StepPatch or None. Volume of each row drawn: sells begin where buys end. None where the
+          frame does not tell them apart.
+        - ``value_area`` : Rectangle or None. The rows of the value area; None where the profile has none.
+        - ``lines`` : dict of str to Line2D. ``"POC"``, ``"VAH"`` and ``"VAL"``; empty where the profile has none.
+        - ``poc``, ``vah``, ``val`` : float or None. The prices of the lines: low edges of their rows. [quote per coin]
+        - ``share`` : float or None. Share of the volume inside the value area. [1]
+        - ``row_height`` : float or None. Height of a row drawn; None for an empty profile. [quote per coin]
+        - ``note`` : str. Which rows the prices were found in, where several of them are drawn as one; empty otherwise.
+        - ``volume`` : StepPatch or None. Volume of each row drawn, of a frame that does not tell buys and sells apart.
+
     Raises
     ------
     MissingColumnError
@@ -179,24 +168,24 @@ def volume_profile(
     return drawn
 
 
-def profile_rows(profile: object, parameter: str, rules: Rules) -> Rows:
+def profile_rows(profile: object, parameter: str, rules: Rules) -> ProfileRows:
     """Return the rows of a profile and its value area."""
-    given = levels(profile, parameter)
-    # Asked of no levels first: a wrong argument is wrong whatever the data, and the row size is used before the rest.
-    _value_area(given, rules, slice(0))
+    profile_levels = levels(profile, parameter)
+    # Try the rules on no levels first: a wrong argument is refused whatever the data, and before the row size is used.
+    _value_area(profile_levels, rules, slice(0))
     if rules.row_size is None:
-        step = smallest_step(given.price)
+        step = smallest_step(profile_levels.price)
     else:
         step = float(rules.row_size)
-        given = _gathered(given, step)
-    if not given.price.size:
-        return Rows(given, None)
-    poc, vah, val, share = _value_area(given, rules)[0]
-    return Rows(given, Area(poc, vah, val, share, step))
+        profile_levels = _gathered(profile_levels, step)
+    if not profile_levels.price.size:
+        return ProfileRows(profile_levels, None)
+    poc, vah, val, share = _value_area(profile_levels, rules)[0]
+    return ProfileRows(profile_levels, Area(poc, vah, val, share, step))
 
 
-def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
-    """Draw a profile without a title and without saying what its prices are."""
+def draw_profile(ax: Axes, rows: ProfileRows, *, quote: str | None) -> Profile:
+    """Draw a profile without a title and without a label of its price axis."""
     style.frame_axes(ax)
     whose, area = rows.levels.whose, rows.area
     unit = whose.amounts(quote)
@@ -208,7 +197,7 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
         height = float(edges[1] - edges[0])
         unit = whose.amounts(quote, style.price_text(height, height))
 
-    # One outline per colour, not a bar each: no seams between rows, and none to beat with the pixels.
+    # One outline per colour instead of a bar per row: bars would show seams, and moiré where they are thin.
     def stack(value: NDArray[np.float64], base: NDArray[np.float64], colour: str, label: str) -> StepPatch:
         return ax.stairs(
             value,
@@ -235,7 +224,7 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
     ax.set_xlim(0, float(base.max()) * 1.06 or 1)
     ax.set_ylim(*padded(float(edges[0]), float(edges[-1])))
     shade, lines = mark(ax, area)
-    # The longest row drawn may then be another than the POC's, and the reader should know why.
+    # If drawn rows are higher than those of the value area, the longest need not hold the POC: the note says why.
     counted = f"area: rows of {style.price_text(area.step, area.step)} {whose.quote}"
     note = "" if height is None or np.isclose(height, area.step) else counted
     return Profile(ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, height, note, both)
@@ -263,13 +252,13 @@ def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
     return shade, lines
 
 
-def _value_area(given: Levels, rules: Rules, part: slice = slice(None)) -> list[tuple[Any, ...]]:
-    """Return one row of (poc, vah, val, share), or none for no levels."""
+def _value_area(profile_levels: Levels, rules: Rules, part: slice = slice(None)) -> list[tuple[Any, ...]]:
+    """Return one row of (poc, vah, val, share); no row if there are no levels."""
     import polars as pl
 
-    frame = pl.DataFrame({"price": given.price[part], "volume": given.total[part]})
-    found = profiles.value_area(
-        frame.with_columns(profile=0, block_size=pl.lit(given.block_size, pl.Float64)),
+    frame = pl.DataFrame({"price": profile_levels.price[part], "volume": profile_levels.total[part]})
+    areas = profiles.value_area(
+        frame.with_columns(profile=0, block_size=pl.lit(profile_levels.block_size, pl.Float64)),
         by="profile",
         share=rules.share,
         rule=rules.rule,
@@ -277,25 +266,28 @@ def _value_area(given: Levels, rules: Rules, part: slice = slice(None)) -> list[
         stop=rules.stop,
         row_size=rules.row_size,
     )
-    return found.select("poc", "vah", "val", "value_area_share").rows()
+    return areas.select("poc", "vah", "val", "value_area_share").rows()
 
 
-def _gathered(given: Levels, step: float) -> Levels:
-    row, place = np.unique(row_of(given.price, step), return_inverse=True)
-    volumes = {name: added(place, volume, row.size) for name, volume in given.volumes.items()}
-    return replace(given, price=row * np.float64(step), volumes=volumes)
+def _gathered(profile_levels: Levels, step: float) -> Levels:
+    row, place = np.unique(row_of(profile_levels.price, step), return_inverse=True)
+    volumes = {name: added(place, volume, row.size) for name, volume in profile_levels.volumes.items()}
+    return replace(profile_levels, price=row * np.float64(step), volumes=volumes)
 
 
-def _drawn_rows(given: Levels, step: float) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+def _drawn_rows(
+    profile_levels: Levels, step: float
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """Return edges and volumes of rows without gaps, of one level each or of 2, 5, 10, 20, ... levels."""
-    number = together((given.price[-1] - given.price[0]) / step + 1, _MOST_ROWS)
+    number = levels_per_row((profile_levels.price[-1] - profile_levels.price[0]) / step + 1, _MOST_ROWS)
     height = step * number
     if number == 1:
-        # Where the lowest level lies; a grid need not go through zero.
-        first, place = given.price[0], np.rint((given.price - given.price[0]) / step).astype(np.int64)
+        # Rows begin at the lowest level: a grid need not go through zero.
+        first = profile_levels.price[0]
+        place = np.rint((profile_levels.price - first) / step).astype(np.int64)
     else:
-        place = row_of(given.price, height)
+        place = row_of(profile_levels.price, height)
         first, place = place[0] * height, place - place[0]
     size = int(place[-1]) + 1
-    volumes = {name: added(place, volume, size) for name, volume in given.volumes.items()}
+    volumes = {name: added(place, volume, size) for name, volume in profile_levels.volumes.items()}
     return first + np.arange(size + 1) * height, volumes

@@ -1,8 +1,7 @@
-"""What a picture needs of a tidy frame: arrays, and whose they are."""
+"""Tidy frames as pictures need them: arrays, and the market that they are of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -18,17 +17,17 @@ from tidytape.plot._frame import opened, timed
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
 
-# The per-side schema has all of them: two sides in one frame are two series too.
+# The schema per side, because two sides in one frame are two series too.
 _IDENTITY = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
 _TRADED = {"volume", "first_timestamp", "last_timestamp"}
 _SIDES = ("buy_volume", "sell_volume")
-FROM_CANDLES = "made of candles"  # what a title says of such a profile
+FROM_CANDLES = "made of candles"  # the note in the title of such a profile
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose data a frame holds; empty where it does not say."""
+    """The market and interval of a frame; empty strings for columns that the frame lacks."""
 
     exchange: str = ""
     raw_symbol: str = ""
@@ -41,7 +40,7 @@ class Whose:
 
     @property
     def name(self) -> str:
-        """Exchange and symbol; a series of several exchanges has neither, so what they share."""
+        """Exchange and symbol; for a series of several exchanges the symbol or coin that they share."""
         return " ".join(filter(None, (self.exchange, self.raw_symbol or self.normalized_symbol or self.coin)))
 
     @property
@@ -53,29 +52,29 @@ class Whose:
 
     @property
     def base(self) -> str:
-        """What is traded, e.g. ``BTC``."""
+        """The traded coin, e.g. ``BTC``."""
         return self.coin or self.normalized_symbol.partition("-")[0] or "coin"
 
     @property
     def quote(self) -> str:
-        """What it is paid with, e.g. ``USDT``."""
+        """The currency of its prices, e.g. ``USDT``."""
         return self.normalized_symbol.partition("-")[2] or "quote"
 
     @property
     def price_unit(self) -> str:
-        """Unit of its prices, e.g. ``USDT per BTC``."""
+        """The unit of prices, e.g. ``USDT per BTC``."""
         unit = _CANDLE["open"].unit  # quote per coin
         return " ".join({"quote": self.quote, "coin": self.base}.get(word, word) for word in unit.split())
 
     def amounts(self, quote: str | None, per: str = "") -> str:
-        """Return the unit of its amounts, e.g. ``BTC``, ``USD`` or ``BTC per 10 USDT``; empty where it is not known.
+        """Return the unit of its amounts, e.g. ``BTC``, ``USD`` or ``BTC per 10 USDT``; empty if it is unknown.
 
         Parameters
         ----------
         quote : str or None
-            The unit of amounts whose frame does not say it.
+            The unit of the amounts of a frame that does not name it.
         per : str
-            Height of the levels that the amounts are of, if they are of levels.
+            Height of the levels, for amounts by level.
         """
         unit = self.base if self.amount_unit == AmountUnit.COIN else self.amount_unit or quote or ""
         return f"{unit} per {per} {self.quote}" if unit and per else unit
@@ -109,14 +108,14 @@ class VolumeSeries:
 class Levels:
     """Volume by price, one per price, ascending.
 
-    ``volumes`` are by their columns: ``buy_volume`` and ``sell_volume``, or ``volume`` where sides are not told apart.
+    ``volumes`` has the keys ``buy_volume`` and ``sell_volume``, or ``volume`` if the frame has no sides.
     """
 
     whose: Whose
     price: NDArray[np.float64]
     volumes: dict[str, NDArray[np.float64]]
     timestamps: int = 1  # how many were added up
-    block_size: float | None = None  # None where it is not known, or not the same of all
+    block_size: float | None = None  # None if it is unknown or differs
     from_candles: bool = False
 
     @property
@@ -135,7 +134,7 @@ class Levels:
 
     @property
     def title(self) -> str:
-        """Whose they are, and of how many timestamps, e.g. ``X BTCUSDT, 24 × 1h``."""
+        """The market, and how many intervals were added up, e.g. ``X BTCUSDT, 24 × 1h``."""
         whose = self.whose
         title = replace(whose, interval=self.merged).title if self.merged else whose.title
         return ", ".join(filter(None, (title, FROM_CANDLES * self.from_candles)))
@@ -144,18 +143,18 @@ class Levels:
 def candle_series(frame: object, parameter: str) -> CandleSeries:
     """Read candles; a row that lacks a price is a gap."""
     names = ("open", "high", "low", "close")
-    given, whose = market_frame(frame, parameter, ("timestamp", *names))
-    start, width, values = over_time(given, parameter, names, whose)
-    # Amounts need a unit, prices do not; candles have a volume that it is of.
-    is_open_interest = "amount_unit" in given.columns and not _TRADED & {*given.columns}
+    rows, whose = market_frame(frame, parameter, ("timestamp", *names))
+    start, width, values = over_time(rows, parameter, names, whose)
+    # Prices have no unit of amounts: a frame that has one, but nothing of trades, is open interest.
+    is_open_interest = "amount_unit" in rows.columns and not _TRADED & {*rows.columns}
     prices = (values[name] for name in names)
     return CandleSeries(whose, is_open_interest, start, width, *prices)
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
     """Read the volumes of candles; a row that lacks one is a gap."""
-    given, whose = market_frame(frame, parameter, ("timestamp", "volume"))
-    start, width, values = over_time(given, parameter, ("volume",), whose)
+    rows, whose = market_frame(frame, parameter, ("timestamp", "volume"))
+    start, width, values = over_time(rows, parameter, ("volume",), whose)
     return VolumeSeries(whose, start, width, values["volume"])
 
 
@@ -164,25 +163,25 @@ def levels(frame: object, parameter: str) -> Levels:
     columns = opened(frame, parameter, ["price"]).columns
     is_plain = "volume" in columns and not set(_SIDES) & set(columns)
     names = ("price", *(("volume",) if is_plain else _SIDES))
-    given, whose = market_frame(frame, parameter, names, key=("timestamp", "price"))
-    values = numbers(given, parameter, names)
+    rows, whose = market_frame(frame, parameter, names, key=("timestamp", "price"))
+    values = numbers(rows, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     price, place = np.unique(values["price"][known], return_inverse=True)
     volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
-    times = given.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
+    times = rows.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
     if "timestamp" not in columns:
-        whose = replace(whose, interval="")  # of how many intervals its levels are, nobody knows
-    return Levels(whose, price, volumes, times, block_of(given), from_candles=is_from_candles(given))
+        whose = replace(whose, interval="")  # such a frame does not say how many intervals it sums
+    return Levels(whose, price, volumes, times, block_of(rows), from_candles=is_from_candles(rows))
 
 
-def is_from_candles(given: nw.DataFrame[Any]) -> bool:
-    """Return whether a profile says that it was made of candles, and not of trades."""
-    return "spreading" in given.columns
+def is_from_candles(frame: nw.DataFrame[Any]) -> bool:
+    """Return whether a profile says that it was computed from candles instead of trades."""
+    return "spreading" in frame.columns
 
 
-def is_side(given: nw.DataFrame[Any], parameter: str, side: Side | BookSide) -> NDArray[np.bool_]:
-    """Return which rows are of a side; raise QueryError for a row of neither, which a picture would show as another."""
-    values, known = given.get_column("side").cast(nw.String), [one.value for one in type(side)]
+def is_side(frame: nw.DataFrame[Any], parameter: str, side: Side | BookSide) -> NDArray[np.bool_]:
+    """Return which rows have a side; raise QueryError for a row without a known side."""
+    values, known = frame.get_column("side").cast(nw.String), [member.value for member in type(side)]
     strange = values.filter(~values.is_in(known) | values.is_null())
     if len(strange):
         raise QueryError(
@@ -191,33 +190,33 @@ def is_side(given: nw.DataFrame[Any], parameter: str, side: Side | BookSide) -> 
     return np.asarray((values == side.value).to_numpy(), dtype=bool)
 
 
-def block_of(given: nw.DataFrame[Any]) -> float | None:
-    """Return the height of the levels; None where it is not known, or not the same of all."""
-    is_numeric = "block_size" in given.columns and given.schema["block_size"].is_numeric()
-    sizes = given.get_column("block_size").unique().to_list() if is_numeric else []
+def block_of(frame: nw.DataFrame[Any]) -> float | None:
+    """Return the height of the levels; None if it is unknown or differs between levels."""
+    is_numeric = "block_size" in frame.columns and frame.schema["block_size"].is_numeric()
+    sizes = frame.get_column("block_size").unique().to_list() if is_numeric else []
     is_known = len(sizes) == 1 and sizes[0] is not None and np.isfinite(float(sizes[0]))
     return float(sizes[0]) if is_known else None
 
 
-def together(levels: float, most: int) -> int:
-    """Return how many levels are drawn as one row, 1, 2, 5, 10, ..., so that there are at most ``most`` rows."""
+def levels_per_row(levels: float, most: int) -> int:
+    """Return how many levels to draw as one row, so that there are at most ``most`` rows: 1, 2, 5, 10, ..."""
     ladder = (int(n * 10**power) for power in count() for n in (1, 2, 5))
     return next(number for number in ladder if levels / number <= most)
 
 
 def smallest_step(price: NDArray[np.float64]) -> float:
-    """Return the grid that ascending prices are on, as far as they show it."""
+    """Return the smallest step between ascending prices: the grid that they show."""
     steps = np.diff(price)
-    # Nearer than this are two spellings of one decimal.
+    # Prices that are closer than this are one decimal price, rounded in two ways.
     steps = steps[steps > 1e-10 * np.abs(price[1:])]
     if steps.size:
         return float(f"{steps.min():.6g}")
-    # A single price shows none; any height will do that can be seen.
+    # A single price shows no grid: use any height that is visible.
     return float(10.0 ** np.floor(np.log10(abs(price[0]) or 1.0)) / 1000) if price.size else 1.0
 
 
 def row_of(price: NDArray[np.float64], height: float) -> NDArray[np.int64]:
-    """Return which row a price is in. Prices are decimals, so one a hair below an edge is on it."""
+    """Return the row of each price. A price that rounding put just below an edge counts as on the edge."""
     return np.floor(price / height + 1e-6).astype(np.int64)
 
 
@@ -234,36 +233,37 @@ def market_frame(
     key: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
 ) -> tuple[nw.DataFrame[Any], Whose]:
-    """Return the frame of one market, and whose it is.
+    """Return the frame of one market, and that market.
 
-    Identity columns in ``key`` and ``without`` may have several values. Two rows of one key are an error: a picture
-    would add up what came twice. A frame that lacks a column of the key has no such rows.
+    Identity columns in ``key`` and ``without`` may have several values. Two rows of one key are an error, because a
+    picture would add them up. A frame that lacks a column of the key passes.
     """
-    given = opened(frame, parameter, columns)
+    rows = opened(frame, parameter, columns)
     without += key
     named = (*_IDENTITY, "amount_unit", "block_size")  # levels of two heights would overlap
-    named = tuple(name for name in named if name in given.columns and name not in without)
-    found = {name: _values(given, name) for name in named}
-    if "amount_unit" in found and given.get_column("amount_unit").null_count():
-        del found["amount_unit"]  # of some rows it is not known, so not of their sums
-    for name, values in found.items():
+    named = tuple(name for name in named if name in rows.columns and name not in without)
+    values_by_column = {name: _values(rows, name) for name in named}
+    if "amount_unit" in values_by_column and rows.get_column("amount_unit").null_count():
+        del values_by_column["amount_unit"]  # the unit of some rows is unknown, so that of their sum is
+    for name, values in values_by_column.items():
         if len(values) > 1:
+            first = ", ".join([*values[:4], "..."] if len(values) > 4 else values)
             raise QueryError(
                 parameter,
-                got=f"{len(values)} values of {name}: {_listed(values)}",
+                got=f"{len(values)} values of {name}: {first}",
                 expected="one market, with one interval, side, unit of amounts and height of levels",
                 hint=f"filter the frame to one {name} first",
             )
-    require_once(given, parameter, key)
-    found.pop("block_size", None)
-    return given, Whose(**{name: values[0] for name, values in found.items() if values})
+    require_once(rows, parameter, key)
+    values_by_column.pop("block_size", None)
+    return rows, Whose(**{name: values[0] for name, values in values_by_column.items() if values})
 
 
-def require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]) -> None:
-    """Raise QueryError if two rows have the same values in the columns of the key; a frame that lacks one has none."""
-    if not key or not {*key} <= {*given.columns}:
+def require_once(frame: nw.DataFrame[Any], parameter: str, key: tuple[str, ...]) -> None:
+    """Raise QueryError if two rows have one key; a frame that lacks a column of the key passes."""
+    if not key or not {*key} <= {*frame.columns}:
         return
-    rows = given.select(key).drop_nulls()
+    rows = frame.select(key).drop_nulls()
     floats = [nw.col(name).is_finite() for name in key if rows.schema[name].is_float()]
     rows = rows.filter(*floats) if floats else rows
     again = len(rows) - len(rows.unique())
@@ -277,25 +277,25 @@ def require_once(given: nw.DataFrame[Any], parameter: str, key: tuple[str, ...])
         )
 
 
-def require_one_market(parameter: str, one: Whose, other: Whose, of: str) -> None:
+def require_one_market(parameter: str, whose: Whose, main: Whose, of: str) -> None:
     """Raise QueryError if two frames say that they are of different coins or quotes."""
-    symbols = (one.normalized_symbol, other.normalized_symbol)
+    symbols = (whose.normalized_symbol, main.normalized_symbol)
     if all(symbols) and symbols[0] != symbols[1]:
         raise QueryError(
             parameter, got=f"{parameter} of {symbols[0]}", expected=f"those of {symbols[1]}, like {of}"
         )
 
 
-def of_another(what: str, one: Whose, rest: Whose) -> str:
-    """Return e.g. ``trades of Y BTC-PERP`` where they are of another market than the rest of a picture."""
-    return f"{what} of {one.name}" if one.name and rest.name and one.name != rest.name else ""
+def of_another(noun: str, whose: Whose, main: Whose) -> str:
+    """Return e.g. ``trades of Y BTC-PERP`` if they are of another market than the rest of a picture; else nothing."""
+    return f"{noun} of {whose.name}" if whose.name and main.name and whose.name != main.name else ""
 
 
-def require_one_coin(parameter: str, one: Whose, other: Whose, of: str) -> None:
+def require_one_coin(parameter: str, whose: Whose, main: Whose, of: str) -> None:
     """Raise QueryError if two frames say that they are of different coins."""
-    if one.coin and other.coin and one.coin != other.coin:
+    if whose.coin and main.coin and whose.coin != main.coin:
         raise QueryError(
-            parameter, got=f"{parameter} of {one.coin}", expected=f"those of {other.coin}, like {of}"
+            parameter, got=f"{parameter} of {whose.coin}", expected=f"those of {main.coin}, like {of}"
         )
 
 
@@ -303,21 +303,12 @@ def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
     return sorted(str(value) for value in frame.get_column(name).drop_nulls().unique().to_list())
 
 
-def _listed(values: Iterable[str], most: int = 4) -> str:
-    first, *rest = [", ".join(part) for part in _split(list(values), most)]
-    return f"{first}, ..." if rest else first
-
-
-def _split(values: list[str], most: int) -> list[list[str]]:
-    return [values[:most], values[most:]] if len(values) > most else [values]
-
-
 def numbers(
     frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...]
 ) -> dict[str, NDArray[np.float64]]:
     """Return columns as arrays, with NaN for null; raise QueryError for one that is not numeric."""
     for name in names:
-        # A column of nothing but nulls has no numbers to be wrong about.
+        # A column of nulls may have any dtype.
         if not frame.schema[name].is_numeric() and frame.get_column(name).null_count() < len(frame):
             raise QueryError(parameter, got=f"{name}: {frame.schema[name]}", expected="a numeric column")
     values = frame.select(nw.col(name).cast(nw.Float64) for name in names)

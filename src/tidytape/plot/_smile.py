@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -28,9 +27,9 @@ Floats = NDArray[np.float64]
 
 _EXPIRES = time(8, tzinfo=UTC)
 _COLOURS = "viridis"
-_BRIGHTEST = 0.85  # of the colours on white: yellow is hard to see there
-_DARKEST = 0.3  # of the colours on black: violet is hard to see there
-_LISTED = 12  # expiries that a legend lists; of more, every second one and so on
+_BRIGHTEST = 0.85  # last share of the colours that is used on white: yellow is hard to see there
+_DARKEST = 0.3  # first share of the colours that is used on black: violet is hard to see there
+_LISTED = 12  # expiries that a legend lists; of more expiries it lists every second, every third and so on
 
 _AXES = {
     "moneyness": ("Log-moneyness ln(K/F)", "1"),
@@ -38,26 +37,14 @@ _AXES = {
     "strike": ("Strike", "quote per coin"),
 }
 _FIT = {"a", "b", "rho", "m", "sigma"}
-_DEVIATIONS = 5.0  # either side that are in view
-_STEPS = 200  # of a fitted curve
+_DEVIATIONS = 5.0  # standard deviations that are in view on either side
+_STEPS = 200  # points of a fitted curve
 _SPREAD = ("bid_iv", "ask_iv")
 
 
 @dataclass(frozen=True, slots=True)
 class Smile(Picture):
-    """What `smile` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    quotes : dict of datetime to matplotlib.lines.Line2D
-        By expiry in UTC, the out-of-the-money quotes as dots, which a thin line joins where no curve does.
-    curves : dict of datetime to matplotlib.lines.Line2D
-        By expiry in UTC, what was given as ``curves``.
-    spreads : dict of datetime to matplotlib.collections.LineCollection
-        By expiry in UTC, a line from bid to ask at each quote that has both.
-    """
+    """What `smile` drew."""
 
     ax: Axes
     quotes: dict[datetime, Line2D]
@@ -100,6 +87,13 @@ def smile(
     Smile
         The artists. A frame with no quotes says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``quotes`` : dict of datetime to Line2D. By expiry in UTC, the out-of-the-money quotes as dots, which a thin
+          line joins where no curve does.
+        - ``curves`` : dict of datetime to Line2D. By expiry in UTC, the curve of the argument ``curves``.
+        - ``spreads`` : dict of datetime to LineCollection. By expiry in UTC, a line from bid to ask at each quote that
+          has both.
+
     Raises
     ------
     MissingColumnError
@@ -134,7 +128,7 @@ def smile(
     >>> drawn.ax.get_ylabel()
     'Implied volatility [%]'
     """
-    zone, zone_name = style.zone(timezone)  # before a figure is made for nothing
+    zone, zone_name = style.zone(timezone)  # refuse an unknown zone before a figure is made
     if x not in _AXES:
         raise QueryError("x", got=x, expected="one of " + ", ".join(_AXES))
     quotes = _opened(
@@ -145,22 +139,21 @@ def smile(
     dots = _dots(quotes, place)
     lines: _Smiles = {}
     if curves is not None:
-        given = _fitted(curves, place)
-        # Of `curves` the title is that of the chain, or they are of another.
-        if (other := _title(given, "curves", zone, zone_name)[0]) not in {title, ""}:
+        curve_rows = _fitted(curves, place)
+        # A curve with another title is of another chain.
+        if (other := _title(curve_rows, "curves", zone, zone_name)[0]) not in {title, ""}:
             raise QueryError("curves", got=f"those of {other}", expected=f"those of {title}")
-        lines = _by_expiry(given, [_floats(given, name) for name in (place, "implied_volatility")])
+        lines = _by_expiry(curve_rows, [_floats(curve_rows, name) for name in (place, "implied_volatility")])
     if x == "deviation":
         scales = _deviations(lines | dots, now)
         dots, lines = _scaled(dots, scales), _scaled(lines, scales)
 
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
     if x == "strike":
         style.price_axis(ax.xaxis, "")
     style.x_label(ax, *_AXES[x])
-    style.y_label(ax, "Implied volatility", "%")
+    style.y_label(ax, "Implied volatility", "%", bins=8)
     expiries = sorted({**dots, **lines})
     several = f"{len(expiries)} expiries" if len(expiries) > 1 else ""
     style.title(ax, "Volatility smile", title, several)
@@ -172,7 +165,7 @@ def smile(
                 place_of,
                 volatility,
                 color=colour,
-                linestyle="none" if expiry in lines else "solid",  # their curve joins them
+                linestyle="none" if expiry in lines else "solid",  # a curve joins these dots
                 linewidth=0.7,
                 marker="o",
                 markersize=3,
@@ -196,7 +189,7 @@ def smile(
 
 
 _Smiles = dict[datetime, Floats]
-"""By expiry, rows of an array: places in order, volatilities, and of quotes the bids and the asks."""
+"""For each expiry an array with rows: places in order, volatilities and, for quotes, bids and asks."""
 
 
 def _opened(frame: object, parameter: str, needed: tuple[str, ...]) -> nw.DataFrame[Any]:
@@ -209,7 +202,7 @@ def _opened(frame: object, parameter: str, needed: tuple[str, ...]) -> nw.DataFr
 def _title(
     frame: nw.DataFrame[Any], parameter: str, zone: tzinfo, zone_name: str
 ) -> tuple[str, datetime | None]:
-    """Return what a chain is called, and its time; QueryError if there are several."""
+    """Return the name and the time of a chain; raise QueryError if the frame has several."""
     named = [name for name in ("exchange", "coin", "timestamp") if name in frame.columns]
     chains = frame.select(*named).drop_nulls("timestamp").unique()
     if len(chains) > 1:
@@ -230,10 +223,10 @@ def _title(
 
 
 def _fitted(curves: object, place: str) -> nw.DataFrame[Any]:
-    """Return curves; of fits, the curves that they say."""
-    given = opened(curves, "curves")
-    if _FIT.issubset(given.columns) and "implied_volatility" not in given.columns:
-        curves = options.smile(given.to_native(), steps=_STEPS)
+    """Return the rows of curves; fits are evaluated first."""
+    frame = opened(curves, "curves")
+    if _FIT.issubset(frame.columns) and "implied_volatility" not in frame.columns:
+        curves = options.smile(frame.to_native(), steps=_STEPS)
     return _opened(curves, "curves", ("timestamp", "expiry", place, "implied_volatility"))
 
 
@@ -259,22 +252,22 @@ def _dots(quotes: nw.DataFrame[Any], place: str) -> _Smiles:
 
 
 def _by_expiry(frame: nw.DataFrame[Any], columns: list[Floats], *, gaps: bool = True) -> _Smiles:
-    """Return the smile of each expiry of which a volatility is known; unknown ones are gaps, or left out."""
+    """Return the smile of each expiry that has a known volatility; unknown volatilities are gaps, or left out."""
     places, volatility = columns[:2]
-    rows: dict[datetime, list[int]] = {}
+    rows_by_expiry: dict[datetime, list[int]] = {}
     for row, expiry in enumerate(frame["expiry"].to_list()):
         if expiry is not None and np.isfinite(places[row]) and (gaps or np.isfinite(volatility[row])):
-            rows.setdefault(_utc(expiry), []).append(row)
+            rows_by_expiry.setdefault(_utc(expiry), []).append(row)
     smiles = {}
-    for expiry, own in rows.items():
-        smile = np.array(columns)[:, own]
+    for expiry, rows in rows_by_expiry.items():
+        smile = np.array(columns)[:, rows]
         if np.isfinite(smile[1]).any():
             smiles[expiry] = smile[:, np.argsort(smile[0], kind="stable")]
     return smiles
 
 
 def _deviations(smiles: _Smiles, now: datetime | None) -> dict[datetime, float]:
-    """Return the standard deviation of ln(K/F) at expiry, by the volatility nearest to the forward."""
+    """Return for each expiry the standard deviation of ln(K/F), from the volatility nearest to the forward."""
     deviations = {}
     for expiry, (moneyness, volatility, *_) in smiles.items():
         years = 0.0 if now is None else (expiry - now) / timedelta(days=365)
@@ -286,11 +279,11 @@ def _deviations(smiles: _Smiles, now: datetime | None) -> dict[datetime, float]:
 
 
 def _set_view(ax: Axes, smiles: list[Floats]) -> None:
-    """Show what lies within some deviations: strikes beyond them would squeeze the rest."""
+    """Show the quotes within some deviations: strikes further out would squeeze them."""
     places, volatility = np.hstack([smile[:2] for smile in smiles])
-    seen = (np.abs(places) <= _DEVIATIONS) & np.isfinite(volatility)
-    if seen.any():
-        low, high = volatility[seen].min(), volatility[seen].max()
+    in_view = (np.abs(places) <= _DEVIATIONS) & np.isfinite(volatility)
+    if in_view.any():
+        low, high = volatility[in_view].min(), volatility[in_view].max()
         ax.set_xlim(max(-_DEVIATIONS, places.min() - 0.2), min(_DEVIATIONS, places.max() + 0.2))
         ax.set_ylim(*padded(low, high))
 
@@ -304,7 +297,7 @@ def _scaled(smiles: _Smiles, scales: dict[datetime, float]) -> _Smiles:
 
 
 def _utc(moment: date) -> datetime:
-    """Return a time in UTC; a date is the time of the day at which options expire."""
+    """Return a time in UTC; a date becomes the time of day at which options expire."""
     if not isinstance(moment, datetime):
         return datetime.combine(moment, _EXPIRES)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -320,12 +313,12 @@ def _shades(ax: Axes, number: int) -> list[Any]:
 
 
 def _legend(drawn: Smile, now: datetime | None, zone: tzinfo, zone_name: str) -> None:
-    """List the expiries, with how far they are, and what dots and lines are."""
+    """List the expiries with their days to expiry, and explain dots and lines."""
     ax, lines = drawn.ax, drawn.curves | drawn.quotes
-    listed = sorted(lines)[:: -(-len(lines) // _LISTED)]
-    for expiry in listed:
-        left = "" if now is None else f" ({(expiry - now) / timedelta(days=1):.3g} d)"
-        lines[expiry].set_label(f"{expiry.astimezone(zone):%Y-%m-%d}{left}")
+    named = sorted(lines)[:: -(-len(lines) // _LISTED)]
+    for expiry in named:
+        days_left = "" if now is None else f" ({(expiry - now) / timedelta(days=1):.3g} d)"
+        lines[expiry].set_label(f"{expiry.astimezone(zone):%Y-%m-%d}{days_left}")
     ink = style.around(ax).ink
     what: list[tuple[Any, dict[str, Any], str]] = [
         (drawn.quotes, {"marker": "o", "markersize": 3, "linestyle": "none"}, "mark"),
@@ -333,6 +326,6 @@ def _legend(drawn: Smile, now: datetime | None, zone: tzinfo, zone_name: str) ->
         (drawn.curves, {"linewidth": 1.2}, "curve"),
     ]
     keys = [Line2D([], [], color=ink, label=name, **look) for shown, look, name in what if shown]
-    handles = [lines[expiry] for expiry in listed] + (keys if len(keys) > 1 else [])
+    handles = [lines[expiry] for expiry in named] + (keys if len(keys) > 1 else [])
     # Beside the axes: smiles leave no corner free.
     style.legend(ax, handles, title=f"Expiry [{zone_name}]", place="beside")

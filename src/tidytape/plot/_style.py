@@ -1,4 +1,4 @@
-"""How every picture looks: colours, labels, numbers on the axes."""
+"""The look of every picture: colours, labels, and numbers on the axes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""
 
-OF = " · "  # between the subject of a title and whose it is
-_SEEN = 0.85  # of viridis: its yellow is hard to see on white, and its violet on black
+OF = " · "  # separates the subject of a title from the market
+_VISIBLE = 0.85  # share of viridis that is used: its yellow is hard to see on white, its violet on black
 _DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -45,7 +45,7 @@ class Palette:
     of a pair differ in lightness as well.
     """
 
-    ink: str  # text, and lines that matter
+    ink: str  # text and important lines
     quiet: str  # spines and ticks
     grid: str
     up: str
@@ -90,19 +90,19 @@ _DARK = Palette(
     value_area_edge="#b996da",
     series=("#2f9ae0", "#f07f2e", "#1dbd90", "#d98fb8", "#9ad4f5", "#f2bd42"),
 )
-_TITLE, _SMALLEST = 12.0, 8.0  # size of titles, and of those that a narrow figure would cut off [pt]
-_LETTER = 0.56  # usual width of a letter, of its size
-_ABOVE = 22.0  # between axes and title, where a legend stands [pt]
-_EQUAL = 0.179  # relative luminance on which black and white have the same contrast: sqrt(1.05 * 0.05) - 0.05
+_TITLE, _SMALLEST = 12.0, 8.0  # usual font size of titles, and the smallest in a narrow figure [pt]
+_LETTER = 0.56  # usual width of a letter as a share of the font size
+_ABOVE = 22.0  # distance between axes and title if a legend stands between them [pt]
+_EQUAL = 0.179  # black and white have equal contrast on this relative luminance: sqrt(1.05 * 0.05) - 0.05
 
 
 def inside(ax: Axes) -> Palette:
-    """Return the colours for what stands inside axes: on their own face."""
+    """Return the colours for artists inside axes, on the face of the axes."""
     return _DARK if _luminance(face(ax)) < _EQUAL else _LIGHT
 
 
 def around(ax: Axes) -> Palette:
-    """Return the colours for labels, ticks and titles around axes: on the face of the figure."""
+    """Return the colours for labels, ticks and titles around axes, on the face of the figure."""
     return _DARK if _luminance(_ground(ax)) < _EQUAL else _LIGHT
 
 
@@ -122,7 +122,7 @@ def grid(ax: Axes) -> str:
 
 
 def look(ax: Axes, place: int) -> dict[str, Any]:
-    """Return colour, dashes and marker of one of several lines: the colours come again, with other dashes.
+    """Return colour, dashes and marker of one of several lines; repeated colours have other dashes.
 
     The marker is for `mark_end`, which shows it.
     """
@@ -137,14 +137,14 @@ def look(ax: Axes, place: int) -> dict[str, Any]:
 
 
 def mark_end(line: Line2D) -> None:
-    """Show the marker of a line at its last value, and at those that it has: colours alone do not print in grey."""
+    """Add a marker at the last value of a line: in a print without colours it tells lines apart."""
     values = np.asarray(line.get_ydata(), float)
     shown: Any = line.get_markevery()
     line.set_markevery(sorted({*shown, *np.flatnonzero(np.isfinite(values))[-1:].tolist()}))
 
 
 def from_above(lines: Iterable[Line2D]) -> list[Line2D]:
-    """Return lines in the order of their last values, the highest first, as a legend beside them lists them."""
+    """Return lines by their last values, the highest first: the order of a legend beside them."""
 
     def last(line: Line2D) -> float:
         values = np.asarray(line.get_ydata(), float)
@@ -156,8 +156,8 @@ def from_above(lines: Iterable[Line2D]) -> list[Line2D]:
 def shades(ax: Axes, colour: str, faint: float = 0.14) -> Colormap:
     """Return a scale of one colour, from nearly the face of the axes to the colour and on toward their ink.
 
-    The colour itself is above the middle, so that what is usual stays faint and walls stand out. ``faint`` is how much
-    of it the scale begins with: more for a picture with few marks.
+    The colour itself is above the middle, so that usual sizes stay faint and walls stand out. ``faint`` is the share
+    of the colour at the beginning of the scale: more for a picture with few marks.
     """
     ground, pure, strong = (np.array(to_rgb(name)) for name in (face(ax), colour, inside(ax).poc))
     first, last = ground + faint * (pure - ground), pure + 0.8 * (strong - pure)
@@ -167,7 +167,7 @@ def shades(ax: Axes, colour: str, faint: float = 0.14) -> Colormap:
 def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Colormap:
     """Return a scale from one colour over nearly the face of the axes to another, e.g. from sells to buys.
 
-    ``middle_ink`` is the share of ink in the middle: more where zero must differ from what is not there.
+    ``middle_ink`` is the share of ink in the middle: more if zero must differ from an empty cell.
     """
     ground = np.array(face(ax))
     middle = ground + middle_ink * (np.array(to_rgb(ink(ax))) - ground)
@@ -175,59 +175,59 @@ def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Col
 
 
 def ordered(ax: Axes) -> Colormap:
-    """Return a scale from the first to the last, without the end that would vanish on the face of the axes."""
+    """Return a scale for ordered values, without the end that is hard to see on the face of the axes."""
     colours = mpl.colormaps["viridis"]
-    first = 1 - _SEEN if is_dark(ax) else 0.0
-    return ListedColormap(colours(np.linspace(first, first + _SEEN, 256)))
+    first = 1 - _VISIBLE if is_dark(ax) else 0.0
+    return ListedColormap(colours(np.linspace(first, first + _VISIBLE, 256)))
 
 
 def room(ax: Axes, width: float, height: float) -> tuple[float, float]:
-    """Return how large a share of the width and of the height of axes is, before a layout has moved them. [pt]"""
+    """Return the size of a share of the width and height of axes, before a layout engine resizes them. [pt]"""
     box = ax.get_window_extent()
     points = 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
     return width * box.width * points, height * box.height * points
 
 
 def width_of(ax: Axes) -> float:
-    """Return how wide the figure or the subfigure of axes is. [pt]"""
+    """Return the width of the figure or subfigure of axes. [pt]"""
     part: Any = ax.get_figure(root=False)
     return float(part.bbox.width / part.get_figure(root=True).dpi * 72)
 
 
 def halo(ax: Axes, width: float = 2.5) -> list[Any]:
-    """Return path effects that keep a line or a text readable over colours: a rim of the face of the axes."""
+    """Return path effects that keep a line or text readable over colours: a rim in the colour of the axes."""
     return [withStroke(linewidth=width, foreground=face(ax))]
 
 
 def face(ax: Axes) -> tuple[float, float, float]:
-    """Return the colour of the face of axes, as it is seen over the figure."""
+    """Return the visible colour of the face of axes, which may be transparent, over the figure."""
     return _over(ax.get_facecolor() if ax.axison else "none", _ground(ax))
 
 
 def _ground(ax: Axes) -> tuple[float, float, float]:
-    """Return the colour of the figure that axes lie on, as it is seen."""
+    """Return the visible colour of the figure behind axes."""
     faces, part = [], ax.get_figure(root=False)
     while part is not None:
         faces.append(part.get_facecolor())
         parent = part.get_figure(root=False)
         part = None if parent is part else parent
-    seen = to_rgb("white")
-    if not any(to_rgba(own)[3] for own in faces):
-        # A figure without a face will lie on what the axes are made for.
+    ground = to_rgb("white")
+    if not any(to_rgba(colour)[3] for colour in faces):
+        # A figure without a face will be shown on a page of the colour that the axes are meant for.
         faces = [ax.get_facecolor(), mpl.rcParams["figure.facecolor"]]
-    for own in reversed(faces):
-        seen = _over(own, seen)
-    return seen
+    for colour in reversed(faces):
+        ground = _over(colour, ground)
+    return ground
 
 
 def _over(colour: Any, below: tuple[float, float, float]) -> tuple[float, float, float]:
-    *own, alpha = to_rgba(colour)
-    red, green, blue = (alpha * top + (1 - alpha) * low for top, low in zip(own, below, strict=True))
+    *channels, alpha = to_rgba(colour)
+    red, green, blue = (alpha * top + (1 - alpha) * low for top, low in zip(channels, below, strict=True))
     return red, green, blue
 
 
 def _luminance(colour: tuple[float, float, float]) -> float:
-    """Return the relative luminance of a colour, as of the W3C's contrast ratio."""
+    """Return the relative luminance of a colour, as the W3C defines it for contrast ratios."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
@@ -238,7 +238,7 @@ def rgb(colour: str) -> tuple[float, float, float]:
 
 
 def on(colour: tuple[float, float, float]) -> str:
-    """Return the colour of text on a colour."""
+    """Return the colour of text that stands on a colour."""
     return (_DARK if _luminance(colour) < _EQUAL else _LIGHT).poc
 
 
@@ -252,7 +252,7 @@ def zone(timezone: str | tzinfo) -> tuple[tzinfo, str]:
     if isinstance(timezone, tzinfo):
         return timezone, str(timezone)
     if timezone == "UTC":
-        return UTC, "UTC"  # which needs no database, and some machines have none
+        return UTC, "UTC"  # some machines have no database of time zones, and UTC needs none
     try:
         return ZoneInfo(timezone), timezone
     except (OSError, TypeError, ValueError, LookupError):
@@ -260,33 +260,33 @@ def zone(timezone: str | tzinfo) -> tuple[tzinfo, str]:
         raise QueryError("timezone", got=timezone, expected=expected) from None
 
 
-def one_axes(given: object, width: float, height: float) -> Axes:
-    """Return the axes that a caller gave, or the only axes of a new figure that pyplot shows. [in]
+def one_axes(ax: object, width: float, height: float) -> Axes:
+    """Return the caller's axes, or the only axes of a new figure of this size, which pyplot shows. [in]
 
     Raises
     ------
     QueryError
-        If they are no axes, such as the array of ``plt.subplots(2)``.
+        If ``ax`` is not axes, but e.g. the array of ``plt.subplots(2)``.
     """
-    if given is None:
+    if ax is None:
         import matplotlib.pyplot as plt
 
         return plt.figure(figsize=(width, height), layout="constrained").add_subplot()
-    if not isinstance(given, Axes):
-        hint = "pass one of them, such as axes[0]" if hasattr(given, "__len__") else None
-        raise QueryError("ax", got=type(given).__name__, expected="axes of matplotlib, or None", hint=hint)
-    return given
+    if not isinstance(ax, Axes):
+        hint = "pass one of them, such as axes[0]" if hasattr(ax, "__len__") else None
+        raise QueryError("ax", got=type(ax).__name__, expected="axes of matplotlib, or None", hint=hint)
+    return ax
 
 
-def several_axes(given: object, number: int, expected: str) -> tuple[Axes, ...]:
+def several_axes(axes: object, number: int, expected: str) -> tuple[Axes, ...]:
     """Return the caller's axes, one per panel.
 
     Raises
     ------
     QueryError
-        If they are not as many as expected, or no axes.
+        If the number of axes is another, or one of them is not axes.
     """
-    several = (given,) if isinstance(given, Axes) or not isinstance(given, Iterable) else tuple(given)
+    several = (axes,) if isinstance(axes, Axes) or not isinstance(axes, Iterable) else tuple(axes)
     if not all(isinstance(ax, Axes) for ax in several):
         kind = next(type(ax).__name__ for ax in several if not isinstance(ax, Axes))
         raise QueryError("axes", got=kind, expected=expected)
@@ -295,8 +295,14 @@ def several_axes(given: object, number: int, expected: str) -> tuple[Axes, ...]:
     return several
 
 
-def frame_axes(ax: Axes) -> None:
-    """Give axes a quiet frame and a grid behind the data; raise QueryError for those of globes and 3D."""
+def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
+    """Give axes a quiet frame and a grid behind the data; with a time zone the horizontal axis shows times.
+
+    Raises
+    ------
+    QueryError
+        If the axes are polar, of a map or of 3D.
+    """
     if ax.name in {"polar", "3d", "aitoff", "hammer", "lambert", "mollweide"}:
         expected = "axes with a flat x and y, as of Figure().add_subplot()"
         raise QueryError("ax", got=f"{ax.name} axes", expected=expected)
@@ -307,10 +313,12 @@ def frame_axes(ax: Axes) -> None:
         spine.set_visible(side in {"left", "bottom"})
         spine.set_color(outer.quiet)
     ax.tick_params(labelcolor=outer.ink, labelsize="small", color=outer.quiet)
+    if timezone is not None:
+        time_axis(ax.xaxis, timezone)
 
 
 def title(ax: Axes, subject: str, *of: str) -> None:
-    """Write the title of axes: the subject, and of which market and interval it is.
+    """Write the title of axes: the subject, then market and interval.
 
     Examples
     --------
@@ -324,20 +332,22 @@ def title(ax: Axes, subject: str, *of: str) -> None:
 
 
 def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
-    """Write a title, smaller where the figure would cut it off."""
+    """Write a title, in a smaller font if the figure would cut it off."""
     size = min(0.88 * width_of(ax) / (_LETTER * max(len(text), 1)), _TITLE)
     size = max(size, _SMALLEST)
-    # A `$` in the name of a market begins no formula, here and in every text below.
+    # A `$` in the name of a market does not begin a formula, here and in all texts below.
     ax.set_title(text, loc="left", pad=pad, color=around(ax).ink, size=size, parse_math=False)
 
 
 def x_label(ax: Axes, name: str, unit: str = "") -> None:
-    """Name what is right, and its unit."""
+    """Label the horizontal axis with a name and a unit."""
     _name(ax.xaxis, label(name, unit))
 
 
-def y_label(ax: Axes, name: str, unit: str = "") -> None:
-    """Name what is up, and its unit."""
+def y_label(ax: Axes, name: str, unit: str = "", *, bins: int | None = None) -> None:
+    """Label the vertical axis with a name and a unit; with ``bins`` it has about so many round ticks."""
+    if bins is not None:
+        ax.yaxis.set_major_locator(round_ticks(bins))
     _name(ax.yaxis, label(name, unit))
 
 
@@ -354,18 +364,18 @@ def legend(
     Parameters
     ----------
     ax : Axes
-        What the legend is of.
+        The axes that the legend explains.
     handles : sequence of Artist, optional
-        What it lists; everything with a label otherwise.
+        The artists to list; without it all that have a label.
     title : str, optional
-        What it says above them.
+        Text above the entries.
     place : {"inside", "beside", "above", "below", "corner"}
-        In the axes where there is most room, right of them, above them in a row, below the label of their lower edge,
-        or in the upper left corner of axes that hold nothing else.
+        Inside: in the axes, where there is most room. Beside: right of them. Above: in a row above them. Below: under
+        the label of their lower edge. Corner: in the upper left corner of axes that have no data.
     columns : int, optional
-        How many entries stand side by side; all of them above the axes, and one elsewhere.
+        How many entries stand side by side; without it all of them above the axes, and one elsewhere.
     """
-    listed = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
+    artists = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
     where: dict[str, Any] = {
         "inside": {"framealpha": 0.9, "edgecolor": grid(ax), "facecolor": face(ax)},
         "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
@@ -390,13 +400,13 @@ def legend(
         where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
         _write_title(ax, ax.get_title(loc="left"), pad=_ABOVE)
     drawn = ax.legend(
-        handles=listed,
+        handles=artists,
         title=title,
         fontsize="small",
         title_fontsize="small",
         alignment="left",
         labelcolor=text,
-        ncols=columns or (max(len(listed), 1) if place == "above" else 1),
+        ncols=columns or (max(len(artists), 1) if place == "above" else 1),
         **where,
     )
     drawn.get_title().set_color(text)
@@ -418,20 +428,20 @@ def colour_bar(
     part: tuple[int, int] = (0, 1),
     format: Any = None,
 ) -> Colorbar:
-    """Say what colours mean, right of axes, which keep their size; always with ticks.
+    """Draw a bar that explains colours right of axes, which keep their size; it always has ticks.
 
     Parameters
     ----------
     ax : Axes
         Axes with the colours.
     colours : ScalarMappable
-        What has the colours.
+        The artist that has the colours.
     name, unit : str
-        Of its values.
+        Name and unit of its values.
     part : (int, int)
-        Which of how many bars above each other, from below.
+        Number of the bar, from below, and how many bars stand above each other.
     format : callable, optional
-        Value to text; `short` otherwise.
+        Turns a value into text; `short` if left out.
     """
     place, number = part
     height = 0.96 if number == 1 else 1 / number - 0.05
@@ -458,22 +468,27 @@ def _ticks(low: float, high: float, *, is_log: bool) -> list[float]:
             ticks = [tick for tick in ticks if low <= tick <= high]
             if len(ticks) > 2:
                 return ticks[:: -(-len(ticks) // 7)]
-    linear = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    linear = round_ticks(5).tick_values(low, high)
     return [float(tick) for tick in linear if low <= tick <= high] or [low, high]
 
 
+def round_ticks(bins: int) -> MaxNLocator:
+    """Return a locator of about so many ticks at round numbers."""
+    return MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10])
+
+
 def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
-    """Make an axis of matplotlib dates one of times in a zone, which its label names."""
+    """Show an axis of matplotlib dates as times in a zone, which the label names."""
     where, name = zone(timezone)
     locator = _Roomy(tz=where)  # type: ignore[no-untyped-call]
     axis.set_major_locator(locator)
     axis.set_major_formatter(_Dates(locator, where))
     _name(axis, label("Time", name))
-    axis.label.set(x=0.0, horizontalalignment="left")  # the days are at the right
+    axis.label.set(x=0.0, horizontalalignment="left")  # leave the right end to the days
 
 
 def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: float | None = None) -> None:
-    """Show a window on an axis of times, and a little around it, which the axis does not name as days shown.
+    """Show a window on an axis of times, with a margin that does not count as days shown.
 
     Parameters
     ----------
@@ -481,9 +496,9 @@ def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: 
     first, last : float
         Start of the first interval and end of the last. [d]
     pad : float
-        Width of what is around it. [d]
+        Width of the margin. [d]
     right : float, optional
-        Width at the right, if it differs. [d]
+        Width of the right margin, if it differs. [d]
     """
     formatter = ax.xaxis.get_major_formatter()
     if isinstance(formatter, _Dates):
@@ -493,22 +508,22 @@ def show_times(ax: Axes, first: float, last: float, *, pad: float = 0.0, right: 
 
 def same_times(ax: Axes, other: Axes) -> None:
     """Show the times on ``ax`` that ``other`` shows."""
-    ours, theirs = ax.xaxis.get_major_formatter(), other.xaxis.get_major_formatter()
-    if isinstance(ours, _Dates) and isinstance(theirs, _Dates):
-        ours.window = theirs.window
+    formatter, other_formatter = ax.xaxis.get_major_formatter(), other.xaxis.get_major_formatter()
+    if isinstance(formatter, _Dates) and isinstance(other_formatter, _Dates):
+        formatter.window = other_formatter.window
     ax.set_xlim(other.get_xlim())
 
 
 def price_axis(axis: Axis, unit: str) -> None:
-    """Make an axis one of prices: never an offset or a power of ten to add in one's head."""
-    axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    """Show an axis as prices, in full: without an offset or a power of ten."""
+    axis.set_major_locator(round_ticks(8))
     axis.set_major_formatter(Grouped())
     _name(axis, label("Price", unit))
 
 
 def amount_axis(axis: Axis, unit: str, *, bins: int, name: str = "Volume") -> None:
-    """Make an axis one of amounts."""
-    axis.set_major_locator(MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10]))
+    """Show an axis as amounts, in short: 2.5k, 1M."""
+    axis.set_major_locator(round_ticks(bins))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     _name(axis, label(name, unit))
 
@@ -520,17 +535,17 @@ def _name(axis: Axis, text: str) -> None:
 
 
 def no_data(ax: Axes) -> None:
-    """Say that there is nothing to show. Ticks of an empty axis would be made up."""
+    """Write "no data", and hide the ticks, which would be arbitrary."""
     ax.text(
         0.5, 0.5, "no data", transform=ax.transAxes, ha="center", va="center", color=ink(ax), fontsize="large"
     )
-    # Of these axes alone: a locator may be shared with axes that have data.
+    # Hide the ticks of these axes only: a locator may be shared with axes that have data.
     ax.tick_params(left=False, bottom=False, top=False, labelleft=False, labelbottom=False, labeltop=False)
     ax.grid(visible=False)
 
 
 def price_text(price: float, step: float | None) -> str:
-    """Return a price with the decimals that its grid has.
+    """Return a price with as many decimals as its grid has.
 
     Examples
     --------
@@ -569,14 +584,14 @@ def rounded(value: float) -> str:
 
 
 class _Roomy(AutoDateLocator):
-    """As many times as have room side by side, however wide the window is drawn."""
+    """Places as many ticks as have room side by side, however wide the axis is."""
 
     def get_locator(self, dmin: datetime, dmax: datetime) -> DateLocator:
-        # The axis counts labels of three characters, and the most are not always reached.
+        # The axis counts room for labels of three characters, and a locator often places fewer ticks than allowed.
         room = self.axis.get_tick_space() - 2 if self.axis else 9
         most = min(max(room, 5), 12)
         self.maxticks = dict.fromkeys(self.maxticks, most)
-        # Hours have to suffice for as long as there are fewer days than this.
+        # With fewer days than this, show hours.
         self.minticks = min((most - 1) // 2, 4)
         return super().get_locator(dmin, dmax)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -586,22 +601,22 @@ _SECOND = 1 / 86_400
 
 
 class _Dates(ConciseDateFormatter):
-    """Times in few characters, and at the end of the axis the days that it shows."""
+    """Writes times in few characters, and the days shown at the end of the axis."""
 
     def __init__(self, locator: DateLocator, zone: tzinfo) -> None:
         zero_formats = ["", "%Y", "%b", "%d %b", "%H:%M", "%H:%M"]
         super().__init__(locator, tz=zone, zero_formats=zero_formats)  # type: ignore[no-untyped-call]
         self._zone = zone
         self.window = (-inf, inf)
-        """From the start of the first interval to the end of the last one: the axis is a little wider. [d]"""
+        """Start of the first interval and end of the last one; the axis is wider by a margin. [d]"""
 
     def get_offset(self) -> str:
         """Return the first and the last day, e.g. ``2024-08-07 to 2024-08-08``."""
         low, high = sorted(self.axis.get_view_interval()) if self.axis else (0.0, 0.0)
         start, end = max(low, self.window[0]), min(high, self.window[1])
-        if start >= end:  # somebody moved the axis away from the data
+        if start >= end:  # the user moved the axis away from the data
             start, end = low, high
-        # The end does not belong to the window: midnight would name a day that is not shown.
+        # The end is exclusive: midnight would name a day that is not shown.
         first, last = (
             num2date(time, tz=self._zone).strftime("%Y-%m-%d")  # type: ignore[no-untyped-call]
             for time in (start, max(start, end - _SECOND))
@@ -610,15 +625,15 @@ class _Dates(ConciseDateFormatter):
 
 
 class Grouped(ScalarFormatter):
-    """Plain decimals, thousands apart."""
+    """Writes plain decimals with separators of thousands."""
 
     def __init__(self) -> None:
         super().__init__(useOffset=False, useMathText=False)
         self.set_scientific(False)
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        whole, point, decimals = super().__call__(x, pos).partition(".")
-        digits = whole.lstrip("-\N{MINUS SIGN}")
+        integer, point, decimals = super().__call__(x, pos).partition(".")
+        digits = integer.lstrip("-\N{MINUS SIGN}")
         if not digits.isdecimal():
-            return whole + point + decimals
-        return whole[: len(whole) - len(digits)] + f"{int(digits):,}" + point + decimals
+            return integer + point + decimals
+        return integer[: len(integer) - len(digits)] + f"{int(digits):,}" + point + decimals

@@ -56,25 +56,15 @@ _LEVELS = np.array(
         500,
     ]
 )  # [%]
-_MOST_LEVELS = 9
-_LABELLED = 0.25  # of the time axis, that a contour with a label has at least
-_FINE = 200  # columns and rows: more than one sees
-_WIDE = 2.0  # the highest volatility over the lowest, from where on colours are logarithmic
+_MOST_LEVELS = 9  # contours of a picture
+_LABELLED = 0.25  # share of the time axis that a contour must cover to get a label
+_FINE = 200  # columns and rows of the drawn grid: finer than the eye can see
+_WIDE = 2.0  # ratio of the highest to the lowest volatility from which on colours are logarithmic
 
 
 @dataclass(frozen=True, slots=True)
 class Surface(Picture):
-    """What `surface` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    mesh : matplotlib.collections.QuadMesh or None
-        Volatility by log-moneyness, ascending, and days; masked where there is none. None where there is no data.
-    contours : matplotlib.contour.QuadContourSet or None
-        Lines of equal volatility; None where there are not two places and two maturities.
-    """
+    """What `surface` drew."""
 
     ax: Axes
     mesh: QuadMesh | None
@@ -119,6 +109,12 @@ def surface(
     Surface
         The artists. A frame with no volatilities says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``mesh`` : QuadMesh or None. Volatility by log-moneyness, ascending, and days; masked where there is none.
+          None where there is no data.
+        - ``contours`` : QuadContourSet or None. Lines of equal volatility; None without two values of log-moneyness
+          and two maturities.
+
     Raises
     ------
     MissingColumnError
@@ -147,28 +143,28 @@ def surface(
     >>> drawn.mesh.get_clim()
     (50.0, 60.0)
     """
-    zone, zone_name = style.zone(timezone)  # before a figure is made for nothing
+    zone, zone_name = style.zone(timezone)  # refuse an unknown zone before a figure is made
     if y not in {None, "moneyness", "deviation"}:
         raise QueryError("y", got=y, expected="moneyness or deviation")
-    given = opened(frame, "frame", ["timestamp"])
-    note, up = "", y or "moneyness"
-    if _FIT.issubset(given.columns) and "implied_volatility" not in given.columns:
-        note, up = _quality(given), y or "deviation"
-        given = _evaluated(given)
-    given = _opened(given.to_native(), "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
-    title, _ = _title(given, "frame", zone, zone_name)
-    coarse = _matrix(given)
+    rows = opened(frame, "frame", ["timestamp"])
+    note, y_name = "", y or "moneyness"
+    if _FIT.issubset(rows.columns) and "implied_volatility" not in rows.columns:
+        note, y_name = _quality(rows), y or "deviation"
+        rows = _evaluated(rows)
+    rows = _opened(rows.to_native(), "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
+    title, _ = _title(rows, "frame", zone, zone_name)
+    coarse = _matrix(rows)
     fine = _refined(*coarse)
-    # Values that have no known neighbours are shown as they are.
+    # If no value has a known neighbour, show the coarse grid.
     days, places, values = fine if np.isfinite(fine[2]).any() else coarse
-    if up == "deviation":
+    if y_name == "deviation":
         places, values = _in_deviations(days, places, values)
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
     ax.grid(visible=False)
     style.title(ax, "Volatility surface", title, note)
     style.x_label(ax, "Time to expiry", "d, log scale")
-    style.y_label(ax, *_AXES[up])
+    style.y_label(ax, *_AXES[y_name])
     if not np.isfinite(values).any():
         style.no_data(ax)
         return Surface(ax, None, None)
@@ -199,14 +195,14 @@ def surface(
 
 
 def _middles(segments: list[list[Floats]], days: Floats) -> list[tuple[float, float]]:
-    """Return where contours have room for their value: in the middle of those that are not short."""
+    """Return where to label contours: in the middle of those that are long enough."""
     least = _LABELLED * np.log(days[-1] / days[0])
     long = (part for level in segments for part in level if len(part) and np.ptp(np.log(part[:, 0])) >= least)
     return [(float(x), float(y)) for x, y in (part[len(part) // 2] for part in long)]
 
 
 def _quality(fits: nw.DataFrame[Any]) -> str:
-    """Return how many expiries there are, and how many of them have no good fit."""
+    """Return as text how many expiries there are, and how many of them have a poor fit."""
     number = len(fits)
     several = f"{number} expiries" if number > 1 else ""
     poor = (fits["status"] != "ok").sum() if "status" in fits.columns else 0
@@ -216,7 +212,7 @@ def _quality(fits: nw.DataFrame[Any]) -> str:
 
 
 def _evaluated(fits: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Return the surface of fits, at their expiries, over the range of their quotes."""
+    """Evaluate fits at their expiries, over the range of their quotes."""
     known = fits.filter(*(~nw.col(name).is_null() for name in ("days", "a", "lowest", "highest"))).filter(
         nw.col("days") > 0
     )
@@ -227,7 +223,7 @@ def _evaluated(fits: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
             .with_columns(nw.lit(0.0).alias(name) for name in ("days", "moneyness", "implied_volatility"))
         )
     lowest, highest, days = (known[name].to_numpy() for name in ("lowest", "highest", "days"))
-    # Dense around the forward, where the smile of a day is as narrow as the root of its time.
+    # Dense around the forward: the width of a smile shrinks with the root of its time to expiry.
     unit = 0.1 * np.sqrt(days.min() / 365)
     first, last = (float(np.arcsinh(end / unit)) for end in (lowest.min(), highest.max()))
     moneyness = np.unique([0.0, *unit * np.sinh(np.linspace(first, last, 2 * _FINE))])
@@ -236,7 +232,7 @@ def _evaluated(fits: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _refined(days: Floats, places: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return a finer grid that has the places of a coarse one, with total variance linear between these."""
+    """Refine a grid, keeping its points; total variance is linear between them."""
     variance = (values / 100) ** 2 * days
     if len(days) > 1:
         fine = np.union1d(days, np.geomspace(days[0], days[-1], _FINE))
@@ -248,32 +244,32 @@ def _refined(days: Floats, places: Floats, values: Floats) -> tuple[Floats, Floa
 
 
 def _along(values: Floats, points: Floats, fine: Floats) -> Floats:
-    """Return values at finer points of the last axis, linear between those on either side; NaN where one is NaN."""
-    left = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
-    share = (fine - points[left]) / (points[left + 1] - points[left])
-    near, far = values[:, left], values[:, left + 1]
-    found = np.where(share <= 0, near, np.where(share >= 1, far, near + (far - near) * share))
-    # What is known at one point and on neither side of it has no extent.
-    known = np.pad(np.isfinite(found), ((0, 0), (1, 1)))
-    return np.where(known[:, :-2] | known[:, 2:], found, np.nan)
+    """Interpolate the last axis linearly at finer points; NaN if a neighbour on either side is NaN."""
+    before = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
+    share = (fine - points[before]) / (points[before + 1] - points[before])
+    near, far = values[:, before], values[:, before + 1]
+    interpolated = np.where(share <= 0, near, np.where(share >= 1, far, near + (far - near) * share))
+    # Drop single known points between unknown ones: they would have no width.
+    known = np.pad(np.isfinite(interpolated), ((0, 0), (1, 1)))
+    return np.where(known[:, :-2] | known[:, 2:], interpolated, np.nan)
 
 
 def _in_deviations(days: Floats, places: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return places in standard deviations, and the volatilities there."""
+    """Return log-moneyness in standard deviations, and the volatilities there."""
     deviations = np.linspace(-_DEVIATIONS, _DEVIATIONS, _FINE + 1)
-    found = np.full((len(deviations), len(days)), np.nan)
+    volatilities = np.full((len(deviations), len(days)), np.nan)
     for column, day in enumerate(days):
         known = np.isfinite(values[:, column])
-        own, variance = places[known], (values[known, column] / 100) ** 2 * day / 365
-        if len(own) and own[0] <= 0 <= own[-1]:
-            wanted = deviations * np.sqrt(np.interp(0.0, own, variance))
-            sampled = np.interp(wanted, own, variance, left=np.nan, right=np.nan)
-            found[:, column] = 100 * np.sqrt(sampled / (day / 365))
-    return deviations, found
+        moneyness, variance = places[known], (values[known, column] / 100) ** 2 * day / 365
+        if len(moneyness) and moneyness[0] <= 0 <= moneyness[-1]:
+            targets = deviations * np.sqrt(np.interp(0.0, moneyness, variance))
+            sampled = np.interp(targets, moneyness, variance, left=np.nan, right=np.nan)
+            volatilities[:, column] = 100 * np.sqrt(sampled / (day / 365))
+    return deviations, volatilities
 
 
 def _matrix(frame: nw.DataFrame[Any]) -> tuple[Any, Any, Any]:
-    """Return days and log-moneyness in order, and volatility by log-moneyness and days; NaN where there is none."""
+    """Return days and log-moneyness in order, and volatility by log-moneyness and days; NaN without a quote."""
     day, place, volatility = (
         frame[name].cast(nw.Float64).to_numpy().astype(float)
         for name in ("days", "moneyness", "implied_volatility")
@@ -291,7 +287,7 @@ def _matrix(frame: nw.DataFrame[Any]) -> tuple[Any, Any, Any]:
 
 
 def _edges(centres: Any, scale: Any = np.asarray) -> Any:
-    """Return the borders between centres, and one beyond either end."""
+    """Return the borders between centres, and a border beyond either end."""
     if len(centres) == 1:
         return scale(centres[0] + np.array([-0.05, 0.05]))
     middles = (centres[1:] + centres[:-1]) / 2

@@ -19,9 +19,9 @@ from tidytape.plot._smile import _colours
 
 Floats = NDArray[np.float64]
 
-_MATURITIES = 12  # numbers of days that have a row each; of more, days to expiry are close to continuous
-_ROWS = 240  # of a map then
-_GAP = 1.5  # usual steps: later than that, a time does not follow the one before
+_MATURITIES = 12  # up to so many different days to expiry have a row each; more are nearly continuous
+_ROWS = 240  # rows of a map of more days
+_GAP = 1.5  # a time that comes later than so many usual steps leaves a gap
 _TICKS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 
 
@@ -69,15 +69,14 @@ def draw_map(
         start,
         edges,
         known,
-        # Round zero two colours tell the sign apart.
+        # If there are both signs, two colours tell them apart.
         cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else _colours(),
         norm=CenteredNorm() if has_both_signs else None,
         rasterized=True,  # as vectors, thousands of places would have visible seams
         zorder=1,
     )
-    style.frame_axes(ax)
+    style.frame_axes(ax, timezone)
     ax.grid(visible=False)
-    style.time_axis(ax.xaxis, timezone)
     ax.set_yscale("log")
     ax.set_ylim(edges[0], edges[-1])
     if by_tenor:
@@ -95,7 +94,7 @@ def draw_map(
 
 
 def _edges(days: Floats) -> Floats:
-    """Return the borders between rows, half way on a logarithmic axis."""
+    """Return the borders between rows: in the middle on a logarithmic axis."""
     logs = np.log(days)
     middles = (logs[1:] + logs[:-1]) / 2 if len(days) > 1 else logs + 0.25
     ends = 2 * logs[[0, -1]] - middles[[0, -1]]
@@ -103,15 +102,15 @@ def _edges(days: Floats) -> Floats:
 
 
 def _nearest(curve: Mapping[float, float], days: Floats) -> Floats:
-    """Return the value of the expiry that is nearest to each number of days; NaN outside of the expiries."""
-    own = np.array(sorted(curve))
-    values = np.array([curve[day] for day in own])
-    nearest = values[np.searchsorted(np.sqrt(own[1:] * own[:-1]), days)]
-    return np.where((days >= own[0]) & (days <= own[-1]), nearest, np.nan)
+    """Return for each number of days the value of the nearest expiry; NaN before the first and after the last."""
+    expiries = np.array(sorted(curve))
+    values = np.array([curve[day] for day in expiries])
+    nearest = values[np.searchsorted(np.sqrt(expiries[1:] * expiries[:-1]), days)]
+    return np.where((days >= expiries[0]) & (days <= expiries[-1]), nearest, np.nan)
 
 
 def _spans(times: Sequence[datetime], interval: Interval | None) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the borders between columns, and before which times there is an empty column."""
+    """Return the borders between columns, and the times that have an empty column before them."""
     start = np.asarray(date2num(times), dtype=np.float64)  # type: ignore[no-untyped-call]
     steps = np.diff(start)
     usual = interval.seconds / 86_400 if interval else float(np.median(steps)) if steps.size else 1 / 24

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Interval, Tenor
@@ -30,25 +30,14 @@ _VALUES = {
 }
 _DAYS = {tenor.value: tenor.days for tenor in Tenor}
 
-_PALEST = 0.35  # the first time of a symbol, of its full colour, on white
-_DIMMEST = 0.55  # and on black
-_NAMED = 6  # times of a symbol that a legend lists, and curves that can be told apart
+_PALEST = 0.35  # share of its full colour that the first time of a symbol has on white
+_DIMMEST = 0.55  # the same on black
+_NAMED = 6  # a legend lists up to so many times of a symbol, and so many curves can be told apart
 
 
 @dataclass(frozen=True, slots=True)
 class TermStructure(Picture):
-    """What `term_structure` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of (str, datetime) to matplotlib.lines.Line2D
-        One per symbol and time, in order: days to the value, NaN where one between two others is missing. Empty if a
-        map was drawn.
-    mesh : matplotlib.collections.QuadMesh or None
-        The map: the value by days to expiry, ascending, and time; masked where there is none.
-    """
+    """What `term_structure` drew."""
 
     ax: Axes
     lines: dict[tuple[str, datetime], Line2D]
@@ -94,6 +83,12 @@ def term_structure(
     TermStructure
         The artists. A frame with no values says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of (str, datetime) to Line2D. One per symbol and time, in order: days to the value, NaN where
+          one between two others is missing. Empty if a map was drawn.
+        - ``mesh`` : QuadMesh or None. The map: the value by days to expiry, ascending, and time; masked where there is
+          none.
+
     Raises
     ------
     MissingColumnError
@@ -115,10 +110,10 @@ def term_structure(
     >>> [line.get_xydata().tolist() for line in drawn.lines.values()], drawn.ax.get_ylabel()
     ([[[7.0, 54.7], [30.0, 52.3]]], 'Implied volatility [%]')
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame")
-    chosen = _chosen(value, given)
-    curves = _curves(given, chosen)
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    rows = opened(frame, "frame")
+    chosen = _chosen(value, rows)
+    curves = _curves(rows, chosen)
     symbols = sorted({symbol for symbol, _ in curves})
     is_map = len(symbols) == 1 and len(curves) > _NAMED if as_map is None else as_map
     if is_map and len(symbols) > 1:
@@ -130,10 +125,10 @@ def term_structure(
         )
     ax = style.one_axes(ax, 9, 5)
     style.frame_axes(ax)
-    by_tenor = "tenor" in given.columns
+    by_tenor = "tenor" in rows.columns
     unit = _VALUES[chosen].unit
     name = "Skew, put minus call" if chosen == "skew" else "Implied volatility"
-    exchange, interval = _only(given, "exchange"), interval_named(_only(given, "interval"))
+    exchange, interval = _only(rows, "exchange"), interval_named(_only(rows, "interval"))
     style.title(
         ax,
         "Term structure of skew" if chosen == "skew" else "Term structure",
@@ -144,8 +139,7 @@ def term_structure(
         mesh = draw_map(ax, by_time, name, unit, interval=interval, by_tenor=by_tenor, timezone=timezone)
         return TermStructure(ax, {}, mesh)
     _days_axis(ax, "Tenor" if by_tenor else "Time to expiry")
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
-    style.y_label(ax, name, unit)
+    style.y_label(ax, name, unit, bins=8)
     lines = _drawn(ax, curves)
     if not lines:
         style.no_data(ax)
@@ -166,12 +160,14 @@ Curves = dict[tuple[str, datetime], dict[float, float]]
 def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
     if value is not None and value not in _VALUES:
         raise QueryError("value", got=value, expected="one of " + ", ".join(_VALUES))
-    found = [name for name in _VALUES if name in frame.columns]
-    if value is None and len(found) > 1:
-        raise QueryError("value", got=None, expected="one of " + ", ".join(found), hint="the frame has both")
-    if value is None and not found:
+    present = [name for name in _VALUES if name in frame.columns]
+    if value is None and len(present) > 1:
+        raise QueryError(
+            "value", got=None, expected="one of " + ", ".join(present), hint="the frame has both"
+        )
+    if value is None and not present:
         raise MissingColumnError(["implied_volatility"], available=frame.columns)
-    chosen = value or found[0]
+    chosen = value or present[0]
     length = "days" if "days" in frame.columns and "tenor" not in frame.columns else "tenor"
     if missing := [name for name in (length, "timestamp", chosen) if name not in frame.columns]:
         raise MissingColumnError(missing, available=frame.columns)
@@ -179,11 +175,11 @@ def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
 
 
 def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
-    """Days to value of each symbol and time, in order."""
+    """Return the curve of each symbol and time, in order: days to value."""
     frame = timed(frame, "frame")
     by_tenor = "tenor" in frame.columns
     symbol_column = "raw_symbol" if by_tenor or "coin" not in frame.columns else "coin"
-    # What all share is the title's.
+    # An exchange that all rows share stands in the title instead.
     named = [name for name in ("exchange", symbol_column) if name in frame.columns]
     if _only(frame, "exchange"):
         named.remove("exchange")
@@ -193,7 +189,7 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
     for row in known.select(*named, length, "timestamp", value).iter_rows(named=True):
         days, time = _days(row[length]), row["timestamp"]
         known_value = row[value] is not None and np.isfinite(row[value])
-        # Of tenors it is known which there could be, so those without a value need no place of their own.
+        # All tenors are known, so one without a value is filled in below.
         if days <= 0 or (by_tenor and not known_value):
             continue
         symbol = " ".join(str(row[name]) for name in named if row[name] is not None)
@@ -217,7 +213,7 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
 
 
 def _days(length: Any) -> float:
-    """Return a length in days: it is one, or is the name of a tenor."""
+    """Return a length in days, from a number of days or the name of a tenor."""
     if isinstance(length, float | int):
         return float(length)
     if str(length) not in _DAYS:
@@ -229,9 +225,9 @@ def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
     symbols = sorted({symbol for symbol, _ in curves})
     lines = {}
     for place, symbol in enumerate(symbols):
-        own = [key for key in curves if key[0] == symbol]
-        colours = _shades(ax, style.CYCLE[place % len(style.CYCLE)], len(own))
-        for key, colour in zip(own, colours, strict=True):
+        keys = [key for key in curves if key[0] == symbol]
+        colours = _shades(ax, style.CYCLE[place % len(style.CYCLE)], len(keys))
+        for key, colour in zip(keys, colours, strict=True):
             curve = curves[key]
             (lines[key],) = ax.plot(
                 list(curve),
@@ -256,7 +252,7 @@ def _shades(ax: Axes, colour: str, number: int) -> list[tuple[float, ...]]:
 
 
 def _days_axis(ax: Axes, name: str) -> None:
-    """A tick per tenor: its short name, and below it how many days that is."""
+    """Place a tick at each tenor, with its short name and below it its days."""
     ax.set_xscale("log")
     days = list(_DAYS.values())
     ax.xaxis.set_major_locator(FixedLocator(days))
@@ -278,13 +274,13 @@ def _title(exchange: str, interval: Interval | None, curves: Curves, timezone: s
 
 
 def _legend(ax: Axes, lines: dict[tuple[str, datetime], Line2D], timezone: str | tzinfo) -> None:
-    """Name what tells lines apart."""
+    """Label lines by symbol and time, as far as these differ."""
     symbols, times = sorted({symbol for symbol, _ in lines}), sorted({time for _, time in lines})
     zone, zone_name = style.zone(timezone)
     text = _times(times, zone)
     for symbol in symbols:
-        own = [key for key in lines if key[0] == symbol]
-        shown = own if len(own) <= _NAMED else [own[0], own[-1]]
+        keys = [key for key in lines if key[0] == symbol]
+        shown = keys if len(keys) <= _NAMED else [keys[0], keys[-1]]
         for key in shown:
             parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")
             lines[key].set_label(" ".join(filter(None, parts)))
@@ -292,16 +288,16 @@ def _legend(ax: Axes, lines: dict[tuple[str, datetime], Line2D], timezone: str |
 
 
 def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:
-    whole = all(time.second == time.microsecond == 0 for time in times)
+    has_no_seconds = all(time.second == time.microsecond == 0 for time in times)
     return {
-        time: time.astimezone(zone).strftime("%Y-%m-%d %H:%M" if whole else "%Y-%m-%d %H:%M:%S")
+        time: time.astimezone(zone).strftime("%Y-%m-%d %H:%M" if has_no_seconds else "%Y-%m-%d %H:%M:%S")
         for time in times
     }
 
 
 def _only(frame: nw.DataFrame[Any], name: str) -> str:
-    """The one value of a column; empty if it has several or none."""
+    """Return the value of a column; empty if it has several values or no value."""
     if name not in frame.columns:
         return ""
-    found = {str(value) for value in frame.get_column(name).drop_nulls().to_list()}
-    return found.pop() if len(found) == 1 else ""
+    values = {str(value) for value in frame.get_column(name).drop_nulls().to_list()}
+    return values.pop() if len(values) == 1 else ""

@@ -1,4 +1,4 @@
-"""Values of several series over time: arrays, what tells the series apart, and what they share."""
+"""Values of several series over time, the identity of each series, and the values that all series share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from matplotlib.dates import date2num
 from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._series import Whose, _values, interval_named
+from tidytape.plot._series import Whose, _values, dates_of, interval_named
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
@@ -28,9 +27,9 @@ Floats = NDArray[np.float64]
 
 IDENTITY = schema_of("TRADE_AGG").identity
 _NAMES = ("exchange", "raw_symbol")  # of a market
-_SHORT = 3  # entries of a legend that lines leave room for
-_LATE = 1.5  # usual steps: later than that, a value does not follow the one before
-_ROUNDING = 1e-3  # of an interval: date numbers carry a few nanoseconds of it
+_SHORT = 3  # a legend with so many entries has room inside the axes
+_LATE = 1.5  # a value that comes later than so many usual steps leaves a gap
+_ROUNDING = 1e-3  # share of an interval: dates of matplotlib are rounded to some nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Tracks:
         return interval.alias if interval else self.shared.interval
 
     def title(self) -> str:
-        """Return what the series share, and how many there are, e.g. ``BTC, 3 markets, 1h``."""
+        """Return the title: what the series share, and their number, e.g. ``BTC, 3 markets, 1h``."""
         several = f"{len(self.by_label)} markets" if len(self.by_label) > 1 else ""
         return ", ".join(filter(None, (self.shared.name, several, self.interval)))
 
@@ -111,20 +110,20 @@ def tracks(
     QueryError
         If a column holds something else, the frame has several intervals, or a series has a time twice.
     """
-    given = timed(opened(frame, parameter, ["timestamp", *names]), parameter)
-    given = given.filter(~nw.col("timestamp").is_null()).sort("timestamp")
-    present = [*names, *(name for name in optional if name in given.columns)]
-    keys = [name for name in by if name in given.columns]
-    shared = _shared(given, parameter, keys)
-    numbers = numbers_of(given, parameter, tuple(present))
-    numbers |= {name: np.full(len(given), np.nan) for name in optional if name not in present}
+    points = timed(opened(frame, parameter, ["timestamp", *names]), parameter)
+    points = points.filter(~nw.col("timestamp").is_null()).sort("timestamp")
+    present = [*names, *(name for name in optional if name in points.columns)]
+    keys = [name for name in by if name in points.columns]
+    shared = _shared(points, parameter, keys)
+    numbers = numbers_of(points, parameter, tuple(present))
+    numbers |= {name: np.full(len(points), np.nan) for name in optional if name not in present}
     numbers = {name: np.where(np.isfinite(values), values, np.nan) for name, values in numbers.items()}
-    time = given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    time = points.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     width = _width(time, shared.interval)
 
-    columns = [[None if value is None else str(value) for value in given.get_column(name)] for name in keys]
+    columns = [[None if value is None else str(value) for value in points.get_column(name)] for name in keys]
     rows_of: dict[tuple[str | None, ...], list[int]] = {}
-    for row, whose in enumerate(zip(*columns, strict=True) if keys else [()] * len(given)):
+    for row, whose in enumerate(zip(*columns, strict=True) if keys else [()] * len(points)):
         rows_of.setdefault(whose, []).append(row)
     by_label = {}
     order = sorted(rows_of, key=lambda whose: tuple(value or "" for value in whose))
@@ -137,7 +136,7 @@ def tracks(
                 expected="one row per series and timestamp",
                 hint="filter the frame to one value of each column that tells rows apart",
             )
-        start = _dates(time[rows])
+        start = dates_of(time[rows])
         by_label[label] = Track(
             {name: value for name, value in zip(keys, whose, strict=True) if value is not None},
             start,
@@ -148,8 +147,8 @@ def tracks(
 
 
 def set_window(ax: Axes, *several: Tracks) -> None:
-    """Show every interval of some series, and a little around them."""
-    bounds = [found for series in several if (found := series.bounds())]
+    """Show every interval of some series, with a small margin."""
+    bounds = [span for series in several if (span := series.bounds())]
     if bounds:
         first, last = min(start for start, _ in bounds), max(end for _, end in bounds)
         style.show_times(ax, first, last, pad=0.01 * (last - first))
@@ -169,18 +168,14 @@ def draw_line(ax: Axes, times: Floats, values: Floats, **look: Any) -> Line2D:
 
 
 def legend_place(handles: Sequence[Artist]) -> Literal["inside", "beside"]:
-    """Return where a legend has room: long ones would hide the lines."""
+    """Return where to put a legend: a long one inside would hide the lines."""
     return "inside" if len(handles) <= _SHORT else "beside"
 
 
 def dates(times: nw.Series[Any]) -> Floats:
-    """Return times as the numbers that matplotlib counts days with; NaN where there is none."""
-    number = _dates(times.dt.timestamp("ns").fill_null(0).to_numpy().astype(np.int64))
+    """Return times as dates of matplotlib; NaN for null. [d]"""
+    number = dates_of(times.dt.timestamp("ns").fill_null(0).to_numpy().astype(np.int64))
     return np.where(times.is_null().to_numpy(), np.nan, number)
-
-
-def _dates(time: NDArray[np.int64]) -> Floats:
-    return np.asarray(date2num(time.astype("datetime64[ns]")), dtype=np.float64)  # type: ignore[no-untyped-call]
 
 
 def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Whose:
@@ -196,11 +191,13 @@ def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Whose:
             )
     if "amount_unit" in values and frame.get_column("amount_unit").null_count():
         del values["amount_unit"]
-    return Whose(**{name: found[0] for name, found in values.items() if len(found) == 1})
+    return Whose(
+        **{name: column_values[0] for name, column_values in values.items() if len(column_values) == 1}
+    )
 
 
 def labels(keys: Sequence[str], identities: Sequence[tuple[str | None, ...]]) -> list[str]:
-    """Return the shortest names that tell series apart; of one series, all that is known of its name."""
+    """Return the shortest names that tell series apart; a single series gets its full name."""
     varying = [place for place in range(len(keys)) if len({whose[place] for whose in identities}) > 1]
     market = [place for place in varying if keys[place] in _NAMES]
     is_enough = len({tuple(whose[place] for place in market) for whose in identities}) == len(identities)
@@ -211,7 +208,7 @@ def labels(keys: Sequence[str], identities: Sequence[tuple[str | None, ...]]) ->
 
 
 def _width(time: NDArray[np.int64], name: str) -> float:
-    """Return the length of the intervals: the one that the frame names, or the usual time between two rows. [ns]"""
+    """Return the length of the intervals: that of the frame's interval, or the usual time between two rows. [ns]"""
     if interval := interval_named(name):
         return float(interval.seconds * SECOND)
     steps = np.diff(np.unique(time))
@@ -219,7 +216,7 @@ def _width(time: NDArray[np.int64], name: str) -> float:
 
 
 def _ends(start: Floats, width: float, *, is_interval: bool) -> Floats:
-    """Return when each value ends to count; without intervals, with the next one, if that comes about as usual."""
+    """Return until when each value counts: to the end of its interval or, without intervals, to the next value."""
     end = start + width
     if is_interval:
         return end

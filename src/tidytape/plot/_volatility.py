@@ -11,7 +11,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Tenor
@@ -30,17 +29,7 @@ _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
 
 @dataclass(frozen=True, slots=True)
 class Volatility(Picture):
-    """What `volatility` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of float to matplotlib.lines.Line2D
-        By days to expiry, the implied volatility. [%]
-    realized : matplotlib.lines.Line2D or None
-        The realised volatility. [%]
-    """
+    """What `volatility` drew."""
 
     ax: Axes
     lines: dict[float, Line2D]
@@ -49,15 +38,7 @@ class Volatility(Picture):
 
 @dataclass(frozen=True, slots=True)
 class Skew(Picture):
-    """What `skew` drew.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    lines : dict of float to matplotlib.lines.Line2D
-        By days to expiry, the skew or risk reversal. [vol points]
-    """
+    """What `skew` drew."""
 
     ax: Axes
     lines: dict[float, Line2D]
@@ -91,6 +72,10 @@ def volatility(
     Volatility
         The artists. A frame without a volatility says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of float to Line2D. By days to expiry, the implied volatility. [%]
+        - ``realized`` : Line2D or None. The realised volatility; None without one. [%]
+
     Raises
     ------
     MissingColumnError
@@ -109,12 +94,12 @@ def volatility(
     >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Implied volatility [%]'
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["timestamp"])
-    value = next((name for name in ("implied_volatility", "iv_atm") if name in given.columns), None)
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    summary = opened(frame, "frame", ["timestamp"])
+    value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
-        raise MissingColumnError(["implied_volatility"], available=given.columns)
-    series, by_days = _by_days(given, value)
+        raise MissingColumnError(["implied_volatility"], available=summary.columns)
+    series, by_days = _by_days(summary, value)
     other = None if realized is None else opened(realized, "realized", ["timestamp", "realized_volatility"])
     past = None if other is None else tracks(other, "realized", ["realized_volatility"])
     if past is not None and len(past.by_label) > 1:
@@ -160,6 +145,9 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     Skew
         The artists. A frame without a skew says "no data".
 
+        - ``ax`` : Axes. The axes drawn on.
+        - ``lines`` : dict of float to Line2D. By days to expiry, the skew or risk reversal. [vol points]
+
     Raises
     ------
     MissingColumnError
@@ -180,10 +168,10 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Skew, put minus call [vol points]'
     """
-    style.zone(timezone)  # before a figure is made for nothing
-    given = opened(frame, "frame", ["timestamp"])
-    value = _skew_column(given.columns)
-    series, by_days = _by_days(given, value)
+    style.zone(timezone)  # refuse an unknown zone before a figure is made
+    summary = opened(frame, "frame", ["timestamp"])
+    value = _skew_column(summary.columns)
+    series, by_days = _by_days(summary, value)
     ax, lines = _drawn(ax, series, by_days, value, timezone)
     delta = _RISK_REVERSAL.fullmatch(value)
     name = f"{delta[1]}-delta risk reversal, call minus put" if delta else "Skew, put minus call"
@@ -208,16 +196,16 @@ def _skew_column(columns: list[str]) -> str:
 
 
 def _by_days(frame: nw.DataFrame[Any], value: str) -> tuple[Tracks, dict[float, Track]]:
-    """Return the series of one market, by days to expiry in order."""
+    """Return the series of one market, and its tracks by days to expiry, in order."""
     length = "tenor" if "tenor" in frame.columns else "days"
     if length not in frame.columns:
         raise MissingColumnError([length], available=frame.columns)
     named = frame.filter(~nw.col(length).is_null())
-    whole = tracks(
+    by_market = tracks(
         named.unique([*(name for name in IDENTITY if name in frame.columns), "timestamp"]), "frame", []
     )
-    if len(whole.by_label) > 1:
-        raise _several("frame", whole)
+    if len(by_market.by_label) > 1:
+        raise _several("frame", by_market)
     if length == "days" and (number := named.get_column("days").n_unique()) > _MOST:
         raise QueryError(
             "frame",
@@ -240,10 +228,10 @@ def _days(length: str) -> float:
         raise QueryError("frame", got=f"tenor {length}", expected="one of " + ", ".join(_TENORS)) from None
 
 
-def _several(parameter: str, found: Tracks) -> QueryError:
+def _several(parameter: str, series: Tracks) -> QueryError:
     return QueryError(
         parameter,
-        got=f"{len(found.by_label)} series: {', '.join([*found.by_label][:4])}",
+        got=f"{len(series.by_label)} series: {', '.join([*series.by_label][:4])}",
         expected="those of one market",
         hint="filter the frame to one raw_symbol first",
     )
@@ -253,9 +241,8 @@ def _drawn(
     ax: Axes | None, series: Tracks, by_days: dict[float, Track], value: str, timezone: str | tzinfo
 ) -> tuple[Axes, dict[float, Line2D]]:
     ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax)
-    style.time_axis(ax.xaxis, timezone)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    style.frame_axes(ax, timezone)
+    ax.yaxis.set_major_locator(style.round_ticks(7))
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = {}
     for (days, track), colour in zip(by_days.items(), _shades(ax, len(by_days)), strict=True):
@@ -282,7 +269,7 @@ def _finish(ax: Axes, subject: str, lines: dict[float, Line2D], series: Tracks, 
 
 
 def _realized_name(frame: nw.DataFrame[Any], past: Tracks) -> str:
-    """Return how volatility was realised, e.g. ``realised, 24 × 1h``."""
+    """Return the label of realised volatility, e.g. ``realised, 24 × 1h``."""
     windows = _values(frame, "window") if "window" in frame.columns else []
     if len(windows) != 1:
         return "realised"

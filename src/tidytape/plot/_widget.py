@@ -1,4 +1,4 @@
-"""A live frame as a widget of Plotly, which a thread updates while the notebook goes on."""
+"""A live frame as a widget of Plotly, which a thread updates while the notebook runs other cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Update = Callable[[Any, Any], object]
 
 
 def live_widget(source: Live[Any], update: Update | None = None, *, every: float = 1.0) -> Any:
-    """Return a widget that shows a live frame as it grows, while the notebook goes on.
+    """Return a widget that shows a live frame as it grows, while the notebook runs other cells.
 
     It needs the packages plotly and anywidget, which tidytape does not install by itself:
     ``pip install 'tidytape[interactive]'``. `live` does not need them.
@@ -62,7 +62,7 @@ def live_widget(source: Live[Any], update: Update | None = None, *, every: float
     figure = go.FigureWidget(layout={"xaxis": {"rangeslider": {"visible": False}}})
     refresh = update or _candles
     refresh(figure, source.frame)
-    # Of the figure the thread has no more than a reference that does not keep it: it ends with the figure.
+    # The thread holds only a weak reference to the figure, so that it ends when the figure is gone.
     thread = threading.Thread(
         target=_follow,
         args=(weakref.ref(figure), source, refresh, every),

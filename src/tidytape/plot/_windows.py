@@ -1,4 +1,4 @@
-"""Whether candles and the profile beside them are of one time."""
+"""Checks whether candles and the profile beside them cover the same time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECOND = 1 / 86_400  # [d]
 
 
 def time_of_profile(candles: VolumeSeries, profile: object, whose: Whose, timezone: str | tzinfo) -> str:
-    """Return what to say of the time of a profile beside candles; nothing where it is the time of the candles.
+    """Return the note about the time of a profile beside candles; empty if both cover the same time.
 
     Raises
     ------
@@ -33,15 +33,15 @@ def time_of_profile(candles: VolumeSeries, profile: object, whose: Whose, timezo
     ends = np.array([times.dt.timestamp("ns").min(), times.dt.timestamp("ns").max()], dtype="datetime64[ns]")
     first, last = date2num(ends) + np.array([0.0, interval.seconds * _SECOND])  # type: ignore[no-untyped-call]
     where, name = style.zone(timezone)
-    written = [f"{num2date(one, where):%Y-%m-%d %H:%M}" for one in (first, last)]  # type: ignore[no-untyped-call]
-    said = f"{written[0]} to {written[1]} {name}"
+    written = [f"{num2date(moment, where):%Y-%m-%d %H:%M}" for moment in (first, last)]  # type: ignore[no-untyped-call]
+    period = f"{written[0]} to {written[1]} {name}"
     start, end = candles.start[0], candles.start[-1] + candles.width
     if traded[0] < first - _SECOND or traded[-1] + candles.width > last + _SECOND:
         raise QueryError(
             "profile",
-            got=f"a profile of {said}",
+            got=f"a profile of {period}",
             expected="one of all the candles that have a volume",
             hint="a first interval that began before start is left out: let start be where an interval of the profile "
             "begins, or leave out the candles that are not in it",
         )
-    return f"Profile: {said}" if first < start - _SECOND or last > end + _SECOND else ""
+    return f"Profile: {period}" if first < start - _SECOND or last > end + _SECOND else ""

@@ -1,7 +1,7 @@
 """Write a report of a study: one HTML file with pictures, tables and a manifest, made from a tape.
 
 - `record` : fetch the data that a report shows, and record the answers on a tape.
-- `write` : write the report of a tape: of one that `record` made, or of your own study.
+- `write` : write the report of a tape that `record` or your own study recorded.
 - `fetched` : list what a tape has: series, rows, weight and time by data type.
 
 The same tape gives the same report, byte for byte, in another folder and next year too, if the libraries have

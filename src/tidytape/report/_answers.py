@@ -1,4 +1,4 @@
-"""The answers of a tape, by data type: all that a report knows."""
+"""The answers of a tape, by data type: a report has no other source."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from tidytape.schema import schema_of
 
 MARKET = ["exchange", "raw_symbol"]
 
-# A report joins answers that differ in these alone: they say whose points were asked for, and when.
+# A report joins answers whose queries differ only in these: the markets and the window.
 _WHOSE = {"exchange", "raw_symbol", "coin", "normalized_symbol", "category", "token_name", "tenor", "event"}
 _WHEN = {"start", "end", "sort_direction"}
 
 
 @dataclass(frozen=True)
 class Points:
-    """The points of one data type, of all answers that asked for them in the same form.
+    """The points of one data type, from all answers whose queries have the same form.
 
     Attributes
     ----------
     frame : polars.DataFrame
-        Each point once, by series and time.
+        Each point once, sorted by series and time.
     query : PointsQuery
         The first of the queries.
     entries : tuple of int
         Numbers of the entries on the tape.
     coin : str
-        The coin for pictures of one: that of the report where the frame has it, or that of most rows.
+        The coin for pictures of a single coin: that of the report if the frame has it, or that of most rows.
     """
 
     frame: pl.DataFrame
@@ -50,12 +50,12 @@ class Points:
 
     @property
     def interval(self) -> str:
-        """The interval as people write it, e.g. ``5m``; empty where the type has none."""
+        """The interval as people write it, e.g. ``5m``; empty for a type without intervals."""
         return self.query.interval.alias if self.query.interval else ""
 
     @property
     def length(self) -> timedelta:
-        """The interval."""
+        """The length of the interval."""
         return timedelta(seconds=self.query.step)
 
     @property
@@ -68,24 +68,24 @@ class Points:
 
     @property
     def unit(self) -> str:
-        """The unit of the amounts, for labels; empty where it is not known, or there are several."""
+        """The unit of the amounts, for labels; empty if it is unknown, or if there are several."""
         units = self.frame["amount_unit"].cast(pl.String).unique().to_list()
         return {"COIN": "coin", "USD": "USD"}.get(units[0] or "", "") if len(units) == 1 else ""
 
     @property
     def turnover(self) -> pl.Expr:
-        """What each candle traded in terms of the quote, or in USD if the volumes are in USD."""
+        """The turnover of each candle in the quote, or in USD if the volumes are in USD."""
         return pl.col("volume") if self.unit == "USD" else pl.col("volume") * pl.col("close")
 
     @property
     def of_coin(self) -> pl.DataFrame:
-        """The points of the coin; all points if the service does not say whose they are."""
+        """The points of the coin; all points if the service does not name their coin."""
         rows = self.frame.filter(coin=self.coin)
         return self.frame if rows.is_empty() else rows
 
     @property
     def largest(self) -> dict[str, str]:
-        """The market of the coin that traded most in terms of its quote; where nothing trades, with the most rows."""
+        """The market of the coin with the largest turnover; for points without volumes, with the most rows."""
         of_coin = self.of_coin
         has_amount = {"volume", "close"} <= set(of_coin.columns)
         amount = self.turnover.sum() if has_amount else pl.len()
@@ -94,7 +94,7 @@ class Points:
         return {name: most[name] for name in MARKET}
 
     def of(self, **market: str | None) -> pl.DataFrame:
-        """Return the points of one market. Those of a coin have none, and null names that."""
+        """Return the points of one market; points of a whole coin have a null market."""
         return self.frame.filter(pl.col(name).eq_missing(value) for name, value in market.items())
 
 
@@ -114,7 +114,7 @@ class Answers:
     used : set of int
         Numbers of the entries that the report has drawn so far.
     exchanges : set of str
-        Their exchanges.
+        Exchanges of the answers that the report has drawn so far.
     """
 
     path: Path
@@ -136,10 +136,10 @@ class Answers:
         return hashlib.sha256(manifest.read_bytes()).hexdigest()
 
     def points(self, data_type: str) -> Points | None:
-        """Return the points of a data type; None where the tape has none.
+        """Return the points of a data type; None if the tape has none.
 
-        Answers of one form, with the same interval and options, are joined, the later one wins where both have a
-        point. Where a study asked in several forms, that with the most rows is returned.
+        Answers to queries of one form, with the same interval and options, are joined; if two have the same point, the
+        later answer wins. If a study asked in several forms, the points are those of the form with the most rows.
         """
         points = self._points.get(data_type)
         if points is None:
@@ -149,12 +149,12 @@ class Answers:
         return replace(points, coin=coin)
 
     def leave(self, points: Points) -> None:
-        """Say that points are not drawn after all."""
+        """Take back that points are drawn."""
         self.used.difference_update(points.entries)
 
     @cached_property
     def coin(self) -> str:
-        """The coin of most data types, and of several the one that traded most: what pictures of one coin show."""
+        """The coin with the most data types, or of several such the one with the largest turnover."""
         coins = [
             points.frame.select(pl.col("coin").cast(pl.String)).unique() for points in self._points.values()
         ]
@@ -164,28 +164,38 @@ class Answers:
             coins_of = candles.frame.group_by(pl.col("coin").cast(pl.String), maintain_order=True)
             amounts = coins_of.agg(traded=candles.turnover.sum())
             types = types.join(amounts, on="coin", how="left")
-        rest = [name for name in types.columns if name not in {"coin", "len"}]
+        amount_names = [name for name in types.columns if name not in {"coin", "len"}]
         ranked = types.sort(
-            "len", *rest, "coin", descending=[True, *(True for _ in rest), False], nulls_last=True
+            "len",
+            *amount_names,
+            "coin",
+            descending=[True, *(True for _ in amount_names), False],
+            nulls_last=True,
         )
         return str(ranked["coin"].first()) if ranked.height else ""
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:
         """Start of the first and end of the last interval of all points."""
-        ends = [(first, last + one.length) for one in self._points.values() for first, last in [one.window]]
+        ends = [
+            (first, last + points.length)
+            for points in self._points.values()
+            for first, last in [points.window]
+        ]
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
     @property
     def markets(self) -> int:
         """How many markets have points."""
-        names = pl.concat([one.frame.select(pl.col(MARKET).cast(pl.String)) for one in self._points.values()])
+        names = pl.concat(
+            [points.frame.select(pl.col(MARKET).cast(pl.String)) for points in self._points.values()]
+        )
         return names.drop_nulls().n_unique()
 
     def events(self, table: str, columns: Iterable[str]) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
-        """Return the events of a table of a lake, and the numbers of their entries; None where the tape has none.
+        """Return the events of a table of a lake, and the numbers of their entries; None if the tape has none.
 
-        ``columns`` are those that the events must have.
+        The events must have the ``columns``.
         """
         entries = [
             entry
@@ -208,8 +218,8 @@ class Answers:
         if "exchange" in frame.columns:
             self.exchanges.update(frame["exchange"].cast(pl.String).drop_nulls().unique())
 
-    def held(self) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
-        """Return what the client held, the first answer of ``describe``, and its entry; None where it was not asked."""
+    def holdings(self) -> tuple[pl.DataFrame, tuple[int, ...]] | None:
+        """Return the first answer of ``describe`` and the number of its entry; None if the tape has none."""
         for entry in self.contents.answers:
             if entry.ask.get("ask") == "holdings" and entry.rows:
                 self.used.add(entry.number)
@@ -217,7 +227,7 @@ class Answers:
         return None
 
     def described(self, entry: TapeEntry) -> str:
-        """Return what an entry asked for, on one line."""
+        """Return the question of an entry, on one line."""
         return described_ask(entry.ask, entry.told.get("returned", {}).get("method"))
 
     @cached_property
@@ -225,11 +235,12 @@ class Answers:
         """The points of each data type that the tape has, in the form with the most rows."""
         best = {}
         for data_type, forms in self._by_form.items():
-            points = max(
-                (self._joined(data_type, entries) for entries in forms), key=lambda one: one.frame.height
+            joined = max(
+                (self._joined(data_type, entries) for entries in forms),
+                key=lambda points: points.frame.height,
             )
-            if not points.frame.is_empty():
-                best[data_type] = points
+            if not joined.frame.is_empty():
+                best[data_type] = joined
         return best
 
     @cached_property
@@ -240,15 +251,15 @@ class Answers:
                 continue
             query = self._query(entry)
             if query.group_by is not None or len(query.type) != 1 or query.side is not None:
-                continue  # groups have no market, and one side is no whole: no section is about them
+                continue  # no section draws groups, which have no market, or a single side
             forms[_form(query)].append((entry, query))
-        found: dict[str, list[list[tuple[TapeEntry, PointsQuery]]]] = defaultdict(list)
+        forms_by_type: dict[str, list[list[tuple[TapeEntry, PointsQuery]]]] = defaultdict(list)
         for (data_type, *_), entries in forms.items():
-            found[data_type].append(entries)
-        return dict(found)
+            forms_by_type[data_type].append(entries)
+        return dict(forms_by_type)
 
     def _query(self, entry: TapeEntry) -> PointsQuery:
-        """Return the query of an entry; somebody may have written the tape by hand, with hashes that are right."""
+        """Return the query of an entry, which may be damaged: a tape with right hashes can be written by hand."""
         try:
             return PointsQuery.from_params(map(tuple, entry.ask["params"]))
         except (QueryError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -257,7 +268,7 @@ class Answers:
     def _points_of(self, entry: TapeEntry, data_type: str) -> pl.DataFrame:
         """Return the points of an entry, with the columns and dtypes of their type."""
         schema, frame = schema_of(data_type), frame_of(entry)
-        # An older release had fewer descriptors.
+        # A tape of an older release has fewer descriptors.
         absent = set(schema.names) - set(schema.descriptors) - set(frame.columns)
         if absent:
             raise self._damaged(entry, f"it has no column {min(absent)!r}")
@@ -283,23 +294,23 @@ class Answers:
 
 
 def _form(query: PointsQuery) -> tuple[Any, ...]:
-    """Return what two queries must share for their points to stand in one frame."""
+    """Return the options that two queries must share for their points to be joined."""
     options = query.model_dump(exclude=_WHOSE | _WHEN | {"type"})
     return (query.type[0], *(str(value) for value in options.values()))
 
 
 def held_days(tape: Path) -> int | None:
-    """Return of how many days the client of a tape held candles, begun ones too; None where it did not say. [d]"""
-    held = Answers(tape).held()
-    if held is None:
+    """Return how many days, begun ones included, the client's candles span; None if the tape does not say. [d]"""
+    holdings = Answers(tape).holdings()
+    if holdings is None:
         return None
-    of_candles = held[0].filter(type="TRADE_SIDE_AGNOSTIC_AGG")
+    of_candles = holdings[0].filter(type="TRADE_SIDE_AGNOSTIC_AGG")
     first, last = of_candles.select(pl.col("first_timestamp").min(), pl.col("last_timestamp").max()).row(0)
     return None if first is None or last is None else ceil((last - first) / timedelta(days=1))
 
 
 def frame_of(entry: TapeEntry) -> pl.DataFrame:
-    """Return the frame that an entry has."""
+    """Return the frame of an entry."""
     frame = entry.read()
     assert isinstance(frame, pl.DataFrame)
     return frame

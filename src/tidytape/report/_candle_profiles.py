@@ -1,4 +1,4 @@
-"""Market profiles made of candles, for a tape that has no profiles: a lake may hold candles alone."""
+"""Market profiles computed from candles, for a tape without profiles: a lake may hold only candles."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidytape.report._section import Section
 from tidytape.report._sessions import READING_OF_TIME, begun, market_profiles, unfinished, value_areas
 from tidytape.times import DAY, SECOND
 
-_LEVELS = 40  # of a usual session: a picture shows no more without blurring them
+_LEVELS = 40  # levels of a usual session: a picture would blur more
 
 
 def candle_profiles(answers: Answers, timezone: str) -> Section | None:
-    """Return market profiles of the largest market; None where candles are absent or longer than any time block."""
+    """Return market profiles of the largest market; None if candles are absent or longer than any time block."""
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
     if candles is None:
         return None
@@ -29,18 +29,18 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
     if not blocks:
         return None
     market = candles.largest
-    own = candles.of(**market)
-    # If the window starts within a session, the picture would show a part of the session as if it were whole.
-    whole = own.filter(pl.col("timestamp") >= _next_midnight(candles.query.start))
-    own = own if whole.is_empty() else whole
-    ranges = own.group_by(pl.col("timestamp").dt.truncate("1d")).agg(
+    of_market = candles.of(**market)
+    # Leave out a session that began before the window: the picture would not show that a part is missing.
+    full_sessions = of_market.filter(pl.col("timestamp") >= _next_midnight(candles.query.start))
+    of_market = of_market if full_sessions.is_empty() else full_sessions
+    ranges = of_market.group_by(pl.col("timestamp").dt.truncate("1d")).agg(
         height=pl.col("high").max() - pl.col("low").min()
     )
     usual = ranges.select(pl.col("height").median()).item()
-    if not usual:  # null, or the price stood still: no levels to tell apart
+    if not usual:  # null, or 0 because the price did not move: there are no levels
         return None
     size = largest_125(usual / _LEVELS)
-    levels = aggregate.candle_tpo(own, session="daily", block_size=size, block_minutes=blocks[0])
+    levels = aggregate.candle_tpo(of_market, session="daily", block_size=size, block_minutes=blocks[0])
     return Section(
         reading=READING_OF_TIME,
         rule=f"These profiles are made of candles of {candles.interval}, by aggregate.candle_tpo(candles, "
@@ -48,12 +48,13 @@ def candle_profiles(answers: Answers, timezone: str) -> Section | None:
         f"candle is longer than a time block of {blocks[0]} minutes. A volume profile needs trades, and is left out. "
         "The value area holds 70% of the time around the point of control (rule two_row).",
         parts=[
-            market_profiles(name_of(market), levels, timezone, made=", made of candles"),
+            market_profiles(name_of(market), levels, timezone, origin=", made of candles"),
             value_areas(
                 profile.value_area(levels, count="tpo_count"),
                 of="time",
                 rows="session of the market",
-                note=(begun(candles.query.start) if whole.is_empty() else "") + unfinished(candles.query.end),
+                note=(begun(candles.query.start) if full_sessions.is_empty() else "")
+                + unfinished(candles.query.end),
             ),
         ],
         entries=candles.entries,

@@ -1,4 +1,4 @@
-"""The section about depth: what rests near the price, and what a trade would cost."""
+"""The section about depth: resting sizes near the price, and the cost of a trade."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-_NEAR = 25.0  # [bps]
-_SHARES = (0.1, 0.5, 1.0)  # of the depth near the mid, as sizes of trades
-_LARGE = 0.98  # quantile of sizes that a wall has at least
-_WALLS = 10
+_NEAR = 25.0  # distance from the mid up to which sizes are near [bps]
+_SHARES = (0.1, 0.5, 1.0)  # sizes of trades, as shares of the depth near the mid
+_LARGE = 0.98  # the smallest size of a wall, as a quantile of all sizes
+_WALLS = 10  # rows of the table
 
 
 def depths(answers: Answers, timezone: str) -> Section | None:
@@ -28,7 +28,7 @@ def depths(answers: Answers, timezone: str) -> Section | None:
     if books.frame.is_empty():
         return None
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
-    market = books.largest if candles is None else candles.largest  # that of the sections above
+    market = books.largest if candles is None else candles.largest  # the market of the sections above
     if books.of(**market).is_empty():
         market = books.largest
     book = books.of(**market)

@@ -1,4 +1,4 @@
-"""What a tape holds, as a frame."""
+"""The contents of a tape, as a frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidytape.schema import schema_of
 
 
 def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
-    """Return what a tape has of each data type.
+    """Return the series, rows, weight and time of each data type on a tape.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def fetched(tape: str | os.PathLike[str], /) -> pl.DataFrame:
         name = params.get("type") or f"events of {params.get('table')}"
         frame = frame_of(entry)
         identity = schema_of(name).identity if "type" in params else MARKET
-        held = [column for column in identity if column in frame.columns]
+        names = [column for column in identity if column in frame.columns]
         row = types.setdefault(name, {"series": set(), "rows": 0, "weight": 0, "seconds": 0.0})
-        row["series"] |= set(frame.select(held).unique().iter_rows())
+        row["series"] |= set(frame.select(names).unique().iter_rows())
         row["rows"] += frame.height
         row["weight"] += entry.told.get("weight", 0)
         row["seconds"] += entry.told.get("seconds", 0.0)

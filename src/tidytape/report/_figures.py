@@ -9,11 +9,11 @@ from typing import NamedTuple
 from tidytape.report._picture import Picture
 
 MOST_BYTES = 8_000_000
-"""What an interactive page has at most."""
+"""The largest size of an interactive page. [bytes]"""
 
 
 class Place(NamedTuple):
-    """Where a figure stands in the page: its name, and its height. [px]"""
+    """The place of a figure in the page: its name, and its height. [px]"""
 
     name: str
     height: int
@@ -38,7 +38,7 @@ class Figures:
     has_images: bool
 
     def places(self, picture: Picture) -> list[Place]:
-        """Return the places of a picture's figures; none where it stays an image."""
+        """Return the places of a picture's figures; an empty list if it stays an image."""
         if picture not in self.pictures:
             return []
         number = self.pictures.index(picture) + 1
@@ -58,7 +58,7 @@ class Figures:
 
 
 def plotly_script() -> str:
-    """Return the code of Plotly; raise ModuleNotFoundError that names the extra where it is not installed."""
+    """Return the code of Plotly; raise ModuleNotFoundError with the command that installs it."""
     try:
         from plotly.offline import get_plotlyjs
     except ModuleNotFoundError as error:
@@ -67,23 +67,23 @@ def plotly_script() -> str:
     return str(get_plotlyjs())
 
 
-def fitted(pictures: Iterable[Picture], script: str, render: Callable[[Figures], str]) -> str:
-    """Return the page with as many figures as its size permits, and with images beside them if there is room.
+def fitting_page(pictures: Iterable[Picture], script: str, render: Callable[[Figures], str]) -> str:
+    """Return the page with as many figures as fit, and with images beside them if there is room.
 
     Parameters
     ----------
     pictures : iterable of Picture
-        All that the page has. Those with the largest figures stay images where the page would be too large.
+        All pictures of the page. If it would be too large, those with the largest figures stay images.
     script : str
         The code of Plotly.
     render : callable
         Returns the page with some figures.
     """
-    kept = tuple(pictures)
-    text = render(Figures(script, kept, has_images=False))
-    while kept and len(text.encode()) > MOST_BYTES:
-        largest = max(kept, key=lambda picture: sum(len(figure.json) for figure in picture.figures))
-        kept = tuple(picture for picture in kept if picture is not largest)
-        text = render(Figures(script, kept, has_images=False))
-    whole = render(Figures(script, kept, has_images=True))
-    return whole if len(whole.encode()) <= MOST_BYTES else text
+    interactive = tuple(pictures)
+    text = render(Figures(script, interactive, has_images=False))
+    while interactive and len(text.encode()) > MOST_BYTES:
+        largest = max(interactive, key=lambda picture: sum(len(figure.json) for figure in picture.figures))
+        interactive = tuple(picture for picture in interactive if picture is not largest)
+        text = render(Figures(script, interactive, has_images=False))
+    with_images = render(Figures(script, interactive, has_images=True))
+    return with_images if len(with_images.encode()) <= MOST_BYTES else text

@@ -1,4 +1,4 @@
-"""The section about flow: who crossed the spread, who was liquidated, and what open interest says of it."""
+"""The section about flow: delta, liquidations and open interest."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tidytape.analytics import flow
 from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
-from tidytape.report._section import Section, Table
+from tidytape.report._section import ReportTable, Section
 from tidytape.report._table import Shown, table
 
 
 def flows(answers: Answers, timezone: str) -> Section | None:
-    """Return delta and liquidations of every market."""
+    """Return delta, liquidations and open interest, with pictures of the largest markets."""
     sides, liquidated = answers.points("TRADE_AGG"), answers.points("LIQUIDATION_AGG")
     if sides is not None and sides.frame["side"].n_unique() < 2:
-        sides = None  # nothing was sold, or nothing bought: there is no delta to show
+        sides = None  # without sells, or without buys, there is no delta to show
     interest, heatmap = answers.points("OPEN_INTEREST_AGG"), answers.points("VENUEX_LIQUIDATION_AGG")
     if sides is None and liquidated is None and interest is None and heatmap is None:
         return None
@@ -25,7 +25,7 @@ def flows(answers: Answers, timezone: str) -> Section | None:
         "take. Where the delta falls and the price does not, somebody buys all that is sold.",
         rule="Delta is the volume of aggressive buys minus that of aggressive sells; the imbalance is delta over their "
         "sum. BUY liquidations are longs. Feeds show some liquidations only, so their totals are lower bounds.",
-        entries=tuple(entry for one in (sides, liquidated) if one for entry in one.entries),
+        entries=tuple(entry for points in (sides, liquidated) if points for entry in points.entries),
     )
     candles = answers.points("TRADE_SIDE_AGNOSTIC_AGG")
     if (
@@ -67,7 +67,7 @@ def flows(answers: Answers, timezone: str) -> Section | None:
 
 
 def _open_interest(interest: Points, candles: Points | None, timezone: str) -> Picture:
-    """Return the open interest of the largest market, with the price where the tape has it at the same interval."""
+    """Return the open interest of the largest market, with its price if the tape has it at the same interval."""
     of_coin = interest.of_coin
     last = of_coin.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
     market = {name: last[name][0] for name in MARKET}
@@ -83,8 +83,8 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
     return Picture.of(text, 6.0 if has_prices else 3.6, shown)
 
 
-def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | Table]:
-    """Return the liquidations of the market that had most, and the totals of every market and day."""
+def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | ReportTable]:
+    """Return the picture of the market with the most liquidations, and the totals by market and day."""
     of_coin = liquidated.of_coin
     sums = of_coin.group_by(MARKET, maintain_order=True).agg(pl.col("liquidations").sum())
     most = sums.sort("liquidations", *MARKET, descending=[True, False, False]).row(0, named=True)
@@ -109,7 +109,7 @@ def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> 
 
 
 def _liquidation_heatmap(heatmap: Points, candles: Points | None, timezone: str) -> Picture:
-    """Return where the positions of one coin were liquidated, below the price of its largest market."""
+    """Return the heatmap of liquidations of one coin, with the price of its largest market."""
     coin, market = heatmap.coin, heatmap.largest
     has_price = candles is not None and coin == candles.coin
     prices = candles.of(**candles.largest) if candles is not None and has_price else None

@@ -1,4 +1,4 @@
-"""The section about funding: who pays whom, and how much of open interest that covers."""
+"""The section about funding rates, and the share of open interest that they cover."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-_EIGHT_HOURS = "8h"  # what the service brings rates to unless a query asks for something else
+_EIGHT_HOURS = "8h"  # the service converts rates to this length unless a query asks for another
 
 
 def fundings(answers: Answers, timezone: str) -> Section | None:
@@ -57,7 +57,7 @@ def fundings(answers: Answers, timezone: str) -> Section | None:
 
 
 def _interval(rates: Points) -> str:
-    """Return the time that the rates are of."""
+    """Return the funding interval of the rates."""
     return f"{rates.query.funding_interval // 1000}s" if rates.query.funding_interval else _EIGHT_HOURS
 
 
@@ -70,7 +70,7 @@ def yearly(rates: Points) -> pl.DataFrame:
 
 
 def _summary(rates: Points, interest: Points | None) -> pl.DataFrame:
-    held = (
+    open_interest = (
         rates.frame.select(MARKET).unique().with_columns(open_interest=pl.lit(None, pl.Float64))
         if interest is None
         else interest.frame.group_by(MARKET, maintain_order=True).agg(open_interest=pl.col("close").last())
@@ -86,7 +86,7 @@ def _summary(rates: Points, interest: Points | None) -> pl.DataFrame:
             lowest=pl.col("apr").min(),
             highest=pl.col("apr").max(),
         )
-        .join(held, on=MARKET, how="left")
+        .join(open_interest, on=MARKET, how="left")
         .with_columns(share=pl.col("open_interest") / pl.col("open_interest").sum().over("coin"))
         .sort("mean", *MARKET, descending=[True, False, False], nulls_last=True)
     )

@@ -1,4 +1,4 @@
-"""The section about options: at what volatility they trade, by strike, by time to expiry and over time."""
+"""The section about options: volatility by strike, by time to expiry and over time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tidytape.catalogue import Tenor
 from tidytape.report._answers import MARKET, Answers, Points
 from tidytape.report._overview import name_of
 from tidytape.report._picture import Picture, Plot
-from tidytape.report._section import Section, Table
+from tidytape.report._section import ReportTable, Section
 from tidytape.report._table import Shown, table
 
 USUAL_DELTA = "25"
-"""How the symbols end whose skew the report shows, if there are any: 25 delta. [%]"""
+"""The report shows the skew of symbols that end like this, if there are any: 25 delta. [%]"""
 
 _CHAIN = ("timestamp", "coin", "expiry", "strike", "option_type", "forward", "implied_volatility")
 
@@ -23,7 +23,7 @@ _CHAIN = ("timestamp", "coin", "expiry", "strike", "option_type", "forward", "im
 def chains(answers: Answers, timezone: str) -> Section | None:
     """Return the newest chain on the tape, and the service's summaries of volatility and of skew over time.
 
-    A client of a service has the summaries alone: chains are raw events of a lake.
+    A client of a service has only the summaries, because chains are raw events of a lake.
     """
     quotes = answers.events("option_quotes", _CHAIN)
     volatilities = answers.points("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG")
@@ -65,7 +65,7 @@ def chains(answers: Answers, timezone: str) -> Section | None:
     return section
 
 
-def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | Table]:
+def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | ReportTable]:
     """Return the smile, the term structure and the points at 25 delta of the newest chain of a coin."""
     coins = quotes["coin"].drop_nulls().mode().sort()
     coin = str(coins.first()) if coins.len() else ""
@@ -102,22 +102,24 @@ def _chain(quotes: pl.DataFrame, timezone: str) -> list[Picture | Table]:
 
 
 def _newest(quotes: pl.DataFrame) -> pl.DataFrame:
-    """Return the newest chain: the quotes of the last time, or of each option the last one if these come one by one."""
+    """Return the newest chain: all quotes of the last time or, if quotes come one by one, the last of each option."""
     quotes = quotes.drop_nulls("timestamp")
     last = pl.col("timestamp").max()
     newest = quotes.filter(pl.col("timestamp") == last)
     option = ["expiry", "strike", "option_type"]
-    listed = (
+    last_quotes = (
         quotes.filter(pl.col("expiry") > last)
         .sort("timestamp")
         .unique(option, keep="last", maintain_order=True)
     )
-    if newest.height >= listed.height / 2:
+    if newest.height >= last_quotes.height / 2:
         return newest
-    return listed.with_columns(timestamp=quotes["timestamp"].max())
+    return last_quotes.with_columns(timestamp=quotes["timestamp"].max())
 
 
-def _over_time(points: Points, market: dict[str, Any], value: str, timezone: str) -> list[Picture | Table]:
+def _over_time(
+    points: Points, market: dict[str, Any], value: str, timezone: str
+) -> list[Picture | ReportTable]:
     """Return one value of a market over time, a line per tenor, and a row per tenor."""
     rows = points.of(**market)
     name, unit = ("volatility", "%") if value == "implied_volatility" else ("skew", "vol points")

@@ -1,4 +1,4 @@
-"""The first section: what every market did."""
+"""The first section: how the price of every market moved."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidytape.report._picture import Picture, Plot
 from tidytape.report._section import Section
 from tidytape.report._table import Shown, table
 
-_TRADED = ["SPOT", "PERPETUAL"]  # whose prices are those of the coin
-_FEWEST_RETURNS = 20  # of fewer, a deviation says little
+_TRADED = ["SPOT", "PERPETUAL"]  # categories whose prices are that of the coin
+_FEWEST_RETURNS = 20  # the deviation of fewer returns says little
 
 
 def overview(answers: Answers, timezone: str) -> Section | None:
@@ -77,15 +77,15 @@ def _across(candles: Points, of_coin: pl.DataFrame, timezone: str) -> list[Pictu
 
 
 def name_of(market: dict[str, str]) -> str:
-    """Return a market as people name it."""
+    """Return the name of a market as people write it."""
     return " ".join(filter(None, market.values()))
 
 
 def _usual_moves(candles: Points) -> pl.DataFrame:
-    """Return, per market, the deviation of the log returns from close to close, over as many candles as there are.
+    """Return for each market the usual move over its candles: the deviation of their log returns, times sqrt(number).
 
-    A gap is no return, as in `tidytape.analytics.options.realized_volatility`; but there a window with a gap has no
-    volatility, and a market that closes at night would never have one.
+    A gap gives no return, as in `tidytape.analytics.options.realized_volatility`. But there a window with a gap has no
+    volatility, so a market that closes at night would never have one.
     """
     before = pl.col("timestamp", "close").shift().over(MARKET).name.prefix("before_")
     follows = pl.col("timestamp") - pl.col("before_timestamp") == candles.length
@@ -102,7 +102,7 @@ def _usual_moves(candles: Points) -> pl.DataFrame:
 def _summary(candles: Points) -> pl.DataFrame:
     frame = candles.frame
     first, last = candles.window
-    held = quality.completeness(frame, start=first, end=last + candles.length)
+    completeness = quality.completeness(frame, start=first, end=last + candles.length)
     has_change = (pl.col("open") > 0) & (pl.col("close") > 0)
     years = (pl.col("timestamp").max() - pl.col("timestamp").min()) / timedelta(days=365)
     return (
@@ -115,9 +115,9 @@ def _summary(candles: Points) -> pl.DataFrame:
             pl.col("volume").sum(),
             years=years,
         )
-        # Of a price of zero there is no change in percent, and of prices that never move no usual move.
+        # A price of 0 has no change in percent, and prices that never move have no usual move.
         .with_columns(change=pl.when(has_change).then(pl.col("close") / pl.col("open") - 1))
-        .join(held.select(*MARKET, "completeness"), on=MARKET, how="left")
+        .join(completeness.select(*MARKET, "completeness"), on=MARKET, how="left")
         .join(_usual_moves(candles), on=MARKET, how="left")
         .with_columns(
             realized_volatility=pl.col("usual_move") / pl.col("years").sqrt() * 100,

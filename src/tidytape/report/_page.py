@@ -1,4 +1,4 @@
-"""The page of a report: one file of HTML that needs nothing else."""
+"""The page of a report: one HTML file that needs no other file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def page(
     Parameters
     ----------
     answers : Answers
-        What the sections were made of.
+        The answers that the sections show.
     sections : mapping of str to Section
         By their titles.
     left_out : sequence of str
@@ -79,7 +79,7 @@ def page(
 
 
 def _about(answers: Answers) -> str:
-    """Return when and of how much the report is, e.g. ``2024-08-07 00:00 to 2024-08-10 00:00 UTC · 16 markets``."""
+    """Return window and markets, e.g. ``2024-08-07 00:00 to 2024-08-10 00:00 UTC · 16 markets``."""
     if answers.window is None:
         return ""
     first, last = (f"{time:%Y-%m-%d %H:%M}" for time in answers.window)
@@ -87,7 +87,7 @@ def _about(answers: Answers) -> str:
 
 
 def _wrapped(text: str) -> Markup:
-    """Return text that breaks after commas and not within times.
+    """Return HTML that may break after commas, but not within times.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _wrapped(text: str) -> Markup:
 
 
 def _to_the_second(at: str) -> str:
-    """Return when an answer came, in UTC; a tape may hold any text.
+    """Return the time of an answer in UTC, to the second; text that is not a time stays as it is.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _to_the_second(at: str) -> str:
 
 
 def _is_simulated(answers: Answers) -> bool:
-    """Return whether an answer that the report draws is about the demo's exchanges."""
+    """Return whether the report draws an answer about the demo's exchanges."""
     return any(exchange.startswith("DEMO_") for exchange in answers.exchanges)
 
 
@@ -135,14 +135,14 @@ def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[
         ),
         "SHA-256 of the tape": answers.sha256,
     }
-    for name, value in about.items():  # under a name of their own, so that they hide no fact
+    for name, value in about.items():  # under another label if it is taken, so that they hide no fact
         label = str(name)[:1].upper() + str(name)[1:]
         facts[f"{label} (of the study)" if label in facts else label] = value
     return {name: str(value) for name, value in facts.items()}
 
 
 def _service(address: str) -> str:
-    """Return who answered; nobody can open the address of a lake in a process.
+    """Return the name of the service; the address of a local lake means nothing to a reader.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pictures of a report: calls of `tidytape.plot`, drawn when the page is written, or sent as figures that zoom."""
+"""Pictures of a report: calls of `tidytape.plot`, which become images or, in an interactive page, figures."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from matplotlib.figure import Figure
 from tidytape import plot
 
 _DPI = 120
-_WIDTH = 9.0  # of a page [in]
+_WIDTH = 9.0  # width of a page [in]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """One call of a function of `tidytape.plot`, which has a twin of the same name in `tidytape.plot.interactive`.
+    """A call of a function that `tidytape.plot` and `tidytape.plot.interactive` both have.
 
     Attributes
     ----------
     name : str
-        Of the function.
+        Name of the function.
     frames : tuple
-        What it draws.
+        Frames to draw.
     options : mapping
-        By keyword.
+        Keyword arguments.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Plot:
         return cls(name, frames, options)
 
     def draw(self, **place: Any) -> None:
-        """Draw it; ``place`` is ``ax`` or ``axes``."""
+        """Draw on ``ax`` or ``axes``."""
         getattr(plot, self.name)(*self.frames, **place, **self.options)
 
     def place(self, figure: Figure) -> dict[str, Any]:
-        """Return the axes of a figure that it takes alone."""
+        """Return the ``ax`` or ``axes`` of a picture that has the figure to itself."""
         if self.name == "candles_with_profile":
             return {"axes": plot.panels(figure)}
         if self.name == "order_flow":
@@ -62,7 +62,7 @@ class Plot:
 
 
 class Interactive(NamedTuple):
-    """A figure of Plotly: JSON that may stand in a page, and its height. [px]"""
+    """A figure of Plotly: JSON that is safe within a page, and its height. [px]"""
 
     json: str
     height: int
@@ -70,16 +70,16 @@ class Interactive(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A picture that is made when the page is written.
+    """A picture that is drawn when the page is written.
 
     Attributes
     ----------
     text : str
-        What the picture shows: for readers who do not see it, and below it for everyone.
+        Caption, which is also the text for readers who do not see the picture.
     height : float
         At a width of 9 in. [in]
     plots : tuple of Plot
-        What is drawn; several stand side by side, and are about the same.
+        The plots; several stand side by side, and share their title.
     """
 
     text: str
@@ -92,7 +92,7 @@ class Picture:
         return cls(text, height, plots)
 
     def png(self) -> bytes:
-        """Return the picture, the same bytes for the same data."""
+        """Return the picture as PNG: the same bytes for the same data."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         figure = Figure(figsize=(_WIDTH, self.height), layout="constrained")
@@ -100,15 +100,15 @@ class Picture:
         if len(self.plots) == 1:
             self.plots[0].draw(**self.plots[0].place(figure))
         else:
-            for number, (one, ax) in enumerate(
+            for number, (drawing, ax) in enumerate(
                 zip(self.plots, figure.subplots(1, len(self.plots)), strict=True)
             ):
-                one.draw(ax=ax)
+                drawing.draw(ax=ax)
                 if number:
-                    ax.set_title("", loc="left")  # the same as that of its neighbour
+                    ax.set_title("", loc="left")  # the first plot has the same title
         file = io.BytesIO()
         with _any_name():
-            # Neither the library's version nor a time belongs to a picture that has to come out the same.
+            # Without the version of the library and the time, the same data give the same bytes.
             figure.savefig(
                 file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True}
             )
@@ -121,16 +121,16 @@ class Picture:
 
     @cached_property
     def figures(self) -> tuple[Interactive, ...]:
-        """The figures of Plotly, the same text for the same data."""
+        """The figures of Plotly: the same text for the same data."""
         from plotly import io
 
-        # A user's own template, or another encoder, would make another page of the same tape.
-        chosen, io.templates.default = io.templates.default, "plotly"
+        # Another template or encoder of the user would make another page of the same tape.
+        users, io.templates.default = io.templates.default, "plotly"
         try:
             with _any_name():
-                return tuple(_sent(one.figure()) for one in self.plots)
+                return tuple(_sent(drawing.figure()) for drawing in self.plots)
         finally:
-            io.templates.default = chosen
+            io.templates.default = users
 
 
 @contextmanager
@@ -142,5 +142,5 @@ def _any_name() -> Iterator[None]:
 
 
 def _sent(figure: Any) -> Interactive:
-    # A `<` could end the script that the text stands in.
+    # A `<` could end the script element around the text.
     return Interactive(figure.to_json(engine="orjson").replace("<", r"\u003c"), int(figure.layout.height))

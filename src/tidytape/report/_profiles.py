@@ -1,4 +1,4 @@
-"""The section about profiles: where the volume traded and where the time was spent."""
+"""The section about profiles: traded volume and spent time by price."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidytape.report._sessions import READING_OF_TIME, market_profiles, value_ar
 def profiles(answers: Answers, timezone: str) -> Section | None:
     """Return the last session's profile beside its candles, and the value area of every session.
 
-    Where the tape has no volume by price, market profiles alone; where it has neither, market profiles of its candles.
+    Without volume by price the section has market profiles alone, and without both market profiles of candles.
     """
     levels, sessions = answers.points("VOLUME_PROFILE_AGG"), answers.points("TPO_AGG")
     if levels is None:

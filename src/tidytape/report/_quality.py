@@ -1,4 +1,4 @@
-"""The section about data quality: what is missing, and what cannot be right."""
+"""The section about data quality: missing intervals, and values that cannot be right."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import polars as pl
 from tidytape.analytics import quality
 from tidytape.report._answers import MARKET, Answers
 from tidytape.report._picture import Picture, Plot
-from tidytape.report._section import Section, Table
+from tidytape.report._section import ReportTable, Section
 from tidytape.report._table import Shown, table
 from tidytape.times import interval_of
 
 _CHECKED = ("TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")
 
 _MOST_MARKETS = 60
-"""How many markets a picture shows. [markets]"""
+"""The largest number of markets that a picture shows."""
 
 
 def qualities(answers: Answers, timezone: str) -> Section | None:
-    """Return gaps and findings of the types that have a row per interval."""
+    """Return gaps and findings of the data types that have a row per interval."""
     checked = {name: points for name in _CHECKED if (points := answers.points(name))}
     if not checked:
         return None
@@ -31,26 +31,31 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
     missing = pl.concat([gap.select(*columns, "start", "end", "missing") for gap in gaps] or [_NO_GAPS])
     audits = [quality.audit(points.frame).with_columns(type=pl.lit(name)) for name, points in checked.items()]
     findings = pl.concat(
-        [one.select(*columns, _side(one), "finding", "severity", "count", "first", "last") for one in audits]
+        [
+            audit.select(*columns, _side(audit), "finding", "severity", "count", "first", "last")
+            for audit in audits
+        ]
     )
-    parts: list[Picture | Table] = []
+    parts: list[Picture | ReportTable] = []
     entries = tuple(entry for points in checked.values() for entry in points.entries)
     candles = checked.get("TRADE_SIDE_AGNOSTIC_AGG")
     if candles is not None:
         first, last = candles.window
         every = max("1h", candles.interval, key=lambda alias: interval_of(alias).seconds)
         hours = quality.completeness(candles.frame, every=every, start=first, end=last + candles.length)
-        whole = quality.completeness(candles.frame, start=first, end=last + candles.length)
-        hours, rows, note = _few(hours, whole.sort("completeness", *MARKET), "those with the fewest candles")
+        overall = quality.completeness(candles.frame, start=first, end=last + candles.length)
+        hours, rows, note = _few(
+            hours, overall.sort("completeness", *MARKET), "those with the fewest candles"
+        )
         text = f"Which share of the candles of {candles.interval} each market has, per {every}{note}."
         parts.append(Picture.of(text, 1.6 + 0.2 * rows, Plot.of("completeness", hours, timezone=timezone)))
-    held = answers.held()
-    if held is not None:
-        entries += held[1]
-        by_gap = held[0].sort(
+    holdings = answers.holdings()
+    if holdings is not None:
+        entries += holdings[1]
+        by_gap = holdings[0].sort(
             "longest_gap", *MARKET, descending=[True, False, False], nulls_last=[True, False, False]
         )
-        few, _, note = _few(held[0], by_gap, "those with the longest gaps")
+        few, _, note = _few(holdings[0], by_gap, "those with the longest gaps")
         tables_held = few.select(*MARKET, "tables").n_unique()
         text = (
             f"What is held of each market, from when to when, with its gaps of an hour or longer{note}. The tables "
@@ -98,7 +103,7 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
 
 
 def _side(findings: pl.DataFrame) -> pl.Expr:
-    """Return the side of a finding: books have a series for bids and one for asks."""
+    """Return the side of each finding, since bids and asks of a book are two series; null for other types."""
     return (pl.col("side") if "side" in findings.columns else pl.lit(None)).cast(pl.String).alias("side")
 
 
@@ -115,7 +120,7 @@ _NO_GAPS = pl.DataFrame(
 
 
 def _few(frame: pl.DataFrame, worst_first: pl.DataFrame, which: str) -> tuple[pl.DataFrame, int, str]:
-    """Return the rows of the markets that a picture has room for, how many these are, and which, if not all."""
+    """Return the rows of as many markets as a picture shows, their number, and a note if these are not all."""
     markets = worst_first.select(MARKET).unique(maintain_order=True)
     if markets.height <= _MOST_MARKETS:
         return frame, markets.height, ""

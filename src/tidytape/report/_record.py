@@ -1,4 +1,4 @@
-"""Ask for what a report of some markets shows."""
+"""Fetch the data that a report of some markets shows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tidytape.query._values import TimeLike, epoch_seconds, written_time
 from tidytape.report._options import USUAL_DELTA
 from tidytape.times import interval_of
 
-_CANDLES = 600  # the most per market: a picture shows no more [rows]
-_COLUMNS = 300  # of a heatmap, the most
+_CANDLES = 600  # largest number per market: a picture shows no more
+_COLUMNS = 300  # largest number of columns of a heatmap
 DAYS = 3
-"""Length of the window unless a start says another. [d]"""
+"""Length of the window if no start is given. [d]"""
 _HOUR = 3_600
 _CANDLE = "TRADE_SIDE_AGNOSTIC_AGG"
 
@@ -76,12 +76,12 @@ def record(
     """
     exchanges, coins = _many(exchange), _many(coin)
     with client.record(tape, overwrite=overwrite, about=about), warnings.catch_warnings():
-        # A market without liquidations is nothing to warn of: the report says what it does not have.
+        # Do not warn of a market without liquidations: the report says which data it lacks.
         warnings.simplefilter("ignore", EmptyAnswerWarning)
-        held = _held(client, exchanges, coins)
-        window = _window(held, start, end)
-        asking = _Asking(client, held, window, coins, step)
-        asking.all(*([interval] if interval else _from_shortest(window, _CANDLES)))
+        holdings = _holdings_of(client, exchanges, coins)
+        window = _window(holdings, start, end)
+        questions = _Questions(client, holdings, window, coins, step)
+        questions.all(*([interval] if interval else _from_shortest(window, _CANDLES)))
     return Path(tape)
 
 
@@ -89,24 +89,24 @@ def _many(names: str | Sequence[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else list(names or [])
 
 
-def _held(client: Client[Any], exchanges: list[str], coins: list[str]) -> pl.DataFrame:
-    """Return what the client holds of the markets that were asked for; raise where none of them has candles."""
-    held = pl.DataFrame(client.describe(exchange=exchanges or None, coin=coins or None))
-    if held.filter(type=_CANDLE).is_empty():
+def _holdings_of(client: Client[Any], exchanges: list[str], coins: list[str]) -> pl.DataFrame:
+    """Return the client's data types of these exchanges and coins; raise QueryError if no market has candles."""
+    holdings = pl.DataFrame(client.describe(exchange=exchanges or None, coin=coins or None))
+    if holdings.filter(type=_CANDLE).is_empty():
         expected = "an exchange and a coin that have candles"
         raise QueryError(
             "exchange" if exchanges else "coin", got=exchanges or coins or None, expected=expected
         )
-    return held
+    return holdings
 
 
-def _window(held: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) -> tuple[int, int]:
+def _window(holdings: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) -> tuple[int, int]:
     """Return the window. [s since the epoch]"""
     if end is None:
-        last = held.filter(type=_CANDLE)["last_timestamp"].max()
+        last = holdings.filter(type=_CANDLE)["last_timestamp"].max()
         if not isinstance(last, datetime):
             raise QueryError("end", got=None, expected="a time, for the service does not say what it holds")
-        # To the end of the hour, so that a whole number of intervals lies in the window.
+        # End the window with the hour, so that it has a whole number of intervals.
         until = (int(last.timestamp()) // _HOUR + 1) * _HOUR
     else:
         until = epoch_seconds(end, "end")
@@ -117,90 +117,94 @@ def _window(held: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) ->
 
 
 def _from_shortest(window: tuple[int, int], most: int) -> list[str]:
-    """Return the intervals that cut a window into at most so many, the shortest first; at least the longest one."""
+    """Return the intervals that cut a window into at most ``most`` parts, the shortest first; else a week."""
     seconds = window[1] - window[0]
-    fits = [one for one in Interval if seconds <= most * one.seconds]
-    return [one.alias for one in sorted(fits or [Interval.WEEK], key=lambda one: one.seconds)]
+    fits = [interval for interval in Interval if seconds <= most * interval.seconds]
+    return [
+        interval.alias for interval in sorted(fits or [Interval.WEEK], key=lambda interval: interval.seconds)
+    ]
 
 
-class _Asking:
+class _Questions:
     """The questions of a report, in the order of its sections."""
 
     def __init__(
         self,
         client: Client[Any],
-        held: pl.DataFrame,
+        holdings: pl.DataFrame,
         window: tuple[int, int],
         coins: list[str],
         step: Callable[[str], object],
     ) -> None:
-        self._client, self._held, self._coins, self._step = client, held, coins, step
+        self._client, self._holdings, self._coins, self._step = client, holdings, coins, step
         self._start, self._end = window
 
     def all(self, *intervals: str) -> None:
-        """Ask every question, at the first interval that has candles: recorded ones may be longer than the others."""
+        """Ask all questions; the first interval that the service accepts for candles is that of other series too."""
         client, window = self._client, (self._start, self._end)
         self._step("fetch candles")
-        candles, interval = self._first_asked(_CANDLE, client.candles, intervals)
+        candles, interval = self._first_points(_CANDLE, client.candles, intervals)
         hours = max(interval, "1h", key=lambda alias: interval_of(alias).seconds)
         if candles.is_empty():
             times = f"{written_time(self._start)} to {written_time(self._end)}"
             raise QueryError("start", got=times, expected="a window in which a market has candles")
-        coin = self._coins[0] if self._coins else _main_coin(self._held, candles)
+        coin = self._coins[0] if self._coins else _main_coin(self._holdings, candles)
         self._step("fetch buys and sells")
-        self._asked("TRADE_AGG", client.candles, interval=interval, by_side=True)
+        self._points("TRADE_AGG", client.candles, interval=interval, by_side=True)
         self._step("fetch profiles")
-        self._asked("VOLUME_PROFILE_AGG", client.volume_profile, coin=coin, interval="1d")
-        self._asked("TPO_AGG", client.tpo, coin=coin, interval="1d", session="daily")
+        self._points("VOLUME_PROFILE_AGG", client.volume_profile, coin=coin, interval="1d")
+        self._points("TPO_AGG", client.tpo, coin=coin, interval="1d", session="daily")
         self._step("fetch open interest and funding")
-        self._asked("OPEN_INTEREST_AGG", client.open_interest, interval=interval)
-        self._asked("FUNDING_RATE_AGG", client.funding, interval=hours)
+        self._points("OPEN_INTEREST_AGG", client.open_interest, interval=interval)
+        self._points("FUNDING_RATE_AGG", client.funding, interval=hours)
         self._step("fetch liquidations")
-        self._asked("LIQUIDATION_AGG", client.liquidations, interval=interval)
+        self._points("LIQUIDATION_AGG", client.liquidations, interval=interval)
         columns = _from_shortest(window, _COLUMNS)[0]
-        self._asked("VENUEX_LIQUIDATION_AGG", client.liquidation_heatmap, coin=coin, interval=columns)
+        self._points("VENUEX_LIQUIDATION_AGG", client.liquidation_heatmap, coin=coin, interval=columns)
         self._step("fetch order books")
-        self._asked("BLOCK_BOOK_SNAPSHOT_AGG", client.book_heatmap, coin=coin, interval=columns)
+        self._points("BLOCK_BOOK_SNAPSHOT_AGG", client.book_heatmap, coin=coin, interval=columns)
         self._step("fetch options")
         self._summaries("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", client.implied_volatility, coin, hours)
         self._summaries("SKEW_OPTION_SUMMARY_AGG", client.skew, coin, hours)
         if self._has("option_quotes", coin):
-            # Quotes come by the hour or more often; the newest chain is what the report shows.
+            # Quotes come every hour or more often, and the report shows only the newest chain.
             client.events(
                 "option_quotes", coin=coin, start=max(self._start, self._end - _HOUR), end=self._end
             )
 
-    def _first_asked(
+    def _first_points(
         self, data_type: str, method: Callable[..., Any], intervals: Sequence[str]
     ) -> tuple[pl.DataFrame, str]:
-        """Ask at the first of the intervals that the service does not refuse as too short, and return it too."""
+        """Return the points at the first interval that the service does not refuse, and that interval."""
         for interval in intervals[:-1]:
             try:
-                return self._asked(data_type, method, interval=interval), interval
+                return self._points(data_type, method, interval=interval), interval
             except QueryError as error:
                 if error.code != "INVALID_INTERVAL":
                     raise
-        return self._asked(data_type, method, interval=intervals[-1]), intervals[-1]
+        return self._points(data_type, method, interval=intervals[-1]), intervals[-1]
 
-    def _asked(
+    def _points(
         self, data_type: str, method: Callable[..., Any], *, coin: str | None = None, **options: Any
     ) -> pl.DataFrame:
         """Ask for the points of every market that has the type."""
-        held = self._held.filter(type=data_type).drop_nulls("coin")
+        holdings = self._holdings.filter(type=data_type).drop_nulls("coin")
         if coin is not None:
-            held = held.filter(coin=coin)
-        if held.is_empty():
-            return held
-        names = {name: held[name].cast(pl.String).unique().sort().to_list() for name in ("exchange", "coin")}
+            holdings = holdings.filter(coin=coin)
+        if holdings.is_empty():
+            return holdings
+        names = {
+            name: holdings[name].cast(pl.String).unique().sort().to_list() for name in ("exchange", "coin")
+        }
         return pl.DataFrame(method(**names, start=self._start, end=self._end, **options))
 
     def _summaries(self, data_type: str, method: Callable[..., Any], coin: str, interval: str) -> None:
         """Ask for option summaries, which take one market and one tenor each."""
         markets = self._client.markets(type=data_type, coin=coin)
         known = pl.DataFrame(markets).filter(
-            pl.col("exchange").is_in(self._held["exchange"].unique().implode())
+            pl.col("exchange").is_in(self._holdings["exchange"].unique().implode())
         )
-        # Of skews those that the report shows; all where an exchange has none of these.
+        # Take the skews that the report shows; all skews of an exchange that has none of these.
         is_usual = pl.col("raw_symbol").cast(pl.String).str.ends_with(USUAL_DELTA)
         known = known.filter(is_usual | ~is_usual.any().over("exchange"))
         for exchange, symbol, tenor in (
@@ -213,12 +217,12 @@ class _Asking:
 
     def _has(self, table: str, coin: str) -> bool:
         of_table = pl.col("tables").str.contains(table, literal=True)
-        return self._client.has_lake and not self._held.filter(of_table, coin=coin).is_empty()
+        return self._client.has_lake and not self._holdings.filter(of_table, coin=coin).is_empty()
 
 
-def _main_coin(held: pl.DataFrame, candles: pl.DataFrame) -> str:
-    """Return the coin of which the most data types are held, and of several the one that traded most."""
-    types = held.group_by("coin").agg(pl.col("type").n_unique())
+def _main_coin(holdings: pl.DataFrame, candles: pl.DataFrame) -> str:
+    """Return the coin with the most data types, or of several such the one with the largest turnover."""
+    types = holdings.group_by("coin").agg(pl.col("type").n_unique())
     traded = candles.group_by(pl.col("coin").cast(pl.String), maintain_order=True).agg(
         traded=(pl.col("volume") * pl.col("close")).sum()
     )

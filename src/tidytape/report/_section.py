@@ -1,4 +1,4 @@
-"""What a report is made of: sections, each with how to read it, pictures, tables, and the rule behind them."""
+"""The sections of a report: each says how to read it, and has pictures, tables and the rule behind them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tidytape.report._picture import Picture
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table as HTML.
 
     Attributes
     ----------
     html : str
-        Empty where the table has no rows.
+        Empty if the table has no rows.
     text : str
-        What a row is.
+        What a row is, for the line below the table.
     """
 
     html: str
@@ -33,13 +33,13 @@ class Section:
         How to read it.
     rule : str
         The rule behind its numbers.
-    parts : list of Picture or Table
+    parts : list of Picture or ReportTable
         In the order of the page.
     entries : tuple of int
-        Numbers of the tape's entries that it is made of.
+        Numbers of the entries of the tape whose data it shows.
     """
 
     reading: str
     rule: str
-    parts: list[Picture | Table] = field(default_factory=list)
+    parts: list[Picture | ReportTable] = field(default_factory=list)
     entries: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What is shown of sessions, whatever their profiles are made of: market profiles side by side, and value areas."""
+"""Pictures of market profiles and tables of value areas, of recorded profiles and of candles alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 
 from tidytape.report._answers import MARKET
 from tidytape.report._picture import Picture, Plot
-from tidytape.report._section import Table
+from tidytape.report._section import ReportTable
 from tidytape.report._table import Shown, table
 from tidytape.times import DAY, SECOND
 
@@ -36,7 +36,7 @@ def begun(start: int) -> str:
 def unfinished(end: int) -> str:
     """Return a note if a window ends within a session of a day, and an empty text otherwise.
 
-    It holds for profiles of candles. A service returns an interval that starts in the window whole.
+    Only profiles of candles need it: a service returns a whole interval if it starts within the window.
 
     Examples
     --------
@@ -56,17 +56,17 @@ def _minute(time: int) -> str:
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
-def market_profiles(whose: str, levels: pl.DataFrame, timezone: str, *, made: str = "") -> Picture:
-    """Return the picture of a market's sessions side by side; ``made`` ends its name, e.g. ``", made of candles"``."""
+def market_profiles(whose: str, levels: pl.DataFrame, timezone: str, *, origin: str = "") -> Picture:
+    """Return the picture of a market's sessions; ``origin`` follows its name, e.g. ``", made of candles"``."""
     text = (
-        f"Market profiles of {whose}{made}: how long the price was where. The bar at the left of a session is its "
+        f"Market profiles of {whose}{origin}: how long the price was where. The bar at the left of a session is its "
         "initial balance; the line of a point of control ends where the price came back to it."
     )
     return Picture.of(text, 5.0, Plot.of("market_profile", levels, timezone=timezone))
 
 
-def value_areas(areas: pl.DataFrame, *, of: str, rows: str, note: str = "") -> Table:
-    """Return the table of value areas: ``of`` says what they hold a share of, ``rows`` what a row is."""
+def value_areas(areas: pl.DataFrame, *, of: str, rows: str, note: str = "") -> ReportTable:
+    """Return the table of value areas: a share ``of`` volume or time, with a row per ``rows``."""
     return table(
         areas.sort(*MARKET, "timestamp"),
         {

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from tidytape.report._section import Table
+from tidytape.report._section import ReportTable
 
 _MOST_ROWS = 24
 _DIGITS = 6
@@ -22,17 +22,17 @@ Style = Literal["text", "number", "amount", "percent", "points", "count", "time"
 
 @dataclass(frozen=True)
 class Shown:
-    """How a column is shown.
+    """How a table shows a column.
 
     Attributes
     ----------
     label : str
-        What stands above it.
+        Text above the column.
     style : str
         ``text``; ``number``, up to six significant digits; ``amount``, a short number with four; ``percent`` of
         a ratio; ``points``, two decimals; ``count``; ``time`` to the minute, or ``date``, both in UTC.
     unit : str
-        Below the label.
+        Text below the label.
     """
 
     label: str
@@ -40,7 +40,7 @@ class Shown:
     unit: str = ""
 
 
-def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> Table:
+def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> ReportTable:
     """Return a frame as a table.
 
     Parameters
@@ -54,19 +54,19 @@ def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> Table
 
     Returns
     -------
-    Table
+    ReportTable
     """
     from great_tables import GT, html
 
     if frame.is_empty():
-        return Table("", text)
+        return ReportTable("", text)
     rows = frame.select(list(columns)).head(_MOST_ROWS)
     texts = {name: [_text(value, columns[name].style) for value in rows[name]] for name in columns}
     for unit in {shown.unit for shown in columns.values()}:
         _align(
             [texts[name] for name, shown in columns.items() if shown.style == "number" and shown.unit == unit]
         )
-    # Names the table's style sheet within the page; the same for the same table.
+    # The id of the table's style sheet within the page: the same for the same table.
     name = "t" + hashlib.sha256(f"{text}{list(columns)}".encode()).hexdigest()[:8]
     great = GT(pl.DataFrame(texts), id=name)
     for column, shown in columns.items():
@@ -85,7 +85,7 @@ def table(frame: pl.DataFrame, columns: Mapping[str, Shown], text: str) -> Table
     )
     if frame.height > rows.height:
         text = f"{text} The first {rows.height} of {frame.height} rows."
-    return Table(great.as_raw_html(), text)
+    return ReportTable(great.as_raw_html(), text)
 
 
 def _text(value: Any, style: Style) -> str:
@@ -93,7 +93,7 @@ def _text(value: Any, style: Style) -> str:
     if value is None or (isinstance(value, float) and isnan(value)):
         return "–"
     if isinstance(value, float):
-        # How many cores added a float decides its last bit, which must not decide to which side 42.825 is rounded.
+        # The last bit of a float depends on the number of cores, and must not decide to which side 42.825 is rounded.
         value = float(f"{value:.12g}")
     if style == "text":
         return str(value)
@@ -111,7 +111,7 @@ def _text(value: Any, style: Style) -> str:
 
 
 def _amount(value: float) -> str:
-    """Return four digits and the letter that pictures have too.
+    """Return a number with four digits and, if it is large, the letter that pictures use too.
 
     Examples
     --------
@@ -125,22 +125,24 @@ def _amount(value: float) -> str:
 
 
 def _significant(value: float) -> str:
-    """Return plain decimals, at most six digits that matter and no zeros at their end.
+    """Return plain decimals with at most six significant digits, and without zeros at the end.
 
     Examples
     --------
     >>> [_significant(value) for value in (60_014.04, 0.5, 1.092604, 1_234_567.8, 0.00001234)]
     ['60,014', '0.5', '1.0926', '1,234,568', '0.00001234']
     """
-    whole = len(f"{abs(value):.0f}") if abs(value) >= 1 else 1 + floor(log10(abs(value))) if value else 1
-    text = f"{value:,.{max(_DIGITS - whole, 0)}f}"
+    integer_digits = (
+        len(f"{abs(value):.0f}") if abs(value) >= 1 else 1 + floor(log10(abs(value))) if value else 1
+    )
+    text = f"{value:,.{max(_DIGITS - integer_digits, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _align(columns: list[list[str]]) -> None:
-    """Give the numbers of a row that have one unit the same decimals."""
+    """Give the numbers of a row in columns of one unit the same number of decimals."""
     for row in range(len(columns[0]) if columns else 0):
         decimals = [len(column[row].partition(".")[2]) for column in columns]
-        for column, own in zip(columns, decimals, strict=True):
-            if column[row] not in {"–", "0"} and own < max(decimals):
-                column[row] += "." * (own == 0) + "0" * (max(decimals) - own)
+        for column, count in zip(columns, decimals, strict=True):
+            if column[row] not in {"–", "0"} and count < max(decimals):
+                column[row] += "." * (count == 0) + "0" * (max(decimals) - count)

@@ -16,7 +16,7 @@ from tidytape.client._steps import printable
 from tidytape.errors import QueryError, TapeError
 from tidytape.report._answers import Answers
 from tidytape.report._depth import depths
-from tidytape.report._figures import fitted, plotly_script
+from tidytape.report._figures import fitting_page, plotly_script
 from tidytape.report._flow import flows
 from tidytape.report._funding import fundings
 from tidytape.report._options import chains
@@ -46,7 +46,7 @@ _NEEDS = {
     "Depth": "order books, with sizes in coins",
     "Data quality": "candles",
 }
-"""What each section is made of, in the words of someone who fills a lake."""
+"""The data that each section needs, in the words of someone who fills a lake."""
 
 
 def write(
@@ -113,21 +113,25 @@ def write(
         render = partial(page, answers, sections, left_out=left_out, title=title, timezone=timezone)
         parts = (part for section in sections.values() for part in section.parts)
         pictures = [part for part in parts if isinstance(part, Picture)]
-        text = fitted(pictures, script, lambda figures: render(figures=figures)) if interactive else render()
+        text = (
+            fitting_page(pictures, script, lambda figures: render(figures=figures))
+            if interactive
+            else render()
+        )
     content = text.encode(errors="replace")  # half of a surrogate pair in a title
-    # Under another name first: what bears the name asked for is whole. It is this process' own, and where a link leads.
-    whole = path.resolve()
-    part = whole.with_name(f".{secrets.token_hex(8)}.part")
+    # Write to a file of another name first, in the folder that a link leads to: so the report is never half written.
+    target = path.resolve()
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
         part.write_bytes(content)
-        part.replace(whole)
+        part.replace(target)
     finally:
         part.unlink(missing_ok=True)
     return path
 
 
 def _built(name: str, answers: Answers, timezone: str) -> Section | None:
-    # A tape that was made up may lack a column, or have one of another type than any that was recorded.
+    # A tape that was written by hand may lack a column, or have a column of another type.
     try:
         return _SECTIONS[name](answers, timezone)
     except pl.exceptions.PolarsError as error:

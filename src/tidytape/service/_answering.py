@@ -1,4 +1,4 @@
-"""What HTTP and gRPC share of an answer: the tier, the weight, the computation, and every refusal.
+"""The part of an answer that HTTP and gRPC share: the tier, the weight, the computation, and every refusal.
 
 A caller's query goes through `Points.prepare`, which costs nothing, and then `Points.answer`, which takes its weight.
 """
@@ -17,14 +17,14 @@ import anyio
 
 from tidytape.budget import weight
 from tidytape.errors import BudgetError, QueryError, shown
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service._accounts import Account
 from tidytape.service._buckets import UnreachableError
+from tidytape.service._responses import etag
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
 from tidytape.service.answer._scan import MarketsByType
-from tidytape.service.http._responses import etag
 from tidytape.service.work._computing import Answer, Computing, OverloadedError, StoppedError, Task
 from tidytape.times import SECOND
 
@@ -67,7 +67,7 @@ class RefusedError(Exception):
 
 
 def refused(error: Exception) -> RefusedError | None:
-    """Return what an error tells a caller; None if it is a failure of the service, which only its log explains.
+    """Return the refusal that a caller is sent for an error; None if the service failed, which only its log explains.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Prepared:
         Media type of the answer.
     tag : str or None
         ETag of the answer.
-    lake : Lake
+    lake : LakeReader
         The lake at the moment of the request.
     markets : dict of str to list of Market
         The markets that the query selects, by data type.
@@ -120,7 +120,7 @@ class Prepared:
     account: Account
     form: str
     tag: str | None
-    lake: Lake
+    lake: LakeReader
     markets: MarketsByType
     estimate: Estimate
 

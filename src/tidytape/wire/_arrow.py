@@ -1,4 +1,4 @@
-"""The same tidy frame as an Arrow IPC stream: between two tidytapes nothing has to be written as text.
+"""The same tidy frame as an Arrow IPC stream: two tidytapes need not write values as text.
 
 The stream is plain Arrow: any Arrow implementation reads it. Identity columns are dictionaries, times are
 ``timestamp[ns, UTC]``, and the columns are the schema's.
@@ -27,12 +27,12 @@ ARROW_MIME = "application/vnd.apache.arrow.stream"
 """The media type of an Arrow IPC stream."""
 
 _TYPE = b"tidytape.type"
-"""Where the metadata of a stream names the data type."""
+"""The key of the data type in the metadata of a stream."""
 
-_LARGE = 10_000  # rows, from which on categories that repeat are worth a look
+_LARGE = 10_000  # rows from which on `_table` looks for columns of a single category
 
 ARROW_BEGIN, ARROW_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
-"""The first bytes of a stream, and its last."""
+"""The first and the last bytes of a stream."""
 
 
 def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None = None) -> bytes:
@@ -63,14 +63,14 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     table = table.replace_schema_metadata(metadata)
     counted = pa.MockOutputStream()
     _write(table, counted)
-    # The stream is allocated at its size: to let it grow takes eight times as long.
+    # Allocate the stream at its size: letting it grow takes eight times as long.
     stream = pa.allocate_buffer(counted.size())
     _write(table, pa.FixedSizeBufferWriter(stream))
     return bytes(stream)
 
 
 def _table(frame: pl.DataFrame) -> pa.Table:
-    """Return a frame in the classic layout of strings, which every reader knows; polars' own views are newer."""
+    """Return a table with the classic layout of strings, which every reader knows, instead of polars' string views."""
     oldest = pl.CompatLevel.oldest()
     if frame.height < _LARGE:
         return frame.to_arrow(compat_level=oldest)
@@ -78,7 +78,7 @@ def _table(frame: pl.DataFrame) -> pa.Table:
     def array(column: pl.Series) -> pa.Array:
         physical = column.to_physical()
         if column.dtype == pl.Categorical and not column.null_count() and physical.min() == physical.max():
-            # A category of one series: polars takes longer for it than for all numbers together.
+            # A column of one category: polars takes longer for it than for all columns of numbers.
             words = column.head(1).to_arrow(compat_level=oldest)
             return pa.DictionaryArray.from_arrays(np.zeros(len(column), np.uint32), words.dictionary)
         return column.to_arrow(compat_level=oldest)
@@ -152,17 +152,17 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
             raise Fault(f"the stream is of type {shown(named.decode('utf-8', 'replace'))}")
         sent = reader.schema.remove_metadata()
         plain = _plain_schema(sent, schema.name)
-        batches, rows, held = [], 0, 0
+        batches, rows, byte_count = [], 0, 0
         for batch in reader:
-            rows, held = rows + batch.num_rows, held + batch.nbytes
+            rows, byte_count = rows + batch.num_rows, byte_count + batch.nbytes
             check_cells(rows, len(plain), len(body))
             check_bytes(
-                held, len(body)
-            )  # each batch counts the dictionaries that it shares, which a cast copies
+                byte_count, len(body)
+            )  # count shared dictionaries once per batch, because a cast copies them
             batches.append(batch)
-        # Without the metadata of the fields, in which a writer may tell polars other dtypes.
+        # Drop the metadata of the fields, which may tell polars to read other dtypes.
         table = pa.Table.from_batches(batches, plain if plain == sent else sent)
-    # Offsets, UTF-8 and dictionary indices: polars would trust them.
+    # Check offsets, UTF-8 and dictionary indices, because polars does not.
     table.validate()
     for column in table.columns:
         _check_values(column)
@@ -173,9 +173,9 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
 
 @lru_cache(64)
 def _plain_schema(sent: Any, name: str) -> Any:
-    """Return the schema that polars reads of a stream of a data type; raise if its columns are not the type's.
+    """Return the schema that polars reads from a stream; raise if its columns are not those of the data type.
 
-    Answers of a service repeat a few schemas, so these checks need not be made for each of them.
+    The answers of a service have few schemas, so each is checked once.
     """
     schema = schema_of(name)
     unknown = {*sent.names} - {*schema.names, DATA_UNTIL}
@@ -186,7 +186,7 @@ def _plain_schema(sent: Any, name: str) -> Any:
 
 
 def _check_values(column: Any) -> None:
-    """Validate a column in full, as pyarrow does, but ten times as fast where it is a dictionary."""
+    """Validate a column in full, as pyarrow does, but a dictionary ten times as fast."""
     if not pa.types.is_dictionary(column.type):
         column.validate(full=True)
         return
@@ -200,7 +200,7 @@ def _check_values(column: Any) -> None:
 
 
 def _plain_type(dtype: Any) -> Any:
-    """Return the type that polars reads; raise if a tidy frame cannot have it."""
+    """Return the type that polars reads for a column; raise if a tidy frame cannot have it."""
     kinds = pa.types
     if kinds.is_dictionary(dtype) and _plain_type(dtype.value_type) in (pa.string(), pa.large_string()):
         return pa.dictionary(pa.uint32(), pa.large_string())
@@ -223,8 +223,8 @@ def _check_dtypes(frame: Any, schema: Schema) -> None:
     for column in schema.columns:
         if column.name not in sent and not column.nullable:
             raise Fault(f"the stream has no column {column.name}")
-    for name, wanted in {DATA_UNTIL: dtypes["timestamp"], **dtypes}.items():
-        got = sent.get(name, wanted)
-        as_text = wanted == pl.Categorical and got in {pl.String, pl.Categorical, pl.Enum}
-        if got != wanted and not as_text:
-            raise Fault(f"column {name} is {got}, not {wanted}")
+    for name, expected in {DATA_UNTIL: dtypes["timestamp"], **dtypes}.items():
+        dtype = sent.get(name, expected)
+        as_text = expected == pl.Categorical and dtype in {pl.String, pl.Categorical, pl.Enum}
+        if dtype != expected and not as_text:
+            raise Fault(f"column {name} is {dtype}, not {expected}")

@@ -1,13 +1,13 @@
 """Body to columns, without a Python object per value.
 
-pyarrow makes nested arrays of a body, with the schema of the data type: from its bytes where every value is spelled as
-the contract has it, and otherwise from what `_spelling` made of it. List offsets flatten the arrays into three tables:
-the levels of all points, the points of all series, the series. The way from bytes forgives nothing: it returns None
-for an unusual body, and `_spelling` then decides. So only `_spelling` accepts other spellings and raises errors.
+pyarrow turns a body into nested arrays, with the schema of the data type. `read` does so from the bytes of the body, if
+every value is spelled as in the contract. For any other body `read` returns None; `_spelling` then either raises an
+error or rewrites the values for `read_spelled`. So only `_spelling` knows other spellings. The offsets of the lists
+flatten the nested arrays into three tables: the series, the points of all series, and the levels of all points.
 
 pyarrow reads several documents on all cores, but a body is one document. So this module cuts a long body between
-points: it closes the open brackets before a cut and opens them again after it. A cut in the wrong place is harmless: it
-leaves a piece that is no document, or has a field twice or too many, and pyarrow refuses that.
+points: it closes the open brackets before a cut and opens them again after it. A cut in the wrong place is harmless:
+the piece is then not a document, or has a repeated or unknown field, and pyarrow refuses it.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ _TYPES: dict[Kind, Any] = {
 }
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
 PIECE = 2**19
-"""Least length of a piece: small enough for a piece per core, long enough to be worth it. [byte]"""
+"""Least length of a piece: short enough that each core gets one, long enough to be worth a cut. [byte]"""
 _BETWEEN = (b',{"Point"', b', {"Point"')
 _CLOSE = b"]}]}"
 _REOPEN = b'{"series":[{"id":{},"points":['
 _NO_TEXTS: Mapping[str, pl.Series] = MappingProxyType({})
 
 
-class _Unusual(Exception):  # noqa: N818 - a signal between functions of this module, never seen outside
-    """Only `_spelling` can read the body."""
+class _Unusual(Exception):  # noqa: N818 - a signal that never leaves this module
+    """Raised for a body that only `_spelling` can read."""
 
 
 def read(
     body: bytes, kind: DataType, *, types: Collection[str] = (), unknown: Types | None = None
 ) -> Parts | None:
-    """Read a body whose every value is spelled as the contract has it.
+    """Read a body in which every value is spelled as in the contract.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ def read(
     kind : DataType
         The data type to read.
     types : collection of str
-        Other data types that the body may hold; their series are skipped.
+        Other data types that the body may have; their series are skipped.
     unknown : dict of str to Arrow type, optional
-        Unknown fields that its points may have, see `unknown_of_points`.
+        Unknown fields that the points may have, see `unknown_of_points`.
 
     Returns
     -------
     Parts or None
-        None if the body is unusual: it has another spelling, another unknown field or a fault.
+        None if the body has another spelling, another unknown field or a fault.
     """
     type_ = document_type(kind, tuple((unknown or {}).items()))
     is_long = PIECE <= len(body) <= _MOST_BYTES
@@ -88,7 +88,7 @@ def read(
 def _read(
     body: bytes, type_: Any, kind: DataType, types: Collection[str], texts: Mapping[str, pl.Series]
 ) -> Parts | None:
-    """Read a body whose arrays of these names are empty, and hold these texts; None if it is unusual."""
+    """Read a body from which ``texts`` were cut out of the arrays of these names; None if it is unusual."""
     try:
         parts = _parts(_document(body, type_), kind, types, texts)
     except (_Unusual, pa.ArrowException):
@@ -97,16 +97,16 @@ def _read(
 
 
 def unknown_of_points(document: Any, kind: DataType, size: int) -> Types:
-    """Return the unknown fields of the points of a parsed body of this size. [byte]
+    """Return the unknown fields of the points of a parsed body; ``size`` is the length of the body. [byte]
 
-    A service that adds a field mostly adds a number, a string or a boolean. With its type `read` takes the body from
-    its bytes, in half the time of `_spelling`.
+    If a service adds a field, it is mostly a number, a string or a boolean. If `read` knows its type, it can read the
+    bytes of the body, in half the time of `_spelling`.
 
     Returns
     -------
     dict of str to Arrow type
-        Empty if only `_spelling` can tell: the document has a fault, a name is another spelling of a documented field,
-        or two names become one column.
+        Empty if `_spelling` has to read the body: the document has a fault, a name is another spelling of a documented
+        field, or two names give the same column.
     """
     try:
         payloads = _payloads(document, kind)
@@ -119,12 +119,12 @@ def unknown_of_points(document: Any, kind: DataType, size: int) -> Types:
 
 
 def read_spelled(document: dict[str, Any], kind: DataType, size: int) -> Parts:
-    """Read a document that `_spelling.spelled` returned, of a body of this size. [byte]
+    """Read a document that `_spelling.spelled` returned; ``size`` is the length of its body. [byte]
 
     Raises
     ------
     Fault
-        If it has more unknown fields than a frame takes, or more values than an array.
+        If it has more unknown fields than a frame takes, or more values than an array of Arrow.
     """
     payloads = _payloads(document, kind)
     unknown = {
@@ -142,16 +142,16 @@ def read_spelled(document: dict[str, Any], kind: DataType, size: int) -> Parts:
 
 
 def table_of(records: list[dict[str, Any]], fields: Sequence[Field], size: int) -> pl.DataFrame:
-    """Return the columns of records that a `Spelling` made, of a body of this size; unknown fields come last. [byte]"""
+    """Return a table of the records of a `Spelling`, unknown fields last; ``size`` is that of the body. [byte]"""
     known = _types(fields)
     return _table(pa.array(records, pa.struct(known | unknown_types(records, known, size))), fields)
 
 
 def _document(body: bytes, type_: Any) -> Any:
-    """Return the series of all pieces of a body of this type, one list per piece."""
+    """Return the series of a body of this type, one list per piece of the body."""
     lines = pieces(body)
     longest = max(map(len, lines)) + len(_REOPEN) + len(_CLOSE) + 1
-    # pyarrow 26 crashes on a null pointer if the body is `null`, so the body must at least begin like an object.
+    # pyarrow 26 crashes if the body is `null`, so make sure that it begins like an object.
     if longest > _MOST_BYTES or not body[:64].lstrip(b" \t\r\n").startswith(b"{"):
         raise _Unusual
     table = pyarrow.json.read_json(
@@ -161,14 +161,14 @@ def _document(body: bytes, type_: Any) -> Any:
             explicit_schema=pa.schema(type_), unexpected_field_behavior="error"
         ),
     )
-    # The body is several documents, or none; or it may be an object with other fields.
+    # The body is not exactly one document, or has no series.
     if table.num_rows != len(lines) or table["series"].null_count:
         raise _Unusual
     return table["series"].combine_chunks()
 
 
 def pieces(body: bytes) -> list[memoryview]:
-    """Cut a body between points into pieces of one line each; the comma at a cut is in neither piece."""
+    """Cut a body between points into pieces, each on one line; the comma at a cut is in neither piece."""
     view = memoryview(body)
     between = next((between for between in _BETWEEN if between in body), None)
     if between is None or b"\n" in body.rstrip() or b"\r" in body:
@@ -185,7 +185,7 @@ def pieces(body: bytes) -> list[memoryview]:
 
 
 def _types(fields: Sequence[Field]) -> Types:
-    # A mapping has no duplicate names, which would crash pyarrow, too.
+    # A struct with two fields of one name would crash pyarrow; a dict has each name once.
     return {field.name: _TYPES[field.kind] for field in fields}
 
 
@@ -199,7 +199,7 @@ def _payloads(document: Any, kind: DataType) -> list[dict[str, Any]]:
 
 
 def _series_type(kind: DataType, unknown: dict[str, Types]) -> Any:
-    """Return the type of a series whose objects have unknown fields: of ``id``, of ``Point``, of arrays of levels."""
+    """Return the Arrow type of a series; ``unknown`` has unknown fields of ``id``, ``Point`` and arrays of levels."""
     arrays = {
         levels.name: pa.list_(
             pa.float64() if levels.flat else pa.struct(_types(levels.fields) | unknown.get(levels.name, {}))
@@ -214,7 +214,7 @@ def _series_type(kind: DataType, unknown: dict[str, Types]) -> Any:
 
 @lru_cache(256)
 def document_type(kind: DataType, unknown: tuple[tuple[str, Any], ...] = ()) -> Any:
-    """Return the type of a body as the specification has it, with the notes of our service and unknown fields."""
+    """Return the Arrow type of a body: that of the specification, notes of our service, and unknown fields."""
     return pa.struct(
         [
             ("series", pa.list_(_series_type(kind, {"Point": dict(unknown)}))),
@@ -229,17 +229,17 @@ def document_type(kind: DataType, unknown: tuple[tuple[str, Any], ...] = ()) -> 
 def _parts(
     pieces: Any, kind: DataType, types: Collection[str] = (), texts: Mapping[str, pl.Series] = _NO_TEXTS
 ) -> Parts:
-    """Return the tables of a body, from the series of its pieces and the texts of its flat arrays."""
+    """Return the tables of a body from the series of its pieces and the texts that were cut out of its flat arrays."""
     identity, counts, points = _series(pieces)
     named = pl.Series(identity.flatten()[0], dtype=pl.String)
-    wanted = ((named == kind.name) | named.is_null()).to_numpy()
-    if not wanted.all():
+    is_of_type = ((named == kind.name) | named.is_null()).to_numpy()
+    if not is_of_type.all():
         if not named.drop_nulls().is_in([kind.name, *types]).all():
             raise _Unusual
-        if texts:  # they are of all series
+        if texts:  # the texts are those of all series, also of the skipped ones
             raise _Unusual
-        points = points.filter(pa.array(np.repeat(wanted, counts)))
-        identity, counts = identity.filter(pa.array(wanted)), counts[wanted]
+        points = points.filter(pa.array(np.repeat(is_of_type, counts)))
+        identity, counts = identity.filter(pa.array(is_of_type)), counts[is_of_type]
     _all_present(points)
     payload = points.field("Point")
     _all_present(payload)
@@ -284,12 +284,12 @@ def _unnested(array: Any) -> tuple[Counts, Any]:
 
 
 def _int64(array: Any) -> Counts:
-    """Return integers, 0 where they are null. An expression of polars would start its engine for it."""
+    """Return integers, with 0 for null, without starting the engine of polars."""
     return np.asarray(pa.compute.fill_null(array, 0)).astype(np.int64)
 
 
 def _misread(parts: Parts, body: bytes) -> bool:
-    """Return whether pyarrow read what is no JSON number: a number beyond a double is infinity to it, -NaN is NaN."""
+    """Return whether pyarrow accepted an invalid number: it reads one beyond a double as infinity, and -NaN as NaN."""
     tables = (parts.series, parts.points, *(part.rows for part in parts.levels))
     unusual = [
         values for table in tables for values in map(_numbers, table.get_columns()) if not _finite(values)
@@ -298,12 +298,14 @@ def _misread(parts: Parts, body: bytes) -> bool:
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    column = column.alias("values")  # methods of a series read a name such as "^x$" as a pattern
+    column = column.alias("values")  # list methods would read a name such as "^x$" as a pattern
     return column.explode() if isinstance(column.dtype, pl.List) else column
 
 
 def _finite(values: pl.Series) -> bool:
-    return not values.dtype.is_float() or math.isfinite(values.sum())  # a sum is not if one value is not
+    return not values.dtype.is_float() or math.isfinite(
+        values.sum()
+    )  # the sum is finite only if all values are
 
 
 def _table(
@@ -312,7 +314,7 @@ def _table(
     """Return the fields of an array of structs as columns."""
     documented = {field.name: field for field in fields}
     columns: dict[str, pl.Series] = {}
-    # flatten() hands a struct's own nulls down to its fields.
+    # flatten() makes the fields of a null struct null.
     for name, values in zip((field.name for field in array.type), array.flatten(), strict=True):
         if name in without:
             continue
@@ -327,17 +329,17 @@ def _table(
 def _time(array: Any) -> pl.Series:
     seconds, nanoseconds = map(_int64, array.flatten())
     total = seconds * SECOND + nanoseconds
-    if (total // SECOND != seconds).any():  # beyond 64 bits, or nanoseconds of more than a second
+    if (total // SECOND != seconds).any():  # an overflow of 64 bits, or nanoseconds of a second or more
         raise _Unusual
     times = pa.array(total, mask=~np.asarray(array.is_valid())) if array.null_count else pa.array(total)
     return pl.Series(times.view(pa.timestamp("ns", "UTC")))
 
 
 def _filled(arrays: Any, texts: pl.Series | None) -> Any:
-    """Return arrays with the numbers that were cut out of them, as they are if nothing was."""
+    """Put the numbers back into arrays that they were cut out of; return other arrays as they are."""
     if texts is None:
         return arrays
-    # Some arrays are written otherwise, or are not the payloads'.
+    # `cut` did not find all of these arrays, or found others.
     if len(arrays.flatten()) or len(arrays) - arrays.null_count != len(texts):
         raise _Unusual
     numbers = _flat.numbers(texts)

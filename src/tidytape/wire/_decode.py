@@ -1,7 +1,7 @@
 """JSON body to tidy frame.
 
-One decode goes through three files: this one, `_columnar` (bytes to columns) and `tidy` (columns to the frame). `_flat`
-reads the numbers of long flat arrays for `_columnar`. A body that `_columnar` cannot read goes through `_spelling`
+A body goes through three files: this one, `_columnar` (bytes to columns) and `_tidy` (columns to the frame). `_flat`
+reads the numbers of long flat arrays for `_columnar`. If `_columnar` cannot read the body, `_spelling` rewrites it
 first. `_faults` has the bounds.
 """
 
@@ -90,7 +90,7 @@ def decode(
     check_utf8(body, data_type)
     with placed(data_type) as place:
         check_containers(body)
-        # What is absent and what is null look the same in columns.
+        # With zeros an absent number is 0 and a null one is null, but columns do not tell them apart.
         columnar = not (zeros and b"null" in body)
         parts = _columnar.read(body, kind, types=types) if columnar else None
         if parts is None:

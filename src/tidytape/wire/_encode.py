@@ -27,9 +27,9 @@ from tidytape.wire._tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
 from tidytape.wire._values import written_time
 
 _INTERVALS = {interval.alias: interval.value for interval in Interval}
-_SLICE = 16_384  # rows written by one core at a time: some megabytes, so that the pieces stay in its cache
+_SLICE = 16_384  # rows that a core writes at a time: their text stays in its cache
 
-# Working columns; no column of a user has such a name.
+# Names of working columns, which no column of a user has.
 _SERIES, _POINT, PART, _BEFORE, _LEAD = (
     f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead")
 )
@@ -127,17 +127,17 @@ class PointTexts:
     bounds: NDArray[np.int64]
 
     def part(self, first: int, last: int) -> memoryview:
-        """Return the text of some points, by their numbers."""
+        """Return the text of the points from number ``first`` to ``last``, exclusive."""
         return memoryview(self.text)[self.bounds[first] : self.bounds[last]]
 
     def copy(self, first: int, last: int) -> PointTexts:
-        """Return some points, by their numbers, as texts of their own."""
+        """Return a copy of the points from number ``first`` to ``last``, exclusive."""
         bounds = self.bounds[first : last + 1]
         return PointTexts(bytes(self.part(first, last)), bounds - bounds[0])
 
     @property
     def size(self) -> int:
-        """How much memory they take. [byte]"""
+        """The memory of text and bounds. [byte]"""
         return len(self.text) + self.bounds.nbytes
 
 
@@ -174,15 +174,15 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     texts, tail = _row_texts(rows, kind)
     lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
     starts = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
-    # The text of the first row begins with the head of the series; that of the first row of each later point, with the
+    # The text of the first row begins with the head of the series. The first row of each later point begins with the
     # brackets that close the point before.
     head = len(_series_heads(rows.frame.head(1), kind).item().encode())
     end = tail.removesuffix("]}").encode()
     points = starts[rows.new_point.arg_true().to_numpy()] if kind.levels else starts[:-1]
     bounds = np.append(points, starts[-1]) + (len(end) - head + 1)
     bounds[0] = 0
-    whole = b"".join(map(_bytes_of, texts))
-    return PointTexts(b"".join([b",", memoryview(whole)[head:], end]), bounds)
+    joined = b"".join(map(_bytes_of, texts))
+    return PointTexts(b"".join([b",", memoryview(joined)[head:], end]), bounds)
 
 
 def encode_series(
@@ -228,13 +228,13 @@ def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
     return [*map(_bytes_of, texts), tail.encode()]
 
 
-def _row_texts(rows: Rows, kind: DataType) -> tuple[list[pl.Series], str]:
+def _row_texts(rows: WireRows, kind: DataType) -> tuple[list[pl.Series], str]:
     """Return the text of each row, on all cores in slices of the frame, and the text after the last."""
     leads, tail = _leads(rows, kind)
     frame = rows.frame
     pieces = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
     frame, row = frame.with_columns(leads.alias(_LEAD)), join(pl.col(_LEAD), *pieces)
-    if frame.height <= _SLICE:  # without a plan, which takes longer than the rows of a small answer
+    if frame.height <= _SLICE:  # planning a query takes longer than writing a small answer
         return [frame.select(row).to_series()], tail
     slices = [frame.lazy().slice(start, _SLICE).select(row) for start in range(0, frame.height, _SLICE)]
     return [part.to_series() for part in pl.collect_all(slices)], tail
@@ -251,7 +251,7 @@ def _bytes_of(texts: pl.Series) -> Any:
 
 
 def checked(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """Return a frame in the dtypes of its schema, if every row has what is never null."""
+    """Return a frame in the dtypes of its schema; raise if a column that is never null is absent or has nulls."""
     required = [column.name for column in schema.columns if not column.nullable]
     absent = [name for name in required if name not in frame.columns]
     if absent:
@@ -264,24 +264,24 @@ def checked(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows in the order of the wire, and which of them are the first of a series, and of a point."""
+class WireRows:
+    """Rows in the order of the wire, and whether each is the first of a series, and of a point."""
 
     frame: pl.DataFrame
     new_series: pl.Series
     new_point: pl.Series
 
 
-def ordered(frame: pl.DataFrame, kind: DataType) -> Rows:
-    """Bring rows of one series together, and of one point; add which array of levels each belongs to."""
+def ordered(frame: pl.DataFrame, kind: DataType) -> WireRows:
+    """Bring the rows of each series and of each point together; add the number of each row's array of levels."""
     keys = series_columns(frame, kind)
     frame, new_series = _grouped(frame, keys)
     if not kind.levels:
-        return Rows(frame, new_series, new_series)
+        return WireRows(frame, new_series, new_series)
     frame, new_point = _grouped(frame, (*keys, "timestamp"))  # series stay where they are
     sides = {levels.book_side: place for place, levels in enumerate(kind.levels) if levels.book_side}
     if not sides:
-        return Rows(frame.with_columns(pl.lit(0).alias(PART)), new_series, new_point)
+        return WireRows(frame.with_columns(pl.lit(0).alias(PART)), new_series, new_point)
     part = pl.col("side").cast(pl.String).replace_strict(sides, default=None, return_dtype=pl.Int64)
     frame = frame.with_columns(part.alias(PART), new_point.cum_sum().alias(_POINT))
     if frame[PART].null_count():
@@ -289,17 +289,17 @@ def ordered(frame: pl.DataFrame, kind: DataType) -> Rows:
         raise QueryError("side", got=strange, expected=f"one of {', '.join(sides)}")
     if not frame.select((pl.col(_POINT) * len(sides) + pl.col(PART)).is_sorted()).item():
         frame = frame.sort(_POINT, PART, maintain_order=True)
-    return Rows(frame.drop(_POINT), new_series, new_point)
+    return WireRows(frame.drop(_POINT), new_series, new_point)
 
 
 def series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
-    """Return the columns that are written once per series: what tells it apart and what describes it."""
+    """Return the columns that are written once per series: its identity and its descriptors."""
     has = {*identity_columns(kind), *schema_of(kind.name).descriptors, DATA_UNTIL} & set(frame.columns)
     return tuple(field.column for field in SERIES_FIELDS if field.column in has)
 
 
 def _changes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
-    """Return whether a row differs from the row before; the first row does."""
+    """Return whether each row differs from the row before; the first row counts as different."""
     values = [pl.col(key).to_physical() for key in keys]
     first = pl.int_range(pl.len()) == 0
     return frame.select(
@@ -330,8 +330,8 @@ def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, pl
 # --- what separates rows ------------------------------------------------------------------------------------
 
 
-def _leads(rows: Rows, kind: DataType) -> tuple[pl.Series, str]:
-    """Return the text that comes before each row's own, and the text after the last row."""
+def _leads(rows: WireRows, kind: DataType) -> tuple[pl.Series, str]:
+    """Return the text before each row, and the text after the last row."""
     frame, starts = rows.frame, rows.new_point
     heads = _spread(_series_heads(frame.filter(rows.new_series), kind), rows.new_series)
     if not kind.levels:
@@ -362,13 +362,13 @@ def _leads(rows: Rows, kind: DataType) -> tuple[pl.Series, str]:
 
 
 def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
-    """Return the texts on the rows that are marked, and a comma on all others."""
+    """Return one of the texts on each marked row, and a comma on all others."""
     commas = pl.Series([","]).new_from_index(0, len(marks))
     return commas.scatter(marks.arg_true(), texts)
 
 
 def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
-    """Return the beginning of each series, and from the second on the end of the one before."""
+    """Return the text that begins each series; from the second on it also ends the series before."""
     columns = series_columns(series, kind)
     times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
     # Series are few, and a row of Python takes less than an expression for each of its fields.
@@ -387,7 +387,7 @@ def _head(kind: DataType, series: Mapping[str, Any]) -> bytes:
 
 
 def _written(of_series: Any, column: str) -> Any:
-    """Return a value of a series' head as JSON has it; a time is given in ns since the epoch."""
+    """Return a value of a series' head as it is written in JSON; times are ns since the epoch."""
     if column == "interval":
         return _INTERVALS.get(of_series, of_series)
     if column == DATA_UNTIL:
@@ -398,7 +398,7 @@ def _written(of_series: Any, column: str) -> Any:
 
 
 def _between(kind: DataType, old: int, new: int) -> str:
-    """Return what lies between the last level of one array and the first of another; arrays between them are empty.
+    """Return the text between the last level of one array and the first of another; arrays between them are empty.
 
     Before array 0 is the head of the point, -1, and after the last array its end.
     """

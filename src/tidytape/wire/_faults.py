@@ -1,7 +1,7 @@
-"""What a reader refuses, and where in the body it is.
+"""The bounds of a body, and errors that name the place of a fault in it.
 
-Code that reads a value knows what is wrong with it, and its caller knows where it lies. So the first raises a `Fault`
-without a place, and `placed` turns that into a `DecodeError` with the place.
+Code that reads a value knows what is wrong with it, and its caller knows the place of the value. So that code raises a
+`Fault` without a place, and `placed` turns the `Fault` into a `DecodeError` with the place.
 
 A few bytes can ask for much memory: ``{},`` is a series with all its columns, and each unknown field is a column of
 every row. The bounds here lie above what a service of the contract sends. They are checked before memory is taken.
@@ -22,11 +22,11 @@ import orjson
 
 from tidytape.errors import DecodeError, shown
 
-_LONGEST = 200
+_LONGEST = 200  # characters of the name of a series
 
 
 class Fault(Exception):  # noqa: N818 - it never leaves this package
-    """A break of the contract whose place is not yet known. ``length`` is the length of an array at fault."""
+    """A break of the contract, without its place. ``length`` is that of an array that is too short or too long."""
 
     def __init__(self, message: str, *, length: int | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class Fault(Exception):  # noqa: N818 - it never leaves this package
 
 @dataclass
 class Place:
-    """Where in a body a reader is: the name of the series, and the position of the point in it."""
+    """The position of a reader in a body: the name of the series, and the number of the point in it."""
 
     series: str | None = None
     point: int | None = None
@@ -43,7 +43,7 @@ class Place:
 
 @contextmanager
 def placed(data_type: str) -> Iterator[Place]:
-    """Turn a Fault from inside into a DecodeError that says where; the reader keeps the place up to date."""
+    """Turn a Fault that the reader raises into a DecodeError with the place, which the reader keeps up to date."""
     place = Place()
     try:
         yield place
@@ -63,7 +63,7 @@ def placed(data_type: str) -> Iterator[Place]:
 
 
 def series_name(identity: dict[str, Any], position: int) -> str:
-    """Write a series as its identity, or as its position where it has none.
+    """Return the identity of a series as text; its position if it has no identity.
 
     Examples
     --------
@@ -77,10 +77,10 @@ def series_name(identity: dict[str, Any], position: int) -> str:
 
 
 MOST_CELLS = 2**29
-"""How many cells, rows times columns, a frame may have."""
+"""The largest number of cells, rows times columns, of a frame."""
 
 _FREE_CELLS = 2**24
-# A level in the fewest bytes, "55,1,0,", is of 15 cells.
+# The 7 bytes of the shortest level, "55,1,0,", make 15 cells.
 _CELLS_PER_BYTE = 2.2
 _BYTES_PER_BYTE = 20
 _FREE_CONTAINERS = 2**20
@@ -88,8 +88,8 @@ _BYTES_PER_CONTAINER = 8
 
 
 def check_containers(body: bytes) -> None:
-    """Raise Fault if a body is mostly brackets: a parser makes an object of each, many times its length."""
-    # `bytes.count` takes four times as long.
+    """Raise Fault if a body is mostly brackets: a parser makes an object of each, which takes many times its bytes."""
+    # `body.count` takes four times as long.
     text = np.frombuffer(body, np.uint8)
     number = sum(int(np.count_nonzero(text == ord(bracket))) for bracket in "{[")
     if number > _FREE_CONTAINERS and number * _BYTES_PER_CONTAINER > len(body):
@@ -119,19 +119,19 @@ def check_cells(rows: int, columns: int, size: int, *, repeated: int = 0) -> Non
         )
 
 
-def check_bytes(held: int, size: int) -> None:
-    """Raise Fault if what was read holds more than a body of this size can mean. [byte]"""
+def check_bytes(byte_count: int, size: int) -> None:
+    """Raise Fault if the arrays of a body of this size take more memory than they can need. [byte]"""
     most = max(8 * _FREE_CELLS, _BYTES_PER_BYTE * size)
-    if held > most:
-        raise Fault(f"it would hold {held} bytes, and of {size} bytes a frame takes {most}")
+    if byte_count > most:
+        raise Fault(f"it would hold {byte_count} bytes, and of {size} bytes a frame takes {most}")
 
 
 MOST_UNKNOWN = 256
-"""How many different unknown fields the objects of one place may have: series, points, levels."""
+"""The largest number of different unknown fields of series, of points, and of levels."""
 
 
 def check_unknown(number: int) -> None:
-    """Raise Fault if these are more unknown fields than a frame takes."""
+    """Raise Fault if there are more unknown fields than a frame takes."""
     if number > MOST_UNKNOWN:
         raise Fault(f"there are {number} different unknown fields, and a frame takes {MOST_UNKNOWN}")
 
@@ -140,7 +140,7 @@ _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def check_utf8(body: bytes, data_type: str | None = None) -> None:
-    """Raise DecodeError unless the body is UTF-8, which columnar readers take on trust."""
+    """Raise DecodeError unless the body is UTF-8, which columnar readers do not check."""
     if body.isascii():
         return
     try:
@@ -150,13 +150,13 @@ def check_utf8(body: bytes, data_type: str | None = None) -> None:
 
 
 def parsed(body: bytes, data_type: str | None = None) -> Any:
-    """Parse a body strictly, with the bare words NaN, Infinity and -Infinity as the one tolerance.
+    """Parse a body strictly, but accept the bare words NaN, Infinity and -Infinity.
 
     Raises
     ------
     DecodeError
-        If it is not one JSON document in UTF-8, nests deeper than 1,024, holds a number no double can, or is of
-        little but brackets.
+        If it is not one JSON document in UTF-8, nests deeper than 1,024, has a number that is too large for a double,
+        or is mostly brackets.
 
     Examples
     --------
@@ -176,19 +176,19 @@ def parsed(body: bytes, data_type: str | None = None) -> Any:
     return document
 
 
-def check_holds(document: Any, name: str, *, beside: Collection[str] = ()) -> None:
-    """Raise Fault if an object has other fields, but not the one that holds the data.
+def check_holds(document: Any, name: str, *, others: Collection[str] = ()) -> None:
+    """Raise Fault if an object lacks the field ``name``, which has the data, but has fields that are not ``others``.
 
     An empty object is an empty answer, since proto3 leaves out empty arrays. One with other fields is something else,
     such as an error that was sent as an answer.
     """
-    if isinstance(document, dict) and name not in document and document.keys() - {*beside}:
+    if isinstance(document, dict) and name not in document and document.keys() - {*others}:
         raise Fault(f"the body has no {name}, but {shown(', '.join(sorted(document)))}")
 
 
 def _parsed_with_words(body: bytes) -> Any:
-    """Parse a body as Python writes it by default; None where that fails too."""
-    # Python would let half a surrogate pair through, and no column can hold it.
+    """Parse a body with NaN or Infinity, as Python writes them by default; None if it is not valid even so."""
+    # Python accepts half a surrogate pair, which no column can hold.
     if (b"NaN" not in body and b"Infinity" not in body) or _HALF_PAIR.search(body):
         return None
     try:

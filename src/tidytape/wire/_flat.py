@@ -1,11 +1,12 @@
-"""Flat arrays of numbers, such as the levels of a profile, read apart from the body that they lie in.
+"""Flat arrays of numbers, such as the levels of a profile, read apart from the rest of their body.
 
-pyarrow reads JSON value by value, and most of a body of profiles are numbers in flat arrays. So `cut` takes their text
-out of the body, which leaves empty arrays, and `numbers` splits and casts it, on all cores and in half the time. polars
-casts some texts that are no JSON numbers, such as ``+1`` and ``01``, so a regular expression looks at all of them.
+pyarrow reads JSON value by value, and a body of profiles is mostly numbers in flat arrays. So `cut` takes the text of
+these arrays out of the body, which leaves empty arrays, and `numbers` splits and casts it, on all cores and in half the
+time. polars also casts some texts that are not JSON numbers, such as ``+1`` and ``01``, so a regular expression
+checks all texts.
 
-A body is valid with the numbers if it is without them. Where an array only seems to be one, as inside a text or in
-another object, what is left is a body that pyarrow refuses, as it would refuse the whole.
+A body is valid JSON with the numbers if it is valid without them. If `cut` takes text for an array that is none, such
+as a part of a string or a field of another object, pyarrow refuses the rest of the body, as it would refuse the body.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 
 
 def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]:
-    """Take what is in the arrays of these names out of a body.
+    """Take the text of the arrays of these names out of a body.
 
     Parameters
     ----------
@@ -34,10 +35,10 @@ def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]
     Returns
     -------
     bytes
-        The body with empty arrays instead.
+        The body, in which these arrays are empty.
     dict of str to polars.Series of str, one text per array
-        For each name that the body has: what was between the brackets, in the order of the body. None at all if the
-        first array is not of numbers.
+        For each name that the body has the texts between the brackets, in the order of the body. The dict is empty if
+        the first array of a name holds anything but numbers.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]
     (b'[{"x":[]},{"x":[]}]', ['1,2.5', ''], 1)
     """
     rest, texts = body, dict[str, pl.Series]()
-    if b"\\" in body:  # behind one, a quote does not end a text
+    if b"\\" in body:  # a quote after a backslash does not end a string
         return body, {}
     for name, colon in product(names, (":", ": ")):
         bounds = [] if name in texts else _bounds(rest, f'"{name}"{colon}['.encode())
@@ -54,7 +55,7 @@ def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]
             buffers = pa.py_buffer(bounds), pa.py_buffer(rest)
             pieces = pl.Series(pa.LargeStringArray.from_buffers(len(bounds) - 1, *buffers))
             texts[name] = pieces.gather_every(2, 1)
-            # Where the first array has something else, there is no use in cutting out the others.
+            # If the first array holds something else, the others will too.
             if numbers(texts[name].head(1)) is None:
                 return body, {}
             rest = pieces.gather_every(2).str.join().item().encode()
@@ -62,7 +63,7 @@ def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]
 
 
 def _bounds(body: bytes, key: bytes) -> Any:
-    """Return where what follows a key begins and ends, each time; 0 comes first, and the length of the body last."""
+    """Return where the text after each key begins and ends, between 0 and the length of the body."""
     text = np.frombuffer(body, np.uint8)
     opens, closes = np.flatnonzero(text == ord("[")), np.flatnonzero(text == ord("]"))
     starts = opens[opens >= len(key) - 1] - len(key) + 1
@@ -71,7 +72,7 @@ def _bounds(body: bytes, key: bytes) -> Any:
     windows = np.lib.stride_tricks.sliding_window_view(text, len(key))
     begins = starts[(windows[starts] == np.frombuffer(key, np.uint8)).all(axis=1)] + len(key)
     ends = np.append(closes, len(body))[closes.searchsorted(begins)]
-    # An array that begins before another ends has no numbers alone.
+    # End an array no later than the next one begins: an array around another holds more than numbers anyway.
     ends[:-1] = np.minimum(ends[:-1], begins[1:])
     return np.concatenate([[0], np.column_stack([begins, ends]).ravel(), [len(body)]])
 
@@ -79,7 +80,7 @@ def _bounds(body: bytes, key: bytes) -> Any:
 def numbers(texts: pl.Series) -> Any:
     """Return texts of numbers and commas as an Arrow array of lists, null where a text is empty.
 
-    A space may follow the commas, all or none. The result is None if a text holds anything else.
+    Either all commas are followed by a space, or none. The result is None if a text holds anything else.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def numbers(texts: pl.Series) -> Any:
     pattern = f"^(?:{_NUMBER}(?:{comma}{_NUMBER})*)?$"
     table = texts.alias("text").to_frame().lazy()
     try:
-        # The streaming engine takes all cores.
+        # The streaming engine uses all cores.
         read = table.select(values, valid=text.str.contains(pattern)).collect(engine="streaming")
     except pl.exceptions.PolarsError:
         return None

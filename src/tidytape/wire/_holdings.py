@@ -1,4 +1,4 @@
-"""What a service holds, as JSON: markets and data types with their times and gaps."""
+"""The markets and data types of a service, with their times and gaps, as JSON."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _written(value: Any, column: Column) -> Any:
 
 
 def decode_holdings(body: bytes) -> pl.DataFrame:
-    """Decode what `encode_holdings` wrote.
+    """Decode a body that `encode_holdings` wrote.
 
     Parameters
     ----------

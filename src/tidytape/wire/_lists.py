@@ -1,6 +1,6 @@
 """Bodies of the discovery endpoints: a page of markets, and plain lists.
 
-They are small and free (weight 0), so they are read value by value, and take every spelling `_values` knows.
+They are small, so they are read value by value, in every spelling that `_values` knows.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
         return document
     if isinstance(document, dict):
         for name in names:
-            found = document.get(name)
-            if isinstance(found, list):
-                return found
-            if name in document and found is None:
+            elements = document.get(name)
+            if isinstance(elements, list):
+                return elements
+            if name in document and elements is None:
                 return []
         arrays = [value for value in document.values() if isinstance(value, list)]
         if len(arrays) == 1 and not document.keys() & {"error", "errors"}:
@@ -136,12 +136,12 @@ def decode_block_sizes(body: bytes) -> pl.DataFrame:
     spelling = Spelling(BLOCK_SIZE_FIELDS, required=["block_size"])
     elements = decode_list(body, _fields("block-sizes"))
     with placed(BLOCK_SIZES.name):
-        objects = (one if isinstance(one, dict) else {"blockSize": one} for one in elements)
+        objects = (element if isinstance(element, dict) else {"blockSize": element} for element in elements)
         return BLOCK_SIZES.conform(table_of(each(objects, spelling, "element"), BLOCK_SIZE_FIELDS, len(body)))
 
 
 def _fields(name: str) -> list[str]:
-    """The fields that a list may be under: that of the contract, and the endpoint's own name."""
+    """Return the fields that may hold a list: that of the contract, and the name of the endpoint."""
     return list(dict.fromkeys([LISTS[name], column_name(LISTS[name]), name]))
 
 
@@ -178,11 +178,11 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     with placed(MARKETS.name):
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
-        check_holds(document, "symbols", beside=["nextOffset"])
+        check_holds(document, "symbols", others=["nextOffset"])
         page = _PAGE({"nextOffset": document.get("nextOffset")})
         entries = each(array(document.get("symbols"), "symbols"), _market, "entry")
         frame = table_of([market for market, _ in entries], MARKET_FIELDS, len(body))
-        nested = [one for _, inner in entries for one in inner]
+        nested = [outcome for _, inner in entries for outcome in inner]
         if nested:
             inner = table_of(nested, PREDICTION_MARKET_FIELDS, len(body))
             owners = np.repeat(np.arange(len(entries), dtype=np.uint32), [len(inner) for _, inner in entries])
@@ -252,7 +252,7 @@ def _objects(frame: pl.DataFrame, fields: tuple[Field, ...]) -> pl.Series:
         elif column.null_count() < len(column):
             frame = frame.with_columns(_arrays(column))
             pieces.append(pl.concat_str([pl.lit(f',"{_NESTED_WIRE}":'), pl.col(_NESTED)]))
-    # Every member begins with a comma, the first one too.
+    # Every member begins with a comma: drop that of the first one.
     return frame.select(join("{", join("", *pieces).str.slice(1), "}")).to_series()
 
 

@@ -1,4 +1,4 @@
-"""What an answer says of markets whose points do not fill the window: why there are none, or from when to when.
+"""Notes of an answer about markets whose points do not fill the window: why, and from when to when there are some.
 
 In JSON the notes stand beside the series, ``{"series": [...], "notes": [...]}``; in Arrow they are metadata of the
 schema, in the same JSON. A service that follows the specification alone sends none.
@@ -23,12 +23,12 @@ ARROW_KEY = b"tidytape.notes"
 """The key of the notes in the metadata of an Arrow schema."""
 
 _LONGEST = 2**24
-"""Notes are read where they are the end of a body and no longer than this. [byte]"""
+"""Notes are read only if they end a body and are not longer than this. [byte]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the service says of one market.
+    """A note of the service about one market.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Note:
 
 
 def write_notes(notes: Iterable[Note]) -> bytes:
-    """Write notes as a JSON array; what is null or empty is left out.
+    """Write notes as a JSON array, without null and empty fields.
 
     Examples
     --------
@@ -72,16 +72,16 @@ def write_notes(notes: Iterable[Note]) -> bytes:
 
 
 def read_notes(text: bytes) -> tuple[Note, ...] | None:
-    """Read a JSON array of notes; None where it is no such array. A note that cannot be understood is left out."""
+    """Read a JSON array of notes, without those that cannot be understood; None if it is not a JSON array."""
     with suppress(ValueError):
         return _read(orjson.loads(text))
     return None
 
 
 def notes_in_json(body: bytes) -> tuple[Note, ...] | None:
-    """Return the notes of a JSON body that has been decoded without an error; None where it has none.
+    """Return the notes of a JSON body that has been decoded without an error; None if it has no notes.
 
-    Only the end of the body is parsed again, from the last key ``notes`` on: everything before may be long.
+    Only the end of the body is parsed again, from the last key ``notes`` on, because the rest may be long.
 
     Examples
     --------
@@ -93,13 +93,13 @@ def notes_in_json(body: bytes) -> tuple[Note, ...] | None:
     at = body.rfind(b'"notes"')
     if at < 0 or len(body) - at > _LONGEST:
         return None
-    with suppress(ValueError):  # the key of something else, further inside
+    with suppress(ValueError):  # the key belongs to an object further inside
         return _read(orjson.loads(b"{" + body[at:]).get("notes"))
     return None
 
 
 def notes_in_arrow(body: bytes) -> tuple[Note, ...] | None:
-    """Return the notes of an Arrow stream that has been read without an error; None where it has none."""
+    """Return the notes of an Arrow stream that has been read without an error; None if it has no notes."""
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
         text = (reader.schema.metadata or {}).get(ARROW_KEY)
     return None if text is None else read_notes(text)
@@ -114,24 +114,24 @@ def _written(note: Note) -> dict[str, Any]:
     }
 
 
-def _read(found: Any) -> tuple[Note, ...] | None:
-    if not isinstance(found, list):
+def _read(entries: Any) -> tuple[Note, ...] | None:
+    if not isinstance(entries, list):
         return None
     notes = []
-    for said in found:
-        # A note whose code is unknown, or a field of which is of another kind, is left out.
+    for entry in entries:
+        # Leave out a note with an unknown code, or with a field of another kind.
         with suppress(AttributeError, KeyError, TypeError, Fault):
             fields = {
-                field.column: _value(said[field.name], field.kind)
+                field.column: _value(entry[field.name], field.kind)
                 for field in NOTE_FIELDS
-                if said.get(field.name) is not None
+                if entry.get(field.name) is not None
             }
-            notes.append(Note(**fields | {"code": NoteCode[said["code"]]}))
+            notes.append(Note(**fields | {"code": NoteCode[entry["code"]]}))
     return tuple(notes)
 
 
-def _value(said: Any, kind: Kind) -> Any:
-    value = read_value(said, kind)
+def _value(sent: Any, kind: Kind) -> Any:
+    value = read_value(sent, kind)
     if isinstance(value, list) and None in value:
         raise Fault("a name is null")
     return tuple(value) if isinstance(value, list) else value

@@ -1,8 +1,8 @@
-"""A parsed body in one spelling: of all that proto3 JSON allows, what the contract writes.
+"""A parsed body in one spelling: proto3 JSON allows several for each value, and the contract writes one of them.
 
-`spelled` walks a body value by value. It is ten times slower than `_columnar` alone, so `decode` asks it only where
-`_columnar` cannot read the body as it is. Its verdict is final: where it refuses a value, it raises a `Fault`, and the
-place that it was given says where. It accepts
+`spelled` walks a body value by value. It is ten times slower than `_columnar` alone, so `decode` calls it only if
+`_columnar` cannot read the body as it is. If it refuses a value too, it raises a `Fault`; the caller's `Place` then
+says where the value is. It accepts
 
 - every spelling of a value that `_values` knows,
 - a documented field under its snake_case or camelCase name,
@@ -29,35 +29,35 @@ from tidytape.wire._tidy import SERIES_FIELDS, identity_columns
 from tidytape.wire._values import EXACT, array, each, read_value, written_time
 
 Types = dict[str, Any]
-"""Fields by name, with their types of Arrow."""
+"""Arrow types by the names of fields."""
 
 
 @lru_cache(1024)
 def unknown_column(name: str) -> str:
-    """Return the column of a field the catalogue does not know."""
-    # A zero byte would end the name in C libraries, and polars replaces an empty name by the column's position.
+    """Return the name of the column for a field that the catalogue does not list."""
+    # C libraries end a name at a zero byte, and polars replaces an empty name by the position of the column.
     return column_name(name).replace("\0", "\ufffd") or "_"
 
 
 def payload_fields(kind: DataType) -> tuple[Field, ...]:
-    """Return the documented fields of a payload; groups of exchanges may say their coverage."""
+    """Return the documented fields of a payload; one of a group of exchanges may have a coverage too."""
     return kind.fields if kind.group_by is None else (*kind.fields, COVERAGE)
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How objects of one kind are written.
+    """Brings objects with the same documented fields into the spelling of the contract.
 
     Attributes
     ----------
     fields : sequence of Field
         The documented fields.
     elsewhere : collection of str
-        Names that are left out: other code reads them.
+        Names of fields to leave out, because other code reads them.
     required : collection of str
-        Columns of the fields without which an object is refused.
+        Columns of the fields that every object must have.
     zeros : bool
-        Whether a number that is absent is 0 in the fields that every object has (`Field.plain`), and not null.
+        Whether an absent number of a field that every object has (`Field.plain`) is 0 instead of null.
     """
 
     fields: Sequence[Field]
@@ -74,7 +74,7 @@ class Spelling:
         return {field.name: 0.0 for field in self.fields if self.zeros and field.plain}
 
     def __call__(self, record: Any) -> dict[str, Any]:
-        """Return an object with its documented fields under their names, and unknown ones under their columns'."""
+        """Return an object with documented fields under their names, and unknown ones under the names of columns."""
         if not isinstance(record, dict):
             raise Fault("it is not an object")
         spelled = dict(self._absent)
@@ -84,7 +84,9 @@ class Spelling:
             field = self._known.get(name) or self._known.get(column := unknown_column(name))
             if field is None:
                 spelled[column] = value
-            elif name == field.name or field.name not in record:  # the documented name counts before another
+            elif (
+                name == field.name or field.name not in record
+            ):  # the documented name wins over another spelling
                 try:
                     read = read_value(value, field.kind)
                 except Fault as fault:
@@ -109,11 +111,11 @@ def spelled(
     kind : DataType
         The data type to read.
     place : Place
-        Is kept at the value that is read.
+        Follows the series and the point that are read.
     types : collection of str
-        Other data types that the body may hold; their series are left out.
+        Other data types that the body may have; their series are left out.
     zeros : bool
-        Whether an absent number becomes 0 in the fields that every point has (`Field.plain`), and not null.
+        Whether an absent number of a field that every point has (`Field.plain`) becomes 0 instead of null.
 
     Raises
     ------
@@ -124,41 +126,45 @@ def spelled(
         raise Fault("the body is not a JSON object")
     check_holds(document, "series")
     schema = schema_of(kind.name)
-    # A payload may carry an identity field that its series lacks: the heatmap of one exchange names its coin there.
-    own = {field.column for field in kind.fields}
+    # A payload may have an identity field that its series lacks: the heatmap of one exchange names its coin there.
+    payload_columns = {field.column for field in kind.fields}
     spare = [
         field
         for field in IDENTITY_FIELDS
-        if field.column in identity_columns(kind) and field.column not in own
+        if field.column in identity_columns(kind) and field.column not in payload_columns
     ]
     required = [field.column for field in kind.fields if not schema[field.column].nullable]
-    arrays = {levels.name for levels in kind.levels}
+    levels = {part.name: Spelling(part.fields, zeros=zeros) for part in kind.levels}
     identity = Spelling(SERIES_FIELDS, elsewhere=["type"])
-    payload = Spelling((*payload_fields(kind), *spare), elsewhere=arrays, required=required, zeros=zeros)
-    objects = {levels.name: Spelling(levels.fields, zeros=zeros) for levels in kind.levels}
-    kept = []
+    payload = Spelling((*payload_fields(kind), *spare), elsewhere=levels, required=required, zeros=zeros)
+    spelled_series = []
     for position, series in enumerate(array(document.get("series"), "series")):
         place.series, place.point = str(position), None
-        told = _identity(series)
-        type_ = told.get("type")
+        sent_identity = _identity(series)
+        type_ = sent_identity.get("type")
         if type_ not in (None, kind.name, *types):
             raise Fault(f"it is of type {shown(type_)}, and {kind.name} was asked for")
         if type_ not in (None, kind.name):
             continue
-        place.series = series_name(told, position)
-        id_ = identity(told)
+        place.series = series_name(sent_identity, position)
+        id_ = identity(sent_identity)
         points = []
         for number, point in enumerate(array(series.get("points"), "points")):
             place.point = number
-            found = _payload(point, kind)
-            row = payload(found)
-            for levels in kind.levels:
-                values = array(found.get(levels.name), levels.name)
-                row[levels.name] = _levels(values, levels, objects[levels.name])
-            points.append({"Point": {kind.envelope: row} if kind.envelope else row})
-        kept.append({"id": id_, "points": points})
+            points.append(_point(point, kind, payload, levels))
+        spelled_series.append({"id": id_, "points": points})
     place.series = place.point = None
-    return {"series": kept}
+    return {"series": spelled_series}
+
+
+def _point(point: Any, kind: DataType, payload: Spelling, spellings: dict[str, Spelling]) -> dict[str, Any]:
+    """Return a point in the contract's spelling; ``spellings`` are those of its levels, by the names of the arrays."""
+    sent_payload = _payload(point, kind)
+    record = payload(sent_payload)
+    for levels in kind.levels:
+        values = array(sent_payload.get(levels.name), levels.name)
+        record[levels.name] = _levels(values, levels, spellings[levels.name])
+    return {"Point": {kind.envelope: record} if kind.envelope else record}
 
 
 def _identity(series: Any) -> dict[str, Any]:
@@ -182,12 +188,12 @@ def _payload(point: Any, kind: DataType) -> dict[str, Any]:
 
 
 def _levels(values: list[Any], levels: Levels, spelling: Spelling) -> list[Any]:
-    """Return the levels of a point: their values one after the other, or an object per level."""
+    """Return the levels of a point: a flat list of their numbers, or an object per level."""
     if not levels.flat:
         objects = each(values, spelling, f"{levels.name}, level")
         for level in objects:
             if level.get("price") is None:
-                level["price"] = 0.0  # proto3 omits zeros, and a level always has a price
+                level["price"] = 0.0  # every level has a price, and proto3 leaves out zeros
         return objects
     stride = len(levels.fields)
     if len(values) % stride:
@@ -201,24 +207,24 @@ def _levels(values: list[Any], levels: Levels, spelling: Spelling) -> list[Any]:
 
 
 def unknown_types(objects: list[dict[str, Any]], known: Collection[str], size: int) -> Types:
-    """Return the types of the fields that objects have beside the known ones; null throughout is no field.
+    """Return the types of the unknown fields of objects; a field that is null in all of them does not count.
 
-    Numbers, strings and booleans stay what they are. Where the values of a field are of several kinds, or are arrays
-    or objects, they become text in the objects themselves: strings as they are, other values as JSON.
+    Fields of numbers, strings or booleans stay as they are. If a field has values of several kinds, or arrays or
+    objects, the function replaces its values in ``objects`` by text: strings as they are, other values as JSON.
 
     Parameters
     ----------
     objects : list of dict
-        They may have different fields.
+        They may have different fields, and are changed as said.
     known : collection of str
-        The fields that count as known.
+        Names of the known fields.
     size : int
-        Length of the body that they come from. [byte]
+        Length of the body of the objects. [byte]
 
     Raises
     ------
     Fault
-        If there are more than a frame takes, or a value nests deeper than can be written.
+        If there are more unknown fields than a frame takes, or a value nests too deep to be written.
 
     Examples
     --------
@@ -231,14 +237,14 @@ def unknown_types(objects: list[dict[str, Any]], known: Collection[str], size: i
     check_cells(len(objects), len(names), size)
     types: Types = {}
     for name in names:
-        values = [value for one in objects if (value := one.get(name)) is not None]
+        values = [value for record in objects if (value := record.get(name)) is not None]
         if values:
             types[name] = _type_of(values)
         if values and types[name] is None:
             types[name] = pa.string()
-            for one in objects:
-                if not isinstance(one.get(name), str | None):
-                    one[name] = _text(name, one[name])
+            for record in objects:
+                if not isinstance(record.get(name), str | None):
+                    record[name] = _text(name, record[name])
     return types
 
 
@@ -252,7 +258,7 @@ _TYPES = {
 
 
 def _type_of(values: list[Any]) -> Any:
-    """Return the type of Arrow that holds all values unchanged; None where there is none."""
+    """Return the Arrow type that holds all values unchanged; None if there is no such type."""
     kinds = frozenset(map(type, values))
     integers = [value for value in values if type(value) is int]
     least, most = (-(2**63), 2**63 - 1) if kinds == {int} else (-EXACT, EXACT)

@@ -1,7 +1,7 @@
 """A batch of a stream as a line of JSON, and back.
 
-A line has the series of each change exactly as ``/v1/points`` has them: ``{"final":[…],"token":"…"}``. What is empty is
-left out, so a heartbeat is a line of a token alone.
+A line has the series of each change exactly as ``/v1/points`` has them: ``{"final":[…],"token":"…"}``. Empty members
+are left out, so a heartbeat is a line with only a token.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tidytape.wire._faults import Fault, check_utf8, parsed, placed
 from tidytape.wire._values import read_value, written_time
 
 LINES_MIME = "application/x-ndjson"
-"""The media type of a stream in JSON, one batch a line."""
+"""The media type of a stream in JSON, with a batch on each line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a stream sends at once. Whoever applied it and keeps its token has everything up to it, once.
+    """A batch of a stream. A reader that applies it and keeps its token has all points up to it, once.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Batch:
         By data type the start of the last interval that is over: nothing of it, or of an earlier one, comes after this
         batch but revisions. Absent where it did not move. [ns since the epoch]
     token : str
-        What the stream is resumed with.
+        Resumes the stream after this batch.
     end : (str, str) or None
         Code and message if the service ends the stream here; the code is one of `tidytape.catalogue.StreamEnd`, or of a
         newer service.
@@ -49,7 +49,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """How many rows the frames have."""
+        """The number of rows of all frames."""
         return sum(frame.height for frame in self.frames.values())
 
 
@@ -75,11 +75,11 @@ def encode_batch(batch: Batch) -> bytes:
 
 
 def opened(batch: Batch) -> bytes:
-    """Return the line of a batch up to its token: readers of the same points share it."""
+    """Return the line of a batch up to its token; all readers of the same points share it."""
     members = []
     for change in Change:
         frames = [
-            (name, frame) for (name, own), frame in batch.frames.items() if own is change and frame.height
+            (name, frame) for (name, kind), frame in batch.frames.items() if kind is change and frame.height
         ]
         if frames:
             series = encode_all(frames).removeprefix(b'{"series":').removesuffix(b"}")
@@ -91,7 +91,7 @@ def opened(batch: Batch) -> bytes:
 
 
 def with_token(line: bytes, batch: Batch) -> bytes:
-    """Return a line that was written up to its token, with the token and the end of a batch."""
+    """Complete a line that `opened` returned, with the token and the end of a batch."""
     members = [line, b'"token":', orjson.dumps(batch.token)]
     if batch.end is not None:
         code, message = batch.end

@@ -1,4 +1,4 @@
-"""A stream as one Arrow IPC stream: a record batch of each batch, with its token in the batch's metadata.
+"""A stream as one Arrow IPC stream: each batch is a record batch, with its token in the metadata.
 
 The columns are those of the data type, with text where the type has categories, because a dictionary would grow;
 ``data_until`` [UTC]; and ``change``. Tokens, intervals that are over and the end stand in the custom metadata of record
@@ -21,7 +21,7 @@ from tidytape.wire._tidy import DATA_UNTIL
 from tidytape.wire._values import written_time
 
 CHANGE = "change"
-"""The column that says how a row changed."""
+"""The column with the change of each row."""
 
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 
@@ -36,7 +36,7 @@ class ArrowStream:
     Attributes
     ----------
     head, tail : bytes
-        What comes before the batches, and after the last.
+        Bytes before the first batch, and after the last.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class ArrowStream:
     def batch(self, batch: Batch) -> bytes:
         """Return the message of a batch. [byte]"""
         parts = [
-            self._whole(frame)
+            self._with_lists(frame)
             .select(
                 (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
                 for name, dtype in self._dtypes.items()
@@ -82,8 +82,8 @@ class ArrowStream:
             metadata["end"] = orjson.dumps({"code": batch.end[0], "message": batch.end[1]}).decode()
         return self._written(record, metadata)[len(self.head) :]
 
-    def _whole(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a frame with the lists of a market profile on every level instead of on one of each session."""
+    def _with_lists(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a frame with the lists of a market profile on every level, instead of one level of each session."""
         lists = [name for name, dtype in frame.schema.items() if dtype == pl.List and name != "block_ids"]
         if not lists:
             return frame

@@ -1,4 +1,4 @@
-"""JSON text of a column, as polars expressions: every value becomes the text that stands for it on the wire.
+"""JSON text of columns, as polars expressions that turn every value into its text on the wire.
 
 Most columns have no nulls, infinities or characters to escape, and their expressions need no branches. So `value` scans
 the values once, at memory speed, and leaves out the branches that cannot occur.
@@ -17,13 +17,13 @@ Piece = pl.Expr | str
 """A text per row, or one text for all rows."""
 
 
-# JSON allows no raw character below space, and the quote and the backslash end or bend a string.
+# In a JSON string control characters, quotes and backslashes must be escaped.
 _ESCAPES = {'"': '\\"', "\\": "\\\\"} | {chr(code): f"\\u{code:04x}" for code in range(0x20)}
 _TO_ESCAPE = r'["\\\x00-\x1f]'
 
 
 def join(*pieces: Piece) -> pl.Expr:
-    """Put texts one after the other; a null piece is left out.
+    """Concatenate texts, without null pieces.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def join(*pieces: Piece) -> pl.Expr:
 
 
 def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
-    """Return the pieces of ``,"name":value``; a null leaves out all of it, or with ``null`` is written.
+    """Return the pieces of ``,"name":value``; a null value gives no text, or with ``null`` is written as such.
 
     Examples
     --------
@@ -48,14 +48,14 @@ def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
     nulls, head = column.null_count(), f",{_quoted(name)}:"
     if len(column) and nulls == len(column):
         return [f"{head}null"] if null else []
-    whole = [head, *value(column)]
+    pieces = [head, *value(column)]
     if not nulls:
-        return whole
-    return [whole_text(whole).fill_null(f"{head}null") if null else whole_text(whole)]
+        return pieces
+    return [text_of(pieces).fill_null(f"{head}null") if null else text_of(pieces)]
 
 
 def value(column: pl.Series) -> list[Piece]:
-    """Return the pieces that write the values of a column; one of them is null where the value is.
+    """Return the pieces that write the values of a column; for a null value, one of the pieces is null.
 
     They refer to the column by its name.
 
@@ -92,8 +92,8 @@ def _exactly(name: str) -> pl.Expr:
     return pl.selectors.by_name(name).as_expr()
 
 
-def whole_text(pieces: Sequence[Piece]) -> pl.Expr:
-    """Put texts one after the other; a null piece makes all of it null."""
+def text_of(pieces: Sequence[Piece]) -> pl.Expr:
+    """Concatenate texts; a null piece makes the result null."""
     return pl.concat_str([pl.lit(piece) if isinstance(piece, str) else piece for piece in pieces])
 
 
@@ -117,28 +117,28 @@ def _time(column: pl.Series, values: pl.Expr) -> list[Piece]:
     nanoseconds = values.dt.epoch("ns")
     seconds = (nanoseconds // SECOND).cast(pl.String)
     fraction = nanoseconds % SECOND
-    whole = column.dt.epoch("ns") % SECOND == 0
-    if whole.all():
+    is_whole = column.dt.epoch("ns") % SECOND == 0
+    if is_whole.all():
         return ['{"s":', seconds, "}"]
-    if not whole.any():
+    if not is_whole.any():
         return ['{"s":', seconds, ',"ns":', fraction.cast(pl.String), "}"]
-    rest = whole_text([',"ns":', fraction.cast(pl.String)])
+    rest = text_of([',"ns":', fraction.cast(pl.String)])
     return ['{"s":', seconds, pl.when(fraction != 0).then(rest).otherwise(pl.lit("")), "}"]
 
 
 def _items(values: pl.Expr, inner: pl.DataType | DataTypeClass) -> pl.Expr:
     item = pl.element()
     if inner.is_float():
-        one = _double(item, finite=False)
+        text = _double(item, finite=False)
     elif inner.is_numeric() or inner == pl.Boolean:
-        one = item.cast(pl.String)
+        text = item.cast(pl.String)
     else:
-        one = whole_text(['"', _string(item.cast(pl.String), plain=False), '"'])
-    return values.list.eval(one.fill_null("null")).list.join(",")
+        text = text_of(['"', _string(item.cast(pl.String), plain=False), '"'])
+    return values.list.eval(text.fill_null("null")).list.join(",")
 
 
 def _nested(value: pl.Expr) -> pl.Expr:
-    # polars writes structs only, so the value travels in one of a single field, `{"":…}`, and leaves it here.
+    # polars writes only structs as JSON: wrap the value in a struct, `{"":…}`, and cut it out of the text.
     wrapped = pl.struct(value.alias("")).struct.json_encode()
     return pl.when(value.is_not_null()).then(wrapped.str.slice(4).str.head(-1))
 

@@ -1,11 +1,11 @@
-"""How the parts of a body become one tidy frame, and how frames of several answers do.
+"""One tidy frame from the parts of a body, or from the frames of several answers.
 
 A body is three tables, one inside the other: series, their points, the levels of the points. `Parts` are these tables.
 An interval is final when it ends no later than the time up to which its market is known.
 
-Where the values of an unknown field are of different kinds, the column is text: strings as they are, other values as
-JSON. That holds within a body, and across the pages of a list and the requests of a window, so it does not matter how
-a window was cut.
+If the values of an unknown field are of different kinds, its column is text: strings as they are, other values as JSON.
+That holds within a body, and across the pages of a list and the requests of a window, so the frame of a window does not
+depend on the requests that it was cut into.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, D
 from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import check_cells
-from tidytape.wire._text import value, whole_text
+from tidytape.wire._text import text_of, value
 
 Counts = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.uint32]
+Positions = npt.NDArray[np.uint32]
 
 SERIES_FIELDS = (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS)
 """The fields of a series identifier, beside ``type``."""
@@ -35,7 +35,7 @@ SERIES_FIELDS = (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS)
 
 @cache
 def identity_columns(kind: DataType) -> tuple[str, ...]:
-    """Return the columns that say which series a row belongs to; the side of a book row is not one."""
+    """Return the columns that identify the series of a row; the side of a book's row is not one of them."""
     names = schema_of(kind.name).names
     return tuple(
         field.column
@@ -84,7 +84,7 @@ class Parts:
         return replace(
             self,
             points=filled(self.points, kind.fields),
-            levels=tuple(replace(one, rows=filled(one.rows, own.fields)) for own, one in levels),
+            levels=tuple(replace(part, rows=filled(part.rows, declared.fields)) for declared, part in levels),
         )
 
     def check(self, kind: DataType, size: int) -> None:
@@ -103,7 +103,7 @@ class Parts:
 
     def frame(self, kind: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
-        # Categories are made here, once per series and not once per row.
+        # Make categories here, once per series, because there are many more rows.
         names = [*identity_columns(kind), "amount_unit"]
         series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
         # Drop unknown columns that hold only nulls, before they are repeated for every row.
@@ -115,7 +115,7 @@ class Parts:
         tables = [("level", levels), ("point", self.points[point]), ("series", series[owner[point]])]
         return _merged(kind, tables)
 
-    def _level_rows(self, kind: DataType) -> tuple[pl.DataFrame, Rows]:
+    def _level_rows(self, kind: DataType) -> tuple[pl.DataFrame, Positions]:
         """Return the rows of all levels, grouped by point, and the position of the point that each row belongs to."""
         counts = np.sum([part.counts for part in self.levels], axis=0)
         owner = _owners(counts)
@@ -127,15 +127,14 @@ class Parts:
         ]
         if len(tables) == 1:
             return tables[0], owner
-        # Each table holds one side of all points. Interleave them: of each point first the bids, then the asks, which
-        # is the catalogue's order.
+        # Each table has one side of all points. Interleave them: the bids of each point come before its asks.
         order = np.empty(len(owner), dtype=np.uint32)
-        start, seen = counts.cumsum() - counts, 0
+        start, placed = counts.cumsum() - counts, 0
         for part in self.levels:
             place = np.arange(part.rows.height)
             shift = start - (part.counts.cumsum() - part.counts)
-            order[place + np.repeat(shift, part.counts)] = place + seen
-            start, seen = start + part.counts, seen + part.rows.height
+            order[place + np.repeat(shift, part.counts)] = place + placed
+            start, placed = start + part.counts, placed + part.rows.height
         return pl.concat(tables, how="diagonal_relaxed")[order], owner
 
 
@@ -145,7 +144,7 @@ def _lengths(lists: pl.Series) -> Counts:
     return lists.alias("lists").list.len().fill_null(0).cast(pl.Int64).to_numpy()
 
 
-def _owners(counts: Counts) -> Rows:
+def _owners(counts: Counts) -> Positions:
     """Return the position of the owner of each row; ``counts`` says how many rows each owner has."""
     return np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
 
@@ -161,7 +160,7 @@ def _homes(kind: DataType) -> dict[str, str]:
 
 
 def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    """Put tables of equally many rows, innermost first, side by side."""
+    """Put tables with the same number of rows side by side; ``tables`` begins with the innermost one."""
     homes, identity = _homes(kind), identity_columns(kind)
     known: dict[str, pl.Series] = {}
     extras: dict[str, pl.Series] = {}
@@ -182,7 +181,7 @@ def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.Da
         if (known[name].cast(pl.String) != column).any():  # nulls are not compared
             extras[_free(name, place, {*homes, *extras})] = column
     if "volume" in homes and "volume" not in known:
-        known["volume"] = known["buy_volume"] + known["sell_volume"]  # the schema's one derived column
+        known["volume"] = known["buy_volume"] + known["sell_volume"]  # the only derived column of a schema
     if "is_final" in homes:  # `with_finality` computes it
         known["is_final"] = pl.Series("is_final", [None], pl.Boolean).new_from_index(0, tables[0][1].height)
     if known[DATA_UNTIL].null_count() == len(known[DATA_UNTIL]):
@@ -191,9 +190,9 @@ def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.Da
     return pl.DataFrame(columns + [column.alias(name) for name, column in extras.items()])
 
 
-def _free(name: str, place: str, taken: set[str]) -> str:
-    """Return an unused name for a column: its own, or one with its table (``place``) as a prefix."""
-    while name in taken:
+def _free(name: str, place: str, used: set[str]) -> str:
+    """Return an unused name for a column: its own name, or that with its table (``place``) as a prefix."""
+    while name in used:
         name = f"{place}_{name}"
     return name
 
@@ -227,7 +226,7 @@ def with_known(frame: pl.DataFrame) -> pl.DataFrame:
     if "amount_unit" not in frame.columns or _UNITS.issuperset(_distinct(frame["amount_unit"])):
         return frame
     unit = pl.col("amount_unit").cast(pl.String)
-    is_known = unit.is_in([one.value for one in AmountUnit])
+    is_known = unit.is_in([amount.value for amount in AmountUnit])
     sent = frame.select(pl.when(~is_known & (unit != "")).then(unit).alias(SENT_UNIT)).to_series()
     frame = frame.with_columns(pl.when(is_known).then("amount_unit"))
     return frame if sent.null_count() == len(sent) else frame.with_columns(sent)
@@ -274,7 +273,7 @@ def with_series(frame: pl.DataFrame, *columns: pl.Series) -> pl.DataFrame:
 
 
 def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
-    """Return a decoded frame with ``is_final`` computed, as far as the service sent what that takes."""
+    """Compute ``is_final`` of a decoded frame, if the service sent the times up to which its markets are known."""
     schema = schema_of(data_type)
     if DATA_UNTIL not in frame.columns or "is_final" not in schema.names:
         return frame
@@ -283,7 +282,7 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
         names = _distinct(frame["interval"])
         until = frame[DATA_UNTIL]
         if len(names) == 1 and names[0] in INTERVALS and not until.null_count():
-            # Without an engine, which takes longer to start than the rows of a small answer take.
+            # Use numpy: the engine of polars takes longer to start than a small answer takes.
             known = np.maximum(until.to_physical().to_numpy(), _EARLIEST)
             is_final = (
                 frame["timestamp"].to_physical().to_numpy() <= known - INTERVALS[names[0]].seconds * SECOND
@@ -325,13 +324,13 @@ def concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
             if dtype not in dtypes.setdefault(name, []):
                 dtypes[name].append(dtype)
     mixed = {
-        name for name, found in dtypes.items() if not all(_agree(*pair) for pair in combinations(found, 2))
+        name for name, kinds in dtypes.items() if not all(_agree(*pair) for pair in combinations(kinds, 2))
     }
-    alike = [
+    converted = [
         frame.with_columns(_as_text(frame[name]) for name in frame.columns if name in mixed)
         for frame in frames
     ]
-    return pl.concat(alike, how="diagonal_relaxed")
+    return pl.concat(converted, how="diagonal_relaxed")
 
 
 def fitted(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
@@ -350,8 +349,8 @@ def fitted(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
     if not _agree(column.dtype, dtype):
         return None
     empty = pl.DataFrame({column.name: pl.Series(dtype=dtype)})
-    whole = pl.concat([empty, column.to_frame()], how="vertical_relaxed")[column.name]
-    return whole if whole.dtype == dtype else None
+    converted = pl.concat([empty, column.to_frame()], how="vertical_relaxed")[column.name]
+    return converted if converted.dtype == dtype else None
 
 
 def _agree(first: _DType, second: _DType) -> bool:
@@ -377,5 +376,5 @@ def _as_text(column: pl.Series) -> pl.Series:
     """Return strings as they are, and other values as JSON."""
     if column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)
-    text = whole_text(value(column.alias("value")))
+    text = text_of(value(column.alias("value")))
     return column.alias("value").to_frame().select(text).to_series().alias(column.name)

@@ -1,4 +1,4 @@
-"""One JSON value as the contract has it, from every spelling that proto3 JSON allows.
+"""Readers of JSON values, which accept every spelling that proto3 JSON allows.
 
 Accepted are int64 and doubles as strings, doubles as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, a timestamp whose
 ``s`` or ``ns`` is left out because it is 0, and null for an absent value. A value of any other kind is refused.
@@ -42,7 +42,7 @@ def read_value(value: Any, kind: Kind) -> Any:
 
 
 def written_time(ns: int) -> dict[str, int]:
-    """Write a time as JSON has it, the inverse of reading one. [ns]
+    """Return a time as it is written in JSON, the inverse of reading one. [ns]
 
     Examples
     --------
@@ -54,7 +54,7 @@ def written_time(ns: int) -> dict[str, int]:
 
 
 def array(value: Any, name: str) -> list[Any]:
-    """Return an array, empty where it is absent, because proto3 omits empty arrays."""
+    """Return an array; an empty one if it is absent, because proto3 leaves out empty arrays."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -73,7 +73,7 @@ def each(values: Iterable[Any], read: Callable[[Any], Any], name: str) -> list[A
 
 
 def _double(value: Any) -> float:
-    # Most values are floats already. Types are compared exactly because a Python bool is an int, but no JSON number.
+    # Most values are floats. Compare types exactly: a bool of Python is an int, but a bool of JSON is not a number.
     if type(value) is float:
         return value
     if isinstance(value, str) and value in _SPECIAL:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from client.hostile.case import GOOD, KEY, RIGHT, Case
 from client.hostile.streams import arrow
 from tidytape.errors import ServerError, ServiceError, TransportError
-from tidytape.wire import ARROW_MIME
+from tidytape.wire._arrow import ARROW_MIME
 
 
 def raw(*lines: bytes, then: bytes = b"", status: bytes = b"HTTP/1.1 200 OK") -> bytes:

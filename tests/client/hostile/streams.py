@@ -15,7 +15,8 @@ import pyarrow.ipc
 from client.hostile.case import GOOD, KEY, KIND, RIGHT, TIMES, VALUES, Answer, Case, column, empty
 from tidytape.errors import DecodeError
 from tidytape.schema import schema_of
-from tidytape.wire import ARROW_MIME, to_arrow
+from tidytape.wire import to_arrow
+from tidytape.wire._arrow import ARROW_MIME
 
 ARROW = {"content-type": ARROW_MIME}
 

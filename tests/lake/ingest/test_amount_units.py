@@ -9,15 +9,15 @@ import polars as pl
 import pytest
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape import Client
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import Lake
-from tidytape.lake._amount_units import AmountUnit, documented, of_mapped, of_symbol
+from tidytape.lake._amount_units import CountedUnit, documented, of_mapped, of_symbol
 from tidytape.lake._tables import OPTION_QUOTES
 from tidytape.lake.ingest import LAYOUTS, Csv, Market
 from tidytape.lake.ingest import ingest as ingest_as
 from tidytape.lake.ingest._contracts import COUNTED
-from tidytape.lake.ingest._markets import units_of
+from tidytape.lake.ingest._conversions import units_of
 
 MAPPED = ("csv", "jsonl", "parquet")
 
@@ -142,7 +142,7 @@ def test_every_layout_says_what_decides():
     assert all(said.values())
     assert {table for _, table in said} <= {*(table.name for table in COUNTED), OPTION_QUOTES.name}
     assert {layout for layout, _ in said} == set(LAYOUTS)
-    assert all(units == AmountUnit(units) for units in AmountUnit)
+    assert all(units == CountedUnit(units) for units in CountedUnit)
 
 
 AMOUNT = {"book": "size", "candles": "volume"}
@@ -207,7 +207,7 @@ def test_a_map_does_not_make_coins_of_contracts(tmp_path, lake, layout, table, s
     assert lake.scan(table).collect().is_empty()
     ingest(path, lake, **market, **SAID)
     assert amounts(lake, table) == [None if table == "candles" else 12 * 100 / 50000]
-    other = Lake.create(tmp_path / "other")
+    other = empty_lake(tmp_path / "other")
     ingest(path, other, **market, amount_unit="coin")  # whoever converted them may say so
     assert amounts(other, table) == [12.0]
 
@@ -304,7 +304,7 @@ def test_candles_that_count_the_quote_have_no_volume_in_coin(write, lake):
     ingest(write("timestamp,side,price,amount", f"{T},buy,60000,2", name="c"), lake, **MARKET)
     assert candles(lake) == [(None, 1_210_000.0), (None, 5.0)]
     assert amounts(lake, "trades") == [2.0]
-    assert units_of(lake.markets()["amount_units"].item()) == {"candles": AmountUnit.QUOTE}
+    assert units_of(lake.markets()["amount_units"].item()) == {"candles": CountedUnit.QUOTE}
 
 
 def test_such_candles_answer_in_dollars_and_are_unknown_in_coins(write, lake):
@@ -357,7 +357,7 @@ def test_open_interest_of_options_whose_unit_is_not_known_is_null_and_counted(wr
     quotes = lake.scan("option_quotes").sort("exchange").collect()
     assert quotes["open_interest"].to_list() == [486.0, None]
     assert "1 option quote of OKEX_OPTIONS, whose open interest counts contracts" in str(report)
-    other = Lake.create(Path(lake.path).parent / "other")
+    other = empty_lake(Path(lake.path).parent / "other")
     ingest(write(head, rows[0], name="b"), other, layout="tardis", contract="linear", contract_size=0.5)
     assert other.scan("option_quotes").collect()["open_interest"].to_list() == [243.0]
 
@@ -382,7 +382,7 @@ def test_candles_whose_own_quote_volume_no_price_explains_are_refused(write, lak
 
 # --- what is known of symbols and exchanges -------------------------------------------------------------------------
 
-COIN, QUOTE, CONTRACTS = AmountUnit
+COIN, QUOTE, CONTRACTS = CountedUnit
 
 
 @pytest.mark.parametrize(
@@ -431,9 +431,9 @@ def test_another_name_for_the_exchange_of_a_file_does_not_make_its_amounts_coins
     layout = Csv(columns={"raw_symbol": "symbol"})
     for market in (Market(exchange="FOO"), Market(exchange="FOO", raw_symbol=symbol)):
         with pytest.raises(QueryError, match=r"amounts of FOO [A-Z-]+ (count|are)") as raised:
-            ingest_as(file, Lake.create(tmp_path / "lake"), layout, market=market)
+            ingest_as(file, empty_lake(tmp_path / "lake"), layout, market=market)
         assert raised.value.parameter in {"amount_unit", "contract"}
     # A name of a file that is not known has no say about an exchange that is.
     file.write_text(file.read_text().replace(name, "elsewhere"))
     with pytest.raises(QueryError, match="amounts of"):
-        ingest_as(file, Lake.create(tmp_path / "lake"), layout, market=Market(exchange=name.upper()))
+        ingest_as(file, empty_lake(tmp_path / "lake"), layout, market=Market(exchange=name.upper()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import Lake
 
 MS = 10**6
 
@@ -78,7 +78,7 @@ def test_a_market_is_available_since_its_first_event_by_the_exchanges_clock(writ
     snapshot = log.snapshot(6, bids=[["10.0", "1"]], asks=[["11.0", "3"]])  # received before everything
     take(write(snapshot), lake, raw_symbol="BTCUSDT")
     assert since() == [1_723_161_253_001 * MS]  # there is nothing else
-    other = Lake.create(lake.path + "2")
+    other = empty_lake(lake.path + "2")
     take(write(snapshot, log.trade(9), log.update(3, 5, bids=[["10.0", "1.5"]])), other)
     assert other.markets()["available_since"].to_list() == [1_723_161_255_005 * MS]
     take(write(log.snapshot(7, bids=[["10.0", "1"]]), name="later"), other, raw_symbol="BTCUSDT")
@@ -269,7 +269,7 @@ def test_the_stored_book_equals_the_ticker(recorded, lake, name, shared_ids):
 def test_futures_are_not_mixed_with_a_spot_market_of_the_same_name(recorded, tmp_path):
     """Both call themselves BTCUSDT; the updates of futures alone tell the id of the one before."""
     spot, futures = (recorded / f"binance-{kind}_ws_btcusdt_20240808.gz" for kind in ("spot", "usdm"))
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     ingest(spot, lake, exchange="BINANCE")
     with pytest.raises(QueryError, match="BINANCE BTCUSDT is a spot market"):
         ingest(futures, lake, exchange="BINANCE")
@@ -280,4 +280,4 @@ def test_futures_are_not_mixed_with_a_spot_market_of_the_same_name(recorded, tmp
         "BINANCE_USDM": None,
     }
     with pytest.raises(QueryError, match="of futures"):
-        ingest(futures, Lake.create(tmp_path / "other"), exchange="BINANCE", category="spot")
+        ingest(futures, empty_lake(tmp_path / "other"), exchange="BINANCE", category="spot")

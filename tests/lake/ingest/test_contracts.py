@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import TRADES, Batch, Lake
+from tidytape.lake import TRADES, Batch
 from tidytape.lake._tables import BOOK, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES
 from tidytape.lake.ingest._contracts import Contract, ContractKind, in_coin
 
@@ -89,7 +90,7 @@ def test_contracts_after_coins_are_refused(write, lake):
 
 
 def test_a_market_without_events_may_get_another_contract(write, lake):
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(
             {"exchange": ["X"], "raw_symbol": ["BTC-USD"], "contract": ["LINEAR"], "contract_size": [5.0]}
         )
@@ -99,7 +100,9 @@ def test_a_market_without_events_may_get_another_contract(write, lake):
 
 
 def test_a_kind_without_a_size_is_not_converted(write, lake):
-    lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTC-USD"], "contract": ["INVERSE"]}))
+    lake.writer().register(
+        pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTC-USD"], "contract": ["INVERSE"]})
+    )
     take(write(HEAD, row(1)), lake)
     assert amounts(lake) == [(3.0, 301.5)]
 
@@ -173,7 +176,7 @@ def test_a_helper_price_is_not_stored(lake):
         ).with_columns(price=25.0)
     )
     in_coin(batch, {("X", "Y"): Contract(ContractKind.INVERSE, Decimal(10))})
-    lake.append("open_interest", batch, source="a")
+    lake.writer().append("open_interest", batch, source="a")
     row_ = lake.scan("open_interest").collect().row(0, named=True)
     assert (row_["amount"], row_["quote_amount"]) == (2.0, 50.0)
 
@@ -262,7 +265,7 @@ def test_decimal_contracts_are_exact_decimals(count, size):
 )
 def test_an_inverse_perpetual_and_a_spot_market_of_one_volume_can_be_summed(tmp_path_factory, trades, size):
     folder = tmp_path_factory.mktemp("x")
-    lake = Lake.create(folder / "lake")
+    lake = empty_lake(folder / "lake")
     coins = [Decimal(count * size) / price for count, price in trades]
     for name, values in (("perp", [count for count, _ in trades]), ("spot", coins)):
         lines = [

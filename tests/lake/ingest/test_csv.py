@@ -6,8 +6,9 @@ import deltalake
 import pytest
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.errors import IngestError, LakeError, QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeWriter
 
 HEAD = "id,timestamp,side,price,amount"
 DAY = 1_693_929_600  # 2023-09-05 16:00 UTC
@@ -409,22 +410,22 @@ def test_a_price_that_no_profile_can_be_made_of_leaves_the_block_size_open(write
 
 def test_a_failed_commit_leaves_no_market_and_can_be_repeated(write, lake, monkeypatch):
     path = write(HEAD, row(1))
-    append = type(lake).append
+    append = LakeWriter.append
 
     def full(*_, **__):
         raise LakeError("no space left on device")
 
-    monkeypatch.setattr(type(lake), "append", full)
+    monkeypatch.setattr(LakeWriter, "append", full)
     with pytest.raises(LakeError, match="no space"):
         take(path, lake)
     assert lake.markets().is_empty()
-    monkeypatch.setattr(type(lake), "append", append)
+    monkeypatch.setattr(LakeWriter, "append", append)
     # Dead between the last two commits: the trades are there, their market is not.
-    register = type(lake).register
-    monkeypatch.setattr(type(lake), "register", full)
+    register = LakeWriter.register
+    monkeypatch.setattr(LakeWriter, "register", full)
     with pytest.raises(LakeError, match="no space"):
         take(path, lake)
-    monkeypatch.setattr(type(lake), "register", register)
+    monkeypatch.setattr(LakeWriter, "register", register)
     assert (lake.scan("trades").collect().height, lake.markets().height) == (1, 0)
     report = take(path, lake)
     assert (report.trades_new, report.files[0].already_ingested, report.markets[0].coin) == (0, True, "BTC")
@@ -548,7 +549,7 @@ def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_pat
     (tmp_path / "temp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
     monkeypatch.setattr("tidytape.lake.ingest._run.IN_MEMORY", 0)
-    append, calls = type(lake).append, []
+    append, calls = LakeWriter.append, []
 
     def once(self, *args, **options):
         calls.append(args)
@@ -556,13 +557,13 @@ def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_pat
             raise LakeError("no space left on device")
         return append(self, *args, **options)
 
-    monkeypatch.setattr(type(lake), "append", once)
+    monkeypatch.setattr(LakeWriter, "append", once)
     files = [write(HEAD, row(number), name=f"f{number}") for number in range(1, 12)]
     with pytest.raises(LakeError, match="no space"):
         take(files, lake, workers=4)
     assert stored(lake, "id") == [("1",)]
     assert list((tmp_path / "temp").iterdir()) == []
-    monkeypatch.setattr(type(lake), "append", append)
+    monkeypatch.setattr(LakeWriter, "append", append)
     assert take(files, lake, workers=4).trades_new == 10
     assert list((tmp_path / "temp").iterdir()) == []
 
@@ -574,7 +575,7 @@ def test_the_number_of_workers_changes_nothing(write, tmp_path, order):
     pieces = [write(HEAD, *lines[at : at + 7], name=f"p{at}") for at in range(0, 40, 6)][::order]
     frames = []
     for workers in (1, 2, 5):
-        lake = Lake.create(tmp_path / f"lake{workers}")
+        lake = empty_lake(tmp_path / f"lake{workers}")
         report = take(pieces, lake, workers=workers)
         assert [file.path for file in report.files] == [str(path) for path in pieces]
         frames.append(

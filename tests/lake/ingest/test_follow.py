@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from followed import HEAD, SAID, ids, require_same, trades
+from lakes import empty_lake
 from thorough import often
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
@@ -105,13 +106,13 @@ def appending(path: Path, data: bytes) -> Callable[[], object]:
 
 
 def law(
-    text: bytes, name: str, layout: Layout | None, market: Market, places: list[int], made: Path, tmp: Path, *,
+    text: bytes, name: str, layout: Layout | None, market: Market, places: list[int], tmp: Path, *,
     restarts: bool, **more: Any,
 ) -> None:  # fmt: skip
     """A log that is cut anywhere is the whole log, whether one follower sees the pieces or each sees one."""
     shutil.rmtree(tmp, ignore_errors=True)
     tmp.mkdir()
-    whole, lake = (Lake(shutil.copytree(made, tmp / name)) for name in ("whole", "lake"))
+    whole, lake = (empty_lake(tmp / name) for name in ("whole", "lake"))
     (tmp / "recorded").mkdir()
     recorded, path = tmp / "recorded" / name, tmp / name
     recorded.write_bytes(text)
@@ -132,10 +133,10 @@ def law(
 @given(places=st.lists(st.integers(0, 10_000), min_size=1, max_size=4))
 @settings(max_examples=often(3, thoroughly=100), suppress_health_check=list(HealthCheck), deadline=None)
 def test_cut_anywhere_it_is_the_whole_log(
-    *, case: str, restarts: bool, made: Path, tmp_path: Path, places: list[int]
+    *, case: str, restarts: bool, tmp_path: Path, places: list[int]
 ) -> None:
     layout, market, text = CASES[case]
-    law(text.encode(), "log_trades", layout, market, places, made, tmp_path / "law", restarts=restarts)
+    law(text.encode(), "log_trades", layout, market, places, tmp_path / "law", restarts=restarts)
 
 
 RECORDED: dict[str, tuple[Layout, Market]] = {
@@ -158,14 +159,12 @@ RECORDED: dict[str, tuple[Layout, Market]] = {
 @pytest.mark.parametrize("name", RECORDED)
 @given(places=st.lists(st.integers(0, 10**9), min_size=2, max_size=5))
 @settings(max_examples=often(2, thoroughly=20), suppress_health_check=list(HealthCheck), deadline=None)
-def test_recorded_files_cut_anywhere(
-    name: str, recorded: Path, made: Path, tmp_path: Path, places: list[int]
-) -> None:
+def test_recorded_files_cut_anywhere(name: str, recorded: Path, tmp_path: Path, places: list[int]) -> None:
     layout, market = RECORDED[name]
     data = (recorded / name).read_bytes()
     text = gzip.decompress(data) if name.endswith(".gz") else data
     name = name.removesuffix(".gz")
-    law(text, name, layout, market, places, made, tmp_path / "law", restarts=True, skip_bad=True)
+    law(text, name, layout, market, places, tmp_path / "law", restarts=True, skip_bad=True)
 
 
 @pytest.mark.long
@@ -173,13 +172,11 @@ def test_recorded_files_cut_anywhere(
     "name", ["binance-usdm_ws_btcusdt_20240808.gz", "binance-spot_ws_ethusdt_20240808.gz"]
 )
 @pytest.mark.parametrize("restarts", [False, True])
-def test_recorded_messages_cut_anywhere(
-    *, name: str, restarts: bool, recorded: Path, made: Path, tmp_path: Path
-) -> None:
+def test_recorded_messages_cut_anywhere(*, name: str, restarts: bool, recorded: Path, tmp_path: Path) -> None:
     text = gzip.decompress((recorded / name).read_bytes())
     places = [1, 700, 5_000, 60_000, 61_000, 1_000_000, len(text) // 2, len(text) - 1]
     market = Market(exchange="BINANCE")
-    law(text, "log", BinanceWs(), market, places, made, tmp_path / "law", restarts=restarts)
+    law(text, "log", BinanceWs(), market, places, tmp_path / "law", restarts=restarts)
 
 
 def test_layouts_that_are_read_as_a_whole_are_refused_by_name(lake: Lake, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from followed import require_same
+from lakes import empty_lake
 from thorough import often
 from tidytape.lake import Lake
 from tidytape.lake.hygiene import check, compact
@@ -57,7 +58,7 @@ def lines(recorded: Path) -> list[bytes]:
 def whole(lines: list[bytes], tmp_path: Path) -> Lake:
     path = tmp_path / "whole.log"
     path.write_bytes(b"".join(lines))
-    lake = Lake.create(tmp_path / "whole")
+    lake = empty_lake(tmp_path / "whole")
     ingest(path, lake, BinanceWs(), market=Market(exchange="BINANCE"))
     return lake
 
@@ -73,7 +74,7 @@ def grow(path: Path, lines: list[bytes], *, pieces: int) -> None:
 @pytest.mark.long
 def test_killed_at_any_moment_and_started_again(lines: list[bytes], whole: Lake, tmp_path: Path) -> None:
     path, lake = tmp_path / "log", tmp_path / "lake"
-    Lake.create(lake)
+    empty_lake(lake)
     random_ = random.Random(17)
     size = -(-len(lines) // KILLS)
     for at in range(0, len(lines) - 100, size):
@@ -114,7 +115,7 @@ def test_a_signal_commits_what_was_read(number: int, lines: list[bytes], whole: 
 @pytest.mark.long
 def test_compacted_beside_it_loses_nothing(lines: list[bytes], whole: Lake, tmp_path: Path) -> None:
     path, lake = tmp_path / "log", tmp_path / "lake"
-    Lake.create(lake)
+    empty_lake(lake)
     process = start(lake, path, "--exchange", "BINANCE")
     for at in range(0, len(lines), 400):
         grow(path, lines[at : at + 400], pieces=8)
@@ -132,7 +133,7 @@ def test_compacted_beside_it_loses_nothing(lines: list[bytes], whole: Lake, tmp_
 def test_a_book_without_ids_is_not_doubled_by_a_kill(recorded: Path, tmp_path: Path) -> None:
     source = recorded / "tardis_deribit_incremental_book_L2_BTC-PERPETUAL.csv"
     header, *levels = source.read_bytes().splitlines(keepends=True)
-    path, lake, whole = tmp_path / "book.csv", Lake.create(tmp_path / "lake"), Lake.create(tmp_path / "whole")
+    path, lake, whole = tmp_path / "book.csv", empty_lake(tmp_path / "lake"), empty_lake(tmp_path / "whole")
     ingest(source, whole, Tardis(), market=Market(contract="INVERSE", contract_size=10))
     path.write_bytes(header)
     said = ("--contract", "INVERSE", "--contract-size", "10")

@@ -13,9 +13,11 @@ from tidytape.errors import QueryError
 from tidytape.lake import TABLES
 from tidytape.lake._batch import Spool
 from tidytape.lake.ingest import LAYOUTS
+from tidytape.lake.ingest._columns import CONSTANT_COLUMNS, EVENTS, known_columns, needed_columns
 from tidytape.lake.ingest._layout import Job, Parsed
-from tidytape.lake.ingest._mapped import EVENTS, SAID, Csv, Rows, known_columns, needed_columns
+from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._own_files import Csv
 from tidytape.lake.ingest._time import DATE, DIRECTIVES, ISO, UNITS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -81,7 +83,7 @@ def read(table, columns, **said):
     layout = Csv(table=table, interval=said.pop("interval", None))
     job = Job(Path("a.csv"), Market(**{"exchange": "X"} | said), layout)
     with Spool() as spool:
-        return Rows(layout, job, columns, Parsed(spool))
+        return MappedRows(layout, job, columns, Parsed(spool))
 
 
 @pytest.mark.parametrize("table", EVENTS)
@@ -96,7 +98,7 @@ def test_what_the_guide_calls_needed_is_what_is_missed(table):
             continue
         with pytest.raises(QueryError, match=name):
             read(table, others)
-        if name in SAID:
+        if name in CONSTANT_COLUMNS:
             read(table, others, **{name: "1m" if name == "interval" else "BTC"})
 
 

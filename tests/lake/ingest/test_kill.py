@@ -12,8 +12,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from ingested import ingest
+from lakes import empty_lake
 from thorough import often
-from tidytape.lake import TABLES, Lake
+from tidytape.lake import TABLES
 
 INGEST = """
 import sys
@@ -80,14 +81,14 @@ def options():
 
 @pytest.mark.slow
 def test_killed_at_any_moment_and_run_again_it_is_an_undisturbed_run(files, tmp_path):
-    whole = Lake.create(tmp_path / "whole")
+    whole = empty_lake(tmp_path / "whole")
     began = time.monotonic()
     ingest(files, whole, **options())
     lasts = max(time.monotonic() - began, 0.2)
     random_ = random.Random(20)
     # The first at once: it is killed on any machine.
     moments = [0.0, *(random_.uniform(0, 1.3) for _ in range(KILLS - 1))]
-    lakes = [Lake.create(tmp_path / f"lake{number}") for number in range(KILLS)]
+    lakes = [empty_lake(tmp_path / f"lake{number}") for number in range(KILLS)]
     killed = 0
     for at in range(0, KILLS, 2):  # two at once, the start of Python takes most of the time
         pair = list(zip(lakes[at : at + 2], moments[at : at + 2], strict=True))
@@ -120,7 +121,7 @@ def test_two_processes_with_files_of_one_symbol(files, write, log, tmp_path, lak
         out, _ = process.communicate(timeout=60)
         assert process.returncode == 0
         counts.append([int(number) for number in out.split()])
-    whole = Lake.create(tmp_path / "whole")
+    whole = empty_lake(tmp_path / "whole")
     report = ingest(files, whole, **options())
     # Every row went in by exactly one of the two. Rows of a book are numbered by their file.
     assert [sum(pair) for pair in zip(*counts, strict=True)] == [report.trades_new, report.book_rows_new]

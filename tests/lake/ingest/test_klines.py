@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape import Client, aggregate
 from tidytape.catalogue import Interval
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import Lake
 from tidytape.lake._tables import RECORDED_CANDLES
 from tidytape.lake.ingest._fields import LENGTHS, impossible, length
 
@@ -239,7 +239,7 @@ def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, f
         for number, (at, price, amount, maker) in enumerate(sorted(found))
     ]
     (folder / "BTCUSDT-trades-2024-08-08.csv").write_text("\n".join([*lines, ""]))
-    put(folder / "BTCUSDT-trades-2024-08-08.csv", Lake.create(folder / "a"))
+    put(folder / "BTCUSDT-trades-2024-08-08.csv", empty_lake(folder / "a"))
     asked = {"exchange": "BINANCE", "raw_symbol": "BTCUSDT", "start": T // 1000, "end": T // 1000 + 3600}
     with Client.local(folder / "a") as client:
         minutes = client.candles(interval="1m", **asked)
@@ -250,7 +250,7 @@ def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, f
         volumes = (row["volume"], row["volume"] * row["close"], 1, 0, 0)
         made.append(kline(int(row["timestamp"].timestamp() * 1000), prices=prices, volumes=volumes))
     (folder / "BTCUSDT-1m-2024-08-08.csv").write_text("\n".join([*made, ""]))
-    put(folder / "BTCUSDT-1m-2024-08-08.csv", Lake.create(folder / "b"))
+    put(folder / "BTCUSDT-1m-2024-08-08.csv", empty_lake(folder / "b"))
     columns = ["timestamp", "open", "high", "low", "close", "volume"]
     with Client.local(folder / "b") as client:
         for interval, frame in wanted.items():

@@ -15,7 +15,7 @@ from ingested import ingest
 from tidytape.cli._main import _as_option
 from tidytape.errors import IngestError, QueryError, worded
 from tidytape.lake.ingest import _lines
-from tidytape.lake.ingest import _mapped as mapped
+from tidytape.lake.ingest import _own_files as own_files
 
 T = 1_700_000_000  # [s]
 NS = 10**9
@@ -368,7 +368,7 @@ def test_dates_of_parquet(tmp_path, lake):
 
 
 def test_parquet_is_read_in_blocks(tmp_path, lake, monkeypatch):
-    monkeypatch.setattr(mapped, "_ROWS", 100)
+    monkeypatch.setattr(own_files, "_ROWS", 100)
     path = tmp_path / "a"
     frame = pl.DataFrame({"timestamp": [T + n for n in range(1000)], "rate": [0.1] * 999 + [float("nan")]})
     frame.with_columns(unused=pl.lit([1, 2])).write_parquet(path)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest._prediction import ingest_prediction_markets
@@ -97,9 +98,9 @@ def test_one_object_an_array_and_lines_are_the_same(tmp_path, write):
     }
     lakes = {}
     for name, text in texts.items():
-        lakes[name] = Lake.create(tmp_path / f"lake-{name}")
+        lakes[name] = empty_lake(tmp_path / f"lake-{name}")
         assert put_in(write(text, name=name, packed=name == "lines"), lakes[name]).outcomes == 4
-    lakes["objects"] = Lake.create(tmp_path / "lake-objects")
+    lakes["objects"] = empty_lake(tmp_path / "lake-objects")
     put_in([write(json.dumps(one), name=f"{n}") for n, one in enumerate(both)], lakes["objects"])
     for lake in lakes.values():
         assert_frame_equal(lake.prediction_markets(), lakes["array"].prediction_markets())
@@ -117,7 +118,7 @@ def test_snapshots_may_come_in_any_order(tmp_path, write):
     paths = [write(json.dumps(one), name=str(number)) for number, one in enumerate(snapshots)]
     states = []
     for number, order in enumerate(permutations(paths)):
-        lake = Lake.create(tmp_path / f"lake{number}")
+        lake = empty_lake(tmp_path / f"lake{number}")
         if number % 2:
             put_in(order, lake)
         else:
@@ -254,7 +255,7 @@ def test_the_venue_is_a_name(write, lake):
 
 def test_a_market_that_was_traded_before_keeps_what_is_known(write, lake):
     known = {"exchange": ["POLYMARKET"], "raw_symbol": ["11"], "coin": ["RAIN"], "available_since": [5]}
-    lake.register(pl.DataFrame(known))
+    lake.writer().register(pl.DataFrame(known))
     put_in(write(json.dumps(market())), lake)
     row = lake.markets().row(0, named=True)
     assert (row["coin"], row["available_since"], row["full_name"]) == ("RAIN", 5, "Rain in May? Yes")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from followed import HEAD, SAID, ids, require_same, trades
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest import BinanceWs, Csv, IngestReport, Market, Parquet, ingest
@@ -23,7 +24,7 @@ def test_all_events_go_in_and_a_second_replay_finds_them(lake: Lake, tmp_path: P
     path.write_bytes(
         gzip.compress((HEAD + trades(*range(50)))[:-1].encode())
     )  # the last line lacks its newline
-    whole = Lake.create(tmp_path / "whole")
+    whole = empty_lake(tmp_path / "whole")
     ingest(path, whole, Csv(), market=SAID)
     assert replay(path, lake, Csv(), market=SAID, speed=math.inf, every=10).trades_new == 50
     require_same(lake, whole)
@@ -123,7 +124,7 @@ def broken(path: Path) -> Path:
 def test_recorded_messages_of_two_markets(recorded: Path, lake: Lake, tmp_path: Path) -> None:
     files = [recorded / f"binance-spot_ws_{symbol}_20240808.gz" for symbol in ("btcusdt", "ethusdt")]
     market = Market(exchange="BINANCE")
-    whole = Lake.create(tmp_path / "whole")
+    whole = empty_lake(tmp_path / "whole")
     ingest(files, whole, BinanceWs(), market=market)
     replay(files, lake, None, market=market, speed=math.inf, every=20)
     require_same(lake, whole)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidytape.errors import QueryError
-from tidytape.lake.ingest._time import UNITS, nanoseconds, told, unit_of
+from tidytape.lake.ingest._time import UNITS, nanoseconds, unit_of, written_as
 
 FIRST, LAST = 946_684_800, 4_102_444_800
 
@@ -84,7 +84,7 @@ def test_what_could_be_anything_is_nothing(text):
 
 def test_an_unknown_unit_is_named():
     with pytest.raises(QueryError, match="time_unit: got 'm'"):
-        told("m", None)
+        written_as("m", None)
 
 
 def test_a_year_of_more_nanoseconds_than_64_bits_hold_is_none_of_this_century():

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingested import ingest
+from lakes import empty_lake
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import Lake
-from tidytape.lake.ingest._time import nanoseconds, told
+from tidytape.lake.ingest._time import nanoseconds, written_as
 
 FORMATS = [
     "%d-%m-%Y",
@@ -36,7 +36,7 @@ def ns(text: str, written: str) -> int | None:
     seconds=st.integers(946_684_800, 3_124_137_599), micro=st.integers(0, 999_999)
 )  # to 2068, for two digits
 def test_it_is_read_as_python_reads_it(written: str, seconds: int, micro: int) -> None:
-    assert told(None, written) == written
+    assert written_as(None, written) == written
     text = datetime.fromtimestamp(seconds, UTC).replace(microsecond=micro).strftime(written)
     read = datetime.strptime(text, written).replace(tzinfo=UTC)
     expected = int(read.replace(microsecond=0).timestamp()) * 10**9 + read.microsecond * 1000
@@ -93,15 +93,15 @@ def test_a_fraction_is_digits_after_the_point_and_noon_is_twelve_pm() -> None:
 )
 def test_a_format_that_tells_no_time_is_refused(written: str, expected: str) -> None:
     with pytest.raises(QueryError, match="time_format: got ") as caught:
-        told(None, written)
+        written_as(None, written)
     assert expected in str(caught.value)
 
 
 def test_it_is_said_instead_of_a_unit() -> None:
     with pytest.raises(QueryError, match="time_format: got '%d-%m-%Y', expected nothing, for time_unit says"):
-        told("ms", "%d-%m-%Y")
+        written_as("ms", "%d-%m-%Y")
     with pytest.raises(QueryError, match=r"time_unit: got 'dd-mm-yyyy', .*; time_format says any other way"):
-        told("dd-mm-yyyy", None)
+        written_as("dd-mm-yyyy", None)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_it_is_said_instead_of_a_unit() -> None:
     [("trades", "time,price,amount,side", "1.5,2,buy"), ("funding", "time,rate", "0.0001")],
 )
 def test_days_are_never_guessed(tmp_path, table, head, row):
-    path, lake = tmp_path / "a.csv", Lake.create(tmp_path / "lake")
+    path, lake = tmp_path / "a.csv", empty_lake(tmp_path / "lake")
     path.write_text(f"{head}\n03-04-2023 10:00:00,{row}\n31-12-2023 10:00:00,{row}\n")
     say = {"layout": "csv", "exchange": "X", "raw_symbol": "BTC-USD", "columns": {"timestamp": "time"}}
     with pytest.raises(IngestError) as caught:
@@ -131,7 +131,7 @@ def test_days_are_never_guessed(tmp_path, table, head, row):
 
 
 def test_a_message_shows_a_value_on_one_line_and_not_without_end(tmp_path):
-    path, lake = tmp_path / "a.csv", Lake.create(tmp_path / "lake")
+    path, lake = tmp_path / "a.csv", empty_lake(tmp_path / "lake")
     path.write_text(f"timestamp,rate\n1700000000,\x1b[31m{'9' * 500}x\n")
     with pytest.raises(IngestError) as caught:
         ingest(path, lake, layout="csv", table="funding", exchange="X", raw_symbol="A")
@@ -141,7 +141,7 @@ def test_a_message_shows_a_value_on_one_line_and_not_without_end(tmp_path):
 
 @pytest.mark.parametrize("layout", ["jsonl", "parquet"])
 def test_every_layout_with_a_map_takes_a_format(tmp_path, layout):
-    path, lake = tmp_path / "a", Lake.create(tmp_path / "lake")
+    path, lake = tmp_path / "a", empty_lake(tmp_path / "lake")
     frame = pl.DataFrame({"timestamp": ["3/4/2023"], "rate": [0.1]})
     (frame.write_ndjson if layout == "jsonl" else frame.write_parquet)(path)
     ingest(path, lake, layout=layout, table="funding", exchange="X", raw_symbol="A", time_format="%d/%m/%Y")

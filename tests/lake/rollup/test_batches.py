@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lakes import empty_lake
 from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import TRADES, Lake
@@ -35,13 +36,13 @@ def trades(symbol: str, count: int, *, at: int = 0) -> pl.DataFrame:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Markets of which each ends at another minute, and of two block sizes."""
-    made = Lake.create(tmp_path / "lake")
+    made = empty_lake(tmp_path / "lake")
     symbols = [f"S{number:02}" for number in range(MARKETS)]
-    made.append(
+    made.writer().append(
         "trades", pl.concat(trades(symbol, 40 + int(symbol[1:])) for symbol in symbols), source="first"
     )
     sizes = [1.0 + number % 2 for number in range(MARKETS)]
-    made.register(pl.DataFrame({"exchange": "X", "raw_symbol": symbols, "block_size": sizes}))
+    made.writer().register(pl.DataFrame({"exchange": "X", "raw_symbol": symbols, "block_size": sizes}))
     return made
 
 
@@ -66,14 +67,14 @@ def test_a_first_rollup_is_one_commit_per_table(lake: Lake) -> None:
 @pytest.mark.slow
 def test_what_is_new_of_many_markets_is_one_commit_more(lake: Lake) -> None:
     rollup(lake)
-    lake.append(
+    lake.writer().append(
         "trades", pl.concat(trades(f"S{number:02}", 30, at=100) for number in range(MARKETS)), source="next"
     )
     rollup(lake)
     assert versions(lake) == [4, 4, 4]
-    again = Lake.create(Path(lake.path).parent / "again")
-    again.append("trades", lake.scan("trades").collect(), source="all")
-    again.register(lake.markets())
+    again = empty_lake(Path(lake.path).parent / "again")
+    again.writer().append("trades", lake.scan("trades").collect(), source="all")
+    again.writer().register(lake.markets())
     rollup(again)
     for one, other in zip(kept(lake), kept(again), strict=True):
         assert_frame_equal(one, other)
@@ -105,7 +106,7 @@ def test_a_batch_holds_no_more_events_than_memory_does(lake: Lake, monkeypatch: 
 @pytest.mark.slow
 def test_a_bad_market_is_found_among_many(lake: Lake) -> None:
     bad = trades("S07", 4, at=1000).with_columns(price=pl.lit(float("nan")))
-    lake.append("trades", bad, source="bad")
+    lake.writer().append("trades", bad, source="bad")
     with pytest.raises(LakeError, match="profile_1m X S07 failed") as caught:
         rollup(lake)
     assert "more" not in str(caught.value)
@@ -136,7 +137,7 @@ def test_a_full_disk_is_one_clear_error_before_anything_is_written(
     """The writer of delta-rs panics where the disk is full, and prints that, so it is not asked then."""
     rollup(lake)
     late = trades("S03", 2).with_columns(pl.col("id") + "-late")
-    lake.append("trades", late, source="late")  # its minutes are there already, and are replaced
+    lake.writer().append("trades", late, source="late")  # its minutes are there already, and are replaced
     before = versions(lake)
     asked: list[object] = []
     monkeypatch.setattr("tidytape.lake._commit.write_deltalake", lambda *_, **__: asked.append(""))
@@ -144,7 +145,7 @@ def test_a_full_disk_is_one_clear_error_before_anything_is_written(
     with pytest.raises(LakeError, match="No space left on device"):
         rollup(lake)
     with pytest.raises(LakeError, match="No space left on device"):
-        lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["NEW"]}))
+        lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["NEW"]}))
     assert not asked
     assert versions(lake) == before
     monkeypatch.undo()

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from simulated import rollup_events as events
 from thorough import often
 from tidytape.lake import Lake
@@ -70,12 +71,12 @@ def equal(found: dict[str, pl.DataFrame], expected: dict[str, pl.DataFrame]) -> 
 @pytest.mark.parametrize("seed", range(often(1, thoroughly=4)))
 def test_an_answer_does_not_depend_on_rollups(tmp_path, seed):
     rng = np.random.default_rng(seed)
-    rolled, plain = Lake.create(tmp_path / "rolled"), Lake.create(tmp_path / "plain")
+    rolled, plain = empty_lake(tmp_path / "rolled"), empty_lake(tmp_path / "plain")
     for lake in (rolled, plain):
         events.market(lake)
     for number, (table, rows) in enumerate(events.pieces(seed, 24)):
         for lake in (rolled, plain):
-            lake.append(table, rows, source=str(number))
+            lake.writer().append(table, rows, source=str(number))
         if rng.random() < 0.3:
             rollup(rolled)
         if number == 12:
@@ -92,10 +93,10 @@ def test_an_answer_does_not_depend_on_rollups(tmp_path, seed):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(often(1, thoroughly=3)))
 def test_what_is_kept_is_what_raw_events_give(tmp_path, seed):
-    lake = Lake.create(tmp_path)
+    lake = empty_lake(tmp_path)
     events.market(lake)
     for number, (table, rows) in enumerate(events.pieces(seed + 100, 24)):
-        lake.append(table, rows, source=str(number))
+        lake.writer().append(table, rows, source=str(number))
         if number % 5 == 0:
             rollup(lake)
     rollup(lake)

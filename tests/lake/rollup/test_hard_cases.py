@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakes import empty_lake
 from simulated.rollup_events import MINUTE, START
 from tidytape.errors import LakeError
 from tidytape.lake import BOOK, TRADES, Lake
@@ -21,12 +22,12 @@ from tidytape.service.answer._engine import Engine
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "lake")
+    return empty_lake(tmp_path / "lake")
 
 
 def register(lake: Lake, exchange: str = "X", symbol: str = "A") -> None:
     names = {"exchange": exchange, "raw_symbol": symbol, "coin": "BTC", "quote_coin": "USD"}
-    lake.register(pl.DataFrame([names | {"block_size": 1.0}]))
+    lake.writer().register(pl.DataFrame([names | {"block_size": 1.0}]))
 
 
 def trades(
@@ -84,10 +85,12 @@ def test_a_snapshot_timed_by_another_clock_changes_the_minutes_it_tells_of(lake:
             .with_columns(sequence=pl.int_range(pl.len()))
         )  # fmt: skip
 
-    lake.append("book", levels([(START + i * MINUTE, 100 + i, False) for i in range(20)]), source="updates")
+    lake.writer().append(
+        "book", levels([(START + i * MINUTE, 100 + i, False) for i in range(20)]), source="updates"
+    )
     rollup(lake)
     # It is of the sixth minute by its id.
-    lake.append("book", levels([(START + (6 + late) * MINUTE, 106, True)]), source="snapshot")
+    lake.writer().append("book", levels([(START + (6 + late) * MINUTE, 106, True)]), source="snapshot")
     before = books(lake)
     rollup(lake)
     after = books(lake)
@@ -99,20 +102,20 @@ def test_a_snapshot_timed_by_another_clock_changes_the_minutes_it_tells_of(lake:
 
 
 def test_names_that_read_alike_with_slashes_are_two_markets(lake: Lake) -> None:
-    lake.append("trades", trades(10, "A", "B/C"), source="one")
-    lake.append("trades", trades(20, "A/B", "C"), source="other")
+    lake.writer().append("trades", trades(10, "A", "B/C"), source="one")
+    lake.writer().append("trades", trades(20, "A/B", "C"), source="other")
     rollup(lake)
     assert volume(lake, "A/B", "C") == 20
 
 
 def test_events_that_were_put_in_the_place_of_others_are_rolled_up_anew(lake: Lake) -> None:
     for number in range(3):
-        lake.append("trades", trades(10, at=number * 10), source=str(number))
+        lake.writer().append("trades", trades(10, at=number * 10), source=str(number))
     rollup(lake)
     shutil.rmtree(Path(lake.path) / "trades")
     for number in range(3):  # as many commits as before
         again = Lake.create(lake.path)
-        again.append("trades", trades(10, price=99.0, at=number * 10), source=str(number))
+        again.writer().append("trades", trades(10, price=99.0, at=number * 10), source=str(number))
     assert volume(again) == 30
     candles = minutes(again, "candles_1m", exchange="X", raw_symbol="A", start=START, end=START + MINUTE)
     assert candles.collect()["open"].to_list() == [99.0]
@@ -127,7 +130,7 @@ def test_one_bad_market_keeps_no_other_from_being_made(lake: Lake) -> None:
         register(lake, symbol=symbol)
     bad = TRADES.conform(trades(10, price=float("nan")))
     write_deltalake(f"{lake.path}/trades", bad.to_arrow(), mode="append")
-    lake.append("trades", trades(10, symbol="B"), source="good")
+    lake.writer().append("trades", trades(10, symbol="B"), source="good")
     with pytest.raises(LakeError, match="candles_1m X A failed"):
         rollup(lake)
     assert ("X", "B") in {
@@ -140,7 +143,7 @@ def test_one_bad_market_keeps_no_other_from_being_made(lake: Lake) -> None:
 
 def test_a_window_in_which_no_interval_begins_has_no_points(lake: Lake) -> None:
     register(lake)
-    lake.append("trades", trades(300), source="one")
+    lake.writer().append("trades", trades(300), source="one")
     rollup(lake)
     start = START // 10**9 + 3_600
     query = PointsQuery(
@@ -160,7 +163,7 @@ def test_a_window_in_which_no_interval_begins_has_no_points(lake: Lake) -> None:
 def test_only_what_changed_is_asked_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     for symbol in "ABC":
         register(lake, symbol=symbol)
-        lake.append("trades", trades(10, symbol=symbol), source=symbol)
+        lake.writer().append("trades", trades(10, symbol=symbol), source=symbol)
     rollup(lake)
     asked: list[str] = []
     make = build._Maker.make
@@ -172,10 +175,10 @@ def test_only_what_changed_is_asked_again(lake: Lake, monkeypatch: pytest.Monkey
     monkeypatch.setattr(build._Maker, "make", listed)
     rollup(lake)
     assert asked == []
-    lake.append("trades", trades(10, symbol="B", at=10), source="more")
+    lake.writer().append("trades", trades(10, symbol="B", at=10), source="more")
     rollup(lake)
     assert asked == ["B", "B", "B"]  # candles of sides and of both, and profile
-    lake.register(
+    lake.writer().register(
         pl.DataFrame({"exchange": "X", "raw_symbol": ["C"], "block_size": 2.0}), replace=["block_size"]
     )
     rollup(lake)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakes import empty_lake
 from tidytape.lake import Lake
 from tidytape.lake._recent import Recent
 from tidytape.lake.rollup import _hot as hot
@@ -40,8 +41,10 @@ def trades(prices: list[float], *, first: int = 0) -> pl.DataFrame:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Return a lake of three days, a trade a minute, rolled up."""
-    made = Lake.create(tmp_path / "lake")
-    made.append("trades", trades([float(number) for number in range(1, 3 * 1440 + 1)]), source="first")
+    made = empty_lake(tmp_path / "lake")
+    made.writer().append(
+        "trades", trades([float(number) for number in range(1, 3 * 1440 + 1)]), source="first"
+    )
     rollup(made, progress=False)
     return made
 
@@ -77,8 +80,10 @@ def test_any_window_has_its_own_rows(rolled: Lake, first: int, length: int) -> N
 
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    made = Lake.create(tmp_path_factory.mktemp("hot") / "lake")
-    made.append("trades", trades([float(number) for number in range(1, 3 * 1440 + 1)]), source="first")
+    made = empty_lake(tmp_path_factory.mktemp("hot") / "lake")
+    made.writer().append(
+        "trades", trades([float(number) for number in range(1, 3 * 1440 + 1)]), source="first"
+    )
     rollup(made, progress=False)
     return made
 
@@ -87,11 +92,11 @@ def test_an_answer_is_never_older_than_the_lake(lake: Lake) -> None:
     """Late trades, a rollup of them, and new days: the next answer has each of them."""
     assert closes(lake, 100, 103) == [101.0, 102.0, 103.0]
     late = trades([7.0], first=101).with_columns(pl.col("timestamp") + 1, sequence=pl.lit(10**6))
-    lake.append("trades", late, source="late")
+    lake.writer().append("trades", late, source="late")
     assert closes(lake, 100, 103) == [101.0, 7.0, 103.0]
     rollup(lake, progress=False)
     assert closes(lake, 100, 103) == [101.0, 7.0, 103.0]
-    lake.append("trades", trades([8.0, 9.0], first=3 * 1440), source="next")
+    lake.writer().append("trades", trades([8.0, 9.0], first=3 * 1440), source="next")
     assert closes(lake, 3 * 1440 - 1, 3 * 1440 + 2) == [4320.0, 8.0, 9.0]
     rollup(lake, progress=False)
     assert closes(lake, 3 * 1440 - 1, 3 * 1440 + 2) == [4320.0, 8.0, 9.0]
@@ -100,8 +105,8 @@ def test_an_answer_is_never_older_than_the_lake(lake: Lake) -> None:
 def test_a_lake_that_is_made_anew_in_its_place_is_another(lake: Lake, tmp_path: Path) -> None:
     assert closes(lake, 0, 2) == [1.0, 2.0]
     shutil.rmtree(tmp_path / "lake")
-    other = Lake.create(tmp_path / "lake")
-    other.append("trades", trades([50.0, 60.0, 70.0]), source="first")
+    other = empty_lake(tmp_path / "lake")
+    other.writer().append("trades", trades([50.0, 60.0, 70.0]), source="first")
     rollup(other, progress=False)
     assert closes(other, 0, 2) == [50.0, 60.0]
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
+from lakes import empty_lake
 from simulated import rollup_events as events
 from tidytape.lake import TABLES, Lake, hygiene
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
@@ -17,10 +18,10 @@ from tidytape.lake.rollup import ROLLUP_TABLES, rollup
 
 @pytest.fixture
 def lake(tmp_path) -> Lake:
-    lake = Lake.create(tmp_path / "lake")
+    lake = empty_lake(tmp_path / "lake")
     events.market(lake)
     for number, (table, frame) in enumerate(events.pieces(5, 24)):
-        lake.append(table, frame, source=str(number))
+        lake.writer().append(table, frame, source=str(number))
     rollup(lake, progress=False)
     return lake
 
@@ -93,7 +94,7 @@ def test_a_minute_that_is_lost_or_made_up_is_found(lake):
 @pytest.mark.slow
 def test_events_that_come_late_are_no_finding(lake):
     late = pl.concat(frame for table, frame in events.pieces(6, 40) if table == "trades")
-    lake.append("trades", late.with_columns(id="late " + pl.col("id")), source="late")
+    lake.writer().append("trades", late.with_columns(id="late " + pl.col("id")), source="late")
     assert found(lake) == {}
     rollup(lake, progress=False)
     assert found(lake) == {}
@@ -101,7 +102,7 @@ def test_events_that_come_late_are_no_finding(lake):
 
 def books(tmp_path, minutes: list[int], ids: list[int | None]) -> Lake:
     """A lake with a book, rolled up: events in some minutes, the first and every third a snapshot."""
-    lake = Lake.create(tmp_path / "books")
+    lake = empty_lake(tmp_path / "books")
     events.market(lake)
     rows = pl.DataFrame({"timestamp": minutes, "last_id": ids}).select(
         pl.col("timestamp") * events.MINUTE + events.START,
@@ -114,7 +115,7 @@ def books(tmp_path, minutes: list[int], ids: list[int | None]) -> Lake:
         size=1.0,
         sequence=pl.int_range(pl.len()),
     )
-    lake.append("book", TABLES["book"].conform(rows), source="books")
+    lake.writer().append("book", TABLES["book"].conform(rows), source="books")
     rollup(lake, progress=False)
     return lake
 
@@ -168,7 +169,7 @@ from simulated import rollup_events as events
 lake = Lake(sys.argv[1])
 for number, (table, frame) in enumerate(events.pieces(9, 20)):
     if table == "trades":
-        lake.append(table, frame.with_columns(id="more " + frame["id"]), source=f"more {number}")
+        lake.writer().append(table, frame.with_columns(id="more " + frame["id"]), source=f"more {number}")
         rollup(lake, progress=False)
 """
 COMPACT = """

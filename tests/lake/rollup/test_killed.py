@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lakes import empty_lake
 from simulated import rollup_events as events
 from thorough import often
 from tidytape.lake import Lake
@@ -28,11 +29,11 @@ rollup(Lake(sys.argv[1]))
 
 
 def filled(path: Path, seed: int, first: int, last: int) -> Lake:
-    lake = Lake.create(path)
+    lake = empty_lake(path)
     events.market(lake)
     for number, (table, rows) in enumerate(events.pieces(seed, 40)):
         if first <= number < last:
-            lake.append(table, rows, source=str(number))
+            lake.writer().append(table, rows, source=str(number))
     return lake
 
 

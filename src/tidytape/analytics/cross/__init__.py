@@ -1,8 +1,7 @@
-"""Across exchanges: the markets of a coin as one, and each beside the others.
+"""Across exchanges: the markets of a coin as one, and each compared with the others.
 
-On the points of single markets these functions give what the service gives of their group (``group_by``), where it
-has one: `total` and `consolidated` are its sums, `oi_weighted` its average of funding. Sums of amounts do not depend on
-the order of the rows.
+From the points of single markets `total` and `consolidated` compute the sums that the service returns for their group
+(``group_by``), and `oi_weighted` its average of funding. Sums of amounts do not depend on the order of the rows.
 
 - `total` : amounts of all markets, summed.
 - `oi_weighted` : average of a rate by open interest, and how much of the open interest it covers.

@@ -18,9 +18,9 @@ from tidytape.analytics._series import (
     across,
     finite,
     markets,
-    once,
     one_engine,
-    twice,
+    with_repeats,
+    without_repeats,
 )
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import NoMatchWarning, QueryError, nearest, shown
@@ -28,7 +28,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import MARKET, require
 from tidytape.frames._joined import COVERAGE, as_of, joined, standing_sums, weighted
 from tidytape.frames._rows import first
-from tidytape.frames._table import IDENTITY, Table
+from tidytape.frames._table import IDENTITY, OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import AMOUNT_UNIT, counting
 
@@ -106,11 +106,11 @@ def oi_weighted(
     >>> oi_weighted(rates, interest).select(pl.col("rate_close").round(8), "coverage", "markets").row(0)
     (0.00051485, 1.0, 2)
     """
-    held = arguments.duration("carry", carry)
+    longest = arguments.duration("carry", carry)
     results = ["coverage", "open_interest", "markets"]
-    arguments.column("rate", rate, taken=results)
-    table = Table.opened(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
-    other = Table.opened(
+    arguments.column("rate", rate, reserved=results)
+    table = OpenTable.of(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
+    other = OpenTable.of(
         open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"
     )
     one_engine(table, other, "open_interest")
@@ -121,15 +121,17 @@ def oi_weighted(
     require(shared, other.names)
     has_lengths = "interval" in table.names and "interval" in other.names
     length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
-    asked, reports = (one.rows.filter(~nw.col("timestamp").is_null()) for one in (table, other))
-    asked = asked.select(*MARKET, *series, "timestamp", finite(rate), __end=nw.col("timestamp") + length)
+    rate_rows, reports = (opened.rows.filter(~nw.col("timestamp").is_null()) for opened in (table, other))
+    rate_rows = rate_rows.select(
+        *MARKET, *series, "timestamp", finite(rate), __end=nw.col("timestamp") + length
+    )
     amount = nw.when(nw.col(interest) < 0).then(0.0).otherwise(finite(interest)).alias("__weight")
     unit = [name for name in other.names if name == AMOUNT_UNIT]
     if has_lengths:
         reports = reports.filter(length > 0)  # the others end at an unknown time
     named = [nw.col(name).cast(table.schema[name]) for name in (*MARKET, *shared)]
     reports = reports.select(*named, *unit, amount, timestamp=nw.col("timestamp") + length)
-    result = _oi_weighted(asked, reports, rate, series=series, shared=shared, carry=held)
+    result = _oi_weighted(rate_rows, reports, rate, series=series, shared=shared, carry=longest)
     return table.closed(result.select(*series, "timestamp", rate, *results), sort=[*series, "timestamp"])
 
 
@@ -147,12 +149,12 @@ def _oi_weighted(
     # If an average covers rates of several interval lengths, it uses the open interest at the end of the shortest.
     rates = rates.with_columns(nw.col("__end").min().over(*keys))
     rates = (
-        once(rates, series, amounts=[rate])
+        without_repeats(rates, series, amounts=[rate])
         .filter(~nw.col(rate).is_null())
         .with_columns(__start=nw.col("timestamp"), timestamp=nw.col("__end"))
     )
-    reports = once(reports, shared, amounts=["__weight"])
-    whole = standing_sums(
+    reports = without_repeats(reports, shared, amounts=["__weight"])
+    all_interest = standing_sums(
         reports, rates, members=MARKET, series=shared, columns=["__weight"], carry=carry, counts=[TWICE]
     ).select(*shared, "timestamp", open_interest=nw.col("__weight"), __again=nw.col(TWICE))
     # Duplicate reports get weight 1, so that the market still counts. A report without a number gets -1, so that it
@@ -166,12 +168,12 @@ def _oi_weighted(
     rows = rows.with_columns(__known=is_known).filter(nw.col("__weight") > 0)
     rows = rows.with_columns(nw.col(TWICE).max().over(*at))
     means = weighted(rows, [*at, "timestamp", "__known", TWICE], [rate], weight="__weight")
-    found: nw.LazyFrame[Any] = joined(means, whole, on=[*shared, "timestamp"], how="inner")
+    averages: nw.LazyFrame[Any] = joined(means, all_interest, on=[*shared, "timestamp"], how="inner")
     is_single = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
     is_known = is_single & (nw.col("__known") == 1) & ~nw.col("open_interest").is_null()
     # The two sums are rounded separately, so their quotient could exceed 1.
     coverage = nw.min_horizontal(nw.col(f"__used_{rate}") / nw.col("open_interest"), nw.lit(1.0))
-    return found.select(
+    return averages.select(
         *series,
         nw.col("__start").alias("timestamp"),
         nw.when(is_single).then(nw.col(rate)).alias(rate),
@@ -269,7 +271,7 @@ def volume_weighted(
         vwap=nw.when(is_known).then(vwap).otherwise(1.0),
         __volume=nw.when(is_known).then(traded).otherwise(1.0),
     )
-    rows = once(rows, series, amounts=["__volume"]).with_columns(
+    rows = without_repeats(rows, series, amounts=["__volume"]).with_columns(
         nw.col(TWICE).max().over(*keys),
         __weight=traded / vwap if unit == "quote" else traded,
         __reporting=nw.col(COVERAGE).sum().over(*keys),
@@ -342,14 +344,14 @@ def dispersion(
     """
     table, rows, series = markets(frame, by, [value], results=_FOUND)
     keys = [*series, "timestamp"]
-    rows = twice(rows.filter(~nw.col(value).is_null()), series)
+    rows = with_repeats(rows.filter(~nw.col(value).is_null()), series)
     rows = exact.in_parts(rows.with_columns(__down=-nw.col(value), __mean=nw.col(value)), "__mean")
     squared = (nw.col(value) - nw.col(value).mean().over(*keys)) ** 2
     rows = rows.with_columns(__squared=squared, __share=1.0 / nw.col(TIMES))
-    # A window adds in the order of the rows; groups are added in another order at every run.
+    # A window adds in the order of the rows; a group's order differs from run to run.
     rows = rows.with_columns(nw.col("__squared").sum().over(*keys))
     ends = {"lowest": [value, *MARKET], "highest": ["__down", *MARKET]}
-    found = rows.group_by(*keys).agg(
+    statistics = rows.group_by(*keys).agg(
         nw.len().cast(nw.Float64()).alias("__count"),
         nw.col("__share").sum(),
         nw.col(TWICE, "__squared").max(),
@@ -360,7 +362,7 @@ def dispersion(
         *(first(rows, name, order).alias(f"{end}_{name}") for end, order in ends.items() for name in MARKET),
     )
     count, median = nw.col("__count"), nw.col("median")
-    found = found.with_columns(
+    statistics = statistics.with_columns(
         markets=(nw.col("__share") + 0.5).floor().cast(nw.Int64()),
         mean=exact.total("__mean") / count,
         range=nw.col("highest") - nw.col("lowest"),
@@ -369,8 +371,8 @@ def dispersion(
         .sqrt(),
     ).with_columns(relative_range=nw.when(median > 0).then(nw.col("range") / median))
     known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
-    told = table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET})
-    return told.closed(found.select(*keys, "markets", *known), sort=keys)
+    labelled = table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET})
+    return labelled.closed(statistics.select(*keys, "markets", *known), sort=keys)
 
 
 def premium(
@@ -433,46 +435,46 @@ def premium(
     [0.0, 0.2, 0.1]
     """
     added = ["reference", "premium", "reference_rule"]
-    arguments.column("value", value, taken=added)
+    arguments.column("value", value, reserved=added)
     table, rows, series = markets(frame, by, [value], results=added)
-    rows = twice(rows.filter(~nw.col(value).is_null()), series)
+    rows = with_repeats(rows.filter(~nw.col(value).is_null()), series)
     if isinstance(reference, Mapping):
         require(reference, table.names)
         if not reference or not all(isinstance(name, str) for name in reference.values()):
             raise QueryError("reference", got=reference, expected="a name for each of some columns")
         is_picked = nw.all_horizontal(
-            *(nw.col(name).cast(nw.String()) == wanted for name, wanted in reference.items()),
+            *(nw.col(name).cast(nw.String()) == text for name, text in reference.items()),
             ignore_nulls=False,
         )
         if table.is_eager:
             _warn_unless_picked(table, is_picked, reference)
-        rule = ", ".join(f"{name}={wanted}" for name, wanted in reference.items())
+        rule = ", ".join(f"{name}={text}" for name, text in reference.items())
         chosen, of_group, is_one = rows.filter(is_picked), nw.col(value).max(), nw.col("__count") == 1
     else:
         arguments.one_of("reference", reference, ("median", "mean"))
         rule, chosen, is_one = reference, rows, nw.col(TWICE) == 0
         of_group = nw.col(value).median() if reference == "median" else nw.col(value).mean()
     keys = [*series, "timestamp"]
-    found = chosen.group_by(*keys).agg(
+    references = chosen.group_by(*keys).agg(
         of_group.alias("reference"), nw.len().alias("__count"), nw.col(TWICE).max()
     )
-    found = found.filter(is_one).select(*keys, "reference")
-    rows = joined(rows.select(*keys, *MARKET, value), found, on=keys)
+    references = references.filter(is_one).select(*keys, "reference")
+    rows = joined(rows.select(*keys, *MARKET, value), references, on=keys)
     premium = nw.when(nw.col("reference") > 0).then(nw.col(value) / nw.col("reference") - 1.0)
     result = rows.with_columns(premium=premium, reference_rule=nw.lit(rule))
     return table.closed(result, sort=[*keys, *MARKET])
 
 
-def _warn_unless_picked(table: Table[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
-    """Warn if a frame has rows, and none is of the market that is the reference."""
+def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
+    """Warn if a frame has rows, but none of the reference market."""
     if len(table.rows.head(1).collect()) == 0 or len(table.rows.filter(picked).head(1).collect()) > 0:
         return
     message = f"premium: no row is of the reference {shown(dict(reference))}, so every premium is null"
-    for name, wanted in reference.items():
+    for name, text in reference.items():
         there = (
             table.rows.select(nw.col(name).cast(nw.String())).unique().collect()[name].drop_nulls().to_list()
         )
-        close = None if wanted in there else nearest(wanted, there)
+        close = None if text in there else nearest(text, there)
         message += f"; did you mean {close!r}?" if close else ""
     warnings.warn(NoMatchWarning(message, keys=reference), stacklevel=3)
 

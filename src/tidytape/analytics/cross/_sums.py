@@ -1,4 +1,4 @@
-"""Sums over markets, shares of them, and one candle of the candles of all."""
+"""Sums over markets, the share of each market, and one candle from the candles of all markets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tidytape.analytics._series import (
     across,
     finite,
     markets,
-    once,
-    twice,
+    with_repeats,
+    without_repeats,
 )
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import MARKET, listed
+from tidytape.frames._door import MARKET, as_list
 from tidytape.frames._joined import (
     COVERAGE,
     IDLE,
@@ -34,7 +34,7 @@ from tidytape.frames._joined import (
     with_coverage,
 )
 from tidytape.frames._joined import consolidated as one_candle
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 
 def total(
@@ -100,18 +100,18 @@ def total(
     >>> total(points, amount="close", carry="24h").rows()
     [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
-    amounts = arguments.columns("amount", amount, taken=["markets", COVERAGE])
+    amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
     table, rows, series = markets(frame, by, amounts, results=["markets", COVERAGE])
-    keys, reports = [*series, "timestamp"], once(rows, series, amounts=amounts)
+    keys, reports = [*series, "timestamp"], without_repeats(rows, series, amounts=amounts)
     if carry is None:
         has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
         lacks = nw.when(has).then(0.0).otherwise(1.0).alias(UNKNOWN)
         reports = reports.with_columns(lacks, nw.lit(1.0).alias(STANDING))
         sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, TWICE, MIXED])
     else:
-        held, counts = arguments.duration("carry", carry), [TWICE, MIXED]
+        longest, counts = arguments.duration("carry", carry), [TWICE, MIXED]
         sums = standing_sums(
-            reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=counts
+            reports, rows, members=MARKET, series=series, columns=amounts, carry=longest, counts=counts
         )
     reporting, has_share = nw.col(STANDING) - nw.col(UNKNOWN), (nw.col(STANDING) > 0) & (nw.col(MIXED) == 0)
     result = sums.select(
@@ -167,9 +167,9 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     >>> market_share(points, amount="volume").select("exchange", "total", "share").rows()
     [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
     """
-    arguments.column("amount", amount, taken=["total", "share"])
+    arguments.column("amount", amount, reserved=["total", "share"])
     table, _, series = markets(frame, by, [amount], results=["total", "share"])
-    rows = twice(table.rows.filter(~nw.col("timestamp").is_null()), series, of_amounts=True)
+    rows = with_repeats(table.rows.filter(~nw.col("timestamp").is_null()), series, of_amounts=True)
     in_sum = [exact.summed("total"), nw.col(TWICE).max()]
     rows = exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
     rows = rows.with_columns(part.over(*series, "timestamp") for part in in_sum)
@@ -240,21 +240,23 @@ def dominance(
     >>> dominance(caps, universe=["BTC", "ETH"]).select("coin", "dominance").rows()
     [('BTC', 0.75), ('ETH', 0.25), ('X', None)]
     """
-    tokens = [] if isinstance(universe, str) else listed(universe)
+    tokens = [] if isinstance(universe, str) else as_list(universe)
     if not tokens or not all(isinstance(name, str) for name in tokens):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
     names = sorted(set(tokens))
-    held = arguments.duration("carry", carry)
-    table = Table.opened(frame, [token], times=["timestamp"], numbers=[marketcap])
+    longest = arguments.duration("carry", carry)
+    table = OpenTable.of(frame, [token], times=["timestamp"], numbers=[marketcap])
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
-    arguments.column("marketcap", marketcap, taken=added)
+    arguments.column("marketcap", marketcap, reserved=added)
     series = across(table, by, without=[token, marketcap, *added])
-    kept = [name for name in table.names if name not in added]
-    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(*kept)
+    columns = [name for name in table.names if name not in added]
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(*columns)
     within, cap = nw.col(token).is_in(names), finite(marketcap)
-    caps = once(rows.filter(within).with_columns(__cap=cap), series, members=[token], amounts=["__cap"])
+    caps = without_repeats(
+        rows.filter(within).with_columns(__cap=cap), series, members=[token], amounts=["__cap"]
+    )
     sums = standing_sums(
-        caps, rows, members=[token], series=series, columns=["__cap"], carry=held, counts=[TWICE]
+        caps, rows, members=[token], series=series, columns=["__cap"], carry=longest, counts=[TWICE]
     )
     known = nw.col(STANDING) - nw.col(UNKNOWN)
     sums = sums.select(
@@ -267,7 +269,7 @@ def dominance(
         dominance=nw.when(within, nw.col("universe_total") > 0).then(cap / nw.col("universe_total")),
         universe_size=nw.lit(len(names), nw.Int64()),
     )
-    return table.closed(result.select(*kept, *added), sort=[*series, "timestamp", token])
+    return table.closed(result.select(*columns, *added), sort=[*series, "timestamp", token])
 
 
 _PRICES = ("open", "high", "low", "close")
@@ -336,18 +338,18 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     results = ["markets", COVERAGE]
     table, rows, series = markets(frame, by, [*_PRICES, "volume"], times=_TIMES, results=results)
     keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
-    rows = traded(twice(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
+    rows = traded(with_repeats(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
     is_again = (nw.col(TIMES) > 1).cast(nw.Float64())
     rows = with_coverage(rows, ["volume"]).with_columns(
         markets=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys)
     )
     amounts = ["volume", "markets", "__again", MIXED, COVERAGE]
     candles = one_candle(rows, keys, [*_PRICES, *_TIMES, *amounts], members=MARKET)
-    once, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
+    is_single, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
     result = candles.select(
         *keys,
-        *(nw.when(once).then(nw.col(name)).alias(name) for name in _PRICES),
-        nw.when(once, of_one_unit).then(nw.col("volume")).alias("volume"),
+        *(nw.when(is_single).then(nw.col(name)).alias(name) for name in _PRICES),
+        nw.when(is_single, of_one_unit).then(nw.col("volume")).alias("volume"),
         *_TIMES,
         nw.col("markets").cast(nw.Int64()),
         nw.when(of_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),

@@ -1,4 +1,4 @@
-"""What rests near the middle of a book."""
+"""Sizes that rest near the mid of a book, and the cost of an order that takes them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tidytape.analytics._arguments import one_of, positive
 from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import listed
+from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
 
 _BPS = 10_000.0
-_NOISE = 1e-12  # of a price or a size: what decimals as floats, their products and sums may be off
+_NOISE = 1e-12  # share of a price or size by which floats of decimals, their products and sums may be off
 
 
 def depth_within(
@@ -105,7 +105,8 @@ def depth_within(
     results = ("bps", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
     table, rows, book = books_of(frame, by, block_size, results=results)
     price, mid = nw.col("price"), nw.col("mid")
-    # How far on its own side of the mid a price is, in the units of its bounds: no quotient that engines round apart.
+    # The distance of a price from the mid, times 10,000, is compared with multiples of the mid: engines round quotients
+    # differently.
     rows = rows.with_columns(
         __below=nw.when(IS_BID).then((mid - price) * _BPS),
         __above=nw.when(IS_ASK).then((price - mid) * _BPS),
@@ -302,18 +303,18 @@ def slippage(
     [(1.0, 101.0, 100.0, 0.0), (2.0, 102.0, 200.0, 0.0), (4.0, None, None, 2.0)]
     """
     one_of("amount", amount, ("coin", "quote"))
-    wanted = numbers("size", size)
+    order_sizes = numbers("size", size)
     unit = {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[amount].value
     results = ("filled", "unfilled", "average_price", "worst_price", "slippage", "shares_block")
     table, rows, book = books_of(frame, by, block_size, results=results, unit=unit)
     price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
     rows = rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
 
-    # Either coins are what is taken and cash the other side of it, or the other way round.
+    # An order takes coins, and the other amount is cash; or the other way round.
     def other(part: nw.Expr) -> nw.Expr:
         return part * price if amount == "coin" else part / price
 
-    # Both added outward, price by price: engines group rows in another order at every run, and round other sums.
+    # Both are added outward, price by price: a group's order differs from run to run, and so would the rounding.
     rows = rows.with_columns(__upto=here, __other=nw.when(here > 0).then(other(here)).otherwise(0.0))
     outward = [*book, "side"]
     rows = rows.with_columns(nw.col("__upto", "__other").cum_sum().over(*outward, order_by="__outward"))
@@ -322,18 +323,18 @@ def slippage(
     upto, before = nw.col("__upto"), nw.col("__upto_before")
 
     sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
-    cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(wanted))}
-    taken = {}
+    cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(order_sizes))}
+    fills = {}
     for (side, n), name in cases.items():
-        is_met = sides[side] & (wanted[n] - before > _NOISE * wanted[n]) & (here > 0)
-        is_last = is_met & (wanted[n] - upto <= _NOISE * wanted[n])
-        part = nw.min_horizontal(wanted[n] - before, here)
-        taken[f"{name}_size"] = nw.when(is_met).then(nw.min_horizontal(upto, nw.lit(wanted[n])))
-        taken[f"{name}_other"] = nw.when(is_last).then(nw.col("__other_before") + other(part))
-        taken[f"{name}_worst"] = nw.when(is_met).then(price)
+        is_met = sides[side] & (order_sizes[n] - before > _NOISE * order_sizes[n]) & (here > 0)
+        is_last = is_met & (order_sizes[n] - upto <= _NOISE * order_sizes[n])
+        part = nw.min_horizontal(order_sizes[n] - before, here)
+        fills[f"{name}_size"] = nw.when(is_met).then(nw.min_horizontal(upto, nw.lit(order_sizes[n])))
+        fills[f"{name}_other"] = nw.when(is_last).then(nw.col("__other_before") + other(part))
+        fills[f"{name}_worst"] = nw.when(is_met).then(price)
     worst = {name: nw.col(f"{name}_worst") for name in cases.values()}
     rows = (
-        rows.with_columns(**taken)
+        rows.with_columns(**fills)
         .group_by(*book)
         .agg(
             nw.col("__known").all(),
@@ -349,17 +350,17 @@ def slippage(
 
     def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
         filled, paid = nw.col(f"{name}_size").fill_null(0.0), nw.col(f"{name}_other")
-        lacking = wanted[n] - filled
-        is_whole = nw.col("__known") & (lacking <= _NOISE * wanted[n])
+        lacking = order_sizes[n] - filled
+        is_whole = nw.col("__known") & (lacking <= _NOISE * order_sizes[n])
         average = paid / filled if amount == "coin" else filled / paid
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
         is_within_block = (shares_block & (worst[name] == mid)).fill_null(value=False)
         return [
             *book,
             nw.lit(side.value).alias("side"),
-            nw.lit(wanted[n]).alias("size"),
+            nw.lit(order_sizes[n]).alias("size"),
             nw.when("__known")
-            .then(nw.when(is_whole).then(nw.lit(wanted[n])).otherwise(filled))
+            .then(nw.when(is_whole).then(nw.lit(order_sizes[n])).otherwise(filled))
             .alias("filled"),
             nw.when("__known").then(nw.when(is_whole).then(nw.lit(0.0)).otherwise(lacking)).alias("unfilled"),
             nw.when(is_whole).then(average).alias("average_price"),
@@ -387,24 +388,23 @@ def books_of(
     *,
     results: Iterable[str],
     unit: str | None = None,
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
-    """Return a frame of books, its rows, and the columns that tell one book from another.
-
-    A book of which something is not known has no mid, and zeros for numbers.
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+    """Open a frame of books; return the table, its rows, and the columns that tell one book from another.
 
     Rows have the series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``; ``__known``,
-    whether all of the book is; ``mid`` and ``__overlap``, how far the best bid lies above the best ask, null where a
-    book has none; ``__height`` of a block, null where it is not known.
+    whether every row of the book is known; ``mid`` and ``__overlap``, how far the best bid lies above the best ask,
+    null where the book has no mid; ``__height`` of a block, null where it is unknown. An unknown row has price and size
+    0, and its book has no mid.
 
-    A block counts at its middle where its height is known: from ``block_size``, or from the column ``block_size``, and
-    where a frame has both they must be equal. Sizes of a series count one unit, by the column ``amount_unit``: ``unit``
-    if that is given. What does not fit is an error of an eager frame, and not known of a lazy one.
+    A block counts at its middle if its height is known, from the argument ``block_size`` or from the column; if both
+    say it, they must be equal. The sizes of a series count one unit, by the column ``amount_unit``: ``unit`` if that is
+    not None. A row that does not fit is an error in an eager frame, and unknown in a lazy one.
     """
     grid = None if block_size is None else Grid.of(block_size)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     has_heights = grid is None and BLOCK_SIZE in table.names
     numbers = ["price", "size", *([BLOCK_SIZE] if has_heights else [])]
-    table = Table.opened(table, ["side"], times=["timestamp"], numbers=numbers)
+    table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=numbers)
     series = table.series(by, without=[*_TAKEN, *results])
     height: nw.Expr = nw.lit(None if grid is None else float(grid.size), nw.Float64)
     if has_heights:
@@ -447,9 +447,9 @@ def books_of(
     return table, rows, book
 
 
-def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
+def numbers(parameter: str, argument: float | Iterable[float]) -> list[float]:
     """Return one or several finite numbers above 0, in order; raise QueryError if one is anything else."""
-    found = sorted(positive(parameter, one) for one in listed(got))
-    if not found or len(set(found)) < len(found):
-        raise QueryError(parameter, got=got, expected="a number above 0, or several, each once")
-    return found
+    ordered = sorted(positive(parameter, number) for number in as_list(argument))
+    if not ordered or len(set(ordered)) < len(ordered):
+        raise QueryError(parameter, got=argument, expected="a number above 0, or several, each once")
+    return ordered

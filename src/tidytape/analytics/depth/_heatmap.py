@@ -11,14 +11,14 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
+from tidytape.analytics._arguments import integer, nanoseconds, one_of, positive
 from tidytape.analytics.depth._book import IS_ASK, IS_BID
 from tidytape.catalogue import Interval
 from tidytape.frames import _exact as exact
 from tidytape.frames._grid import Grid
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 from tidytape.times import INTERVALS, interval_of
@@ -116,11 +116,11 @@ def regrid(
     [(99.0, 4.0, 'mean')]
     """
     grid = None if block_size is None else Grid.of(block_size)
-    wanted = None if interval is None else interval_of(interval)
-    table = Table.opened(frame)
+    length = None if interval is None else interval_of(interval)
+    table = OpenTable.of(frame)
     value = "size" if "size" in table.names or "liquidations" not in table.names else "liquidations"
     sides = ["side"] if value == "size" else []
-    table = Table.opened(table, sides, times=["timestamp"], numbers=["price", value])
+    table = OpenTable.of(table, sides, times=["timestamp"], numbers=["price", value])
     rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
     series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", BLOCK_SIZE, *sides])
@@ -128,16 +128,16 @@ def regrid(
     table = of_one(table, AMOUNT_UNIT, series, [value])
     if grid is not None:
         table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
-    # Blocks of several heights make up rows of one, but those of one time would count twice.
+    # Blocks of several heights can make up rows of one height, but at one time they would count twice.
     table = of_one(table, BLOCK_SIZE, series if grid is None else [*series, "timestamp"], ["price"])
 
     price, size = nw.col("price"), nw.col(value)
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
-    if wanted is not None and "interval" in table.names:
-        is_known = is_known & _fits(wanted)
+    if length is not None and "interval" in table.names:
+        is_known = is_known & _fits(length)
     rows = table.rows.with_columns(
         price=nw.when(price.is_finite()).then(price),
-        start=nw.col("timestamp") if wanted is None else bucket_start(nw.col("timestamp"), wanted),
+        start=nw.col("timestamp") if length is None else bucket_start(nw.col("timestamp"), length),
         __count=nw.lit(1.0),
     ).with_columns(nw.when(is_known).then(size).alias(value))
     bucket = [*series, "start"]
@@ -153,7 +153,7 @@ def regrid(
     if grid is not None:
         rows = rows.with_columns(price=grid.edge(price))
     keys = [*bucket, *sides, "price", *described]
-    labels = {} if wanted is None or "interval" not in series else {"interval": nw.lit(wanted.alias)}
+    labels = {} if length is None or "interval" not in series else {"interval": nw.lit(length.alias)}
     result = (
         exact.in_parts(rows, value)
         .group_by(*keys)
@@ -171,10 +171,10 @@ def regrid(
     return table.closed(result, sort=[*series, "timestamp", *sides, "price"])
 
 
-def _fits(wanted: Interval) -> nw.Expr:
-    """Return whether the wanted interval is a whole multiple of a row's; also true of a row without an interval."""
+def _fits(coarser: Interval) -> nw.Expr:
+    """Return whether an interval is a multiple of each row's interval; also true for a row without one."""
     return ~nw.col("interval").cast(nw.String).is_in(
-        [name for name, own in INTERVALS.items() if wanted.seconds % own.seconds]
+        [name for name, finer in INTERVALS.items() if coarser.seconds % finer.seconds]
     ).fill_null(value=False)
 
 
@@ -260,10 +260,10 @@ def walls(
     [(2, 50.0, False, False, True), (2, 70.0, True, True, False)]
     """
     threshold = positive("threshold", threshold)
-    snapshots = whole("snapshots", snapshots)
+    snapshots = integer("snapshots", snapshots)
     least = nanoseconds("duration", duration)
     furthest = None if max_gap is None else nanoseconds("max_gap", max_gap)
-    table = Table.opened(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
+    table = OpenTable.of(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
     series = table.series(by, without=[*_TAKEN, *_RESULTS])
     for column in (AMOUNT_UNIT, BLOCK_SIZE):
         table = of_one(table, column, series, ["size"])
@@ -283,7 +283,7 @@ def walls(
     # Both grow by one from snapshot to snapshot, so their difference names a run.
     place = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
     runs = large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
-    found = runs.group_by(*level, "__run").agg(
+    wall_runs = runs.group_by(*level, "__run").agg(
         exact.summed("size"),
         first_timestamp=time.min(),
         last_timestamp=time.max(),
@@ -295,7 +295,7 @@ def walls(
         __after=number.max() + 1,
     )
     lasted = nw.col("last_timestamp") - nw.col("first_timestamp")
-    result = found.filter(nw.col("snapshots") >= snapshots, lasted >= least)
+    result = wall_runs.filter(nw.col("snapshots") >= snapshots, lasted >= least)
     result = result.with_columns(size_mean=exact.total("size") / nw.col("snapshots"))
     result = _with_absence(result, levels, series, at="__before", name="is_start_known")
     result = _with_absence(result, levels, series, at="__after", name="is_end_known")
@@ -307,7 +307,7 @@ def walls(
 
 
 def _numbered(rows: nw.LazyFrame[Any], series: list[str], furthest: int | None) -> nw.LazyFrame[Any]:
-    """Add the ``__number`` of each row's snapshot in its series; one is left out where two are too far apart."""
+    """Add the ``__number`` of each row's snapshot in its series; it skips one where snapshots are too far apart."""
     time, gaps = nw.col("timestamp"), nw.col("__gaps")
     rows = rows.with_columns(__number=within(time.rank("dense"), series).cast(nw.Int64))
     if furthest is None:
@@ -315,7 +315,7 @@ def _numbered(rows: nw.LazyFrame[Any], series: list[str], furthest: int | None) 
     is_far = time - time.shift(1).over(*series, order_by="timestamp") > furthest
     rows = rows.with_columns(__gaps=is_far.fill_null(value=False).cast(nw.Int64))
     rows = rows.with_columns(gaps.cum_sum().over(*series, order_by="timestamp"))
-    # Rows of one time stand in any order.
+    # The rows of one snapshot have no order, so some of them may lack the gap before it.
     return rows.with_columns(__number=nw.col("__number") + gaps.max().over(*series, "timestamp"))
 
 

@@ -19,9 +19,10 @@ from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import one_series
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames._door import in_sql, listed
+from tidytape.frames._dialects import in_sql
+from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
 from tidytape.times import SECOND, interval_of
 
@@ -37,7 +38,7 @@ _AT_ONCE = 2**16  # rows, whose arrays stay in a cache
 _FEW = 4096
 _MOST_CELLS = 2**28  # a gibibyte of float32
 _MOST_COUNTS = 2**53  # below this, floats hold every integer
-_NOISE = 16 * 2.0**-53  # of prices that were computed, and are the floats of no decimals
+_NOISE = 16 * 2.0**-53  # share of a price by which a computed price may differ from a short decimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,14 +239,14 @@ def _arrays(
 ) -> tuple[NDArray[np.float32], Times, Floats]:
     """Return sums by time, side and price, with the times and the prices."""
     grid = None if block_size is None else Grid.of(block_size)
-    between = None if prices is None else listed(prices)
+    between = None if prices is None else as_list(prices)
     if between is not None and not (
         len(between) == 2 and all(map(is_number, between)) and between[0] <= between[1]
     ):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     named = ["side"] if sides else []
     try:
-        table = Table.opened(frame, named, times=["timestamp"], numbers=["price", value], as_text=False)
+        table = OpenTable.of(frame, named, times=["timestamp"], numbers=["price", value], as_text=False)
     except MissingColumnError as missing:
         if "size" not in missing.missing or "liquidations" not in missing.available:
             raise
@@ -290,29 +291,29 @@ def _columns(
     rows = rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
     if sides:
         first, second = (nw.col("side") == side for side in sides)
-        zero, one = nw.lit(0, nw.Int8), nw.lit(1, nw.Int8)
-        columns |= {"side": nw.when(second).then(one).otherwise(zero), "is_known": first | second}
+        number = nw.when(second).then(nw.lit(1, nw.Int8)).otherwise(nw.lit(0, nw.Int8))
+        columns |= {"side": number, "is_known": first | second}
     if grid is not None:
         within = nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
         columns["row"] = grid.row(within)
-    # From polars in one piece, which numpy then reads without a copy. Nulls become NaN.
+    # Each column comes in one piece, which numpy reads without a copy. Nulls become NaN.
     how: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
-    found = rows.select(**columns).collect(**how)
-    if sides and not found["is_known"].all():
+    collected = rows.select(**columns).collect(**how)
+    if sides and not collected["is_known"].all():
         raise QueryError(
             "frame",
             got="another value in column side",
             expected=" or ".join(BookSide),
             hint="filter it first",
         )
-    arrays = {name: found[name].to_numpy() for name in columns if name != "is_known"}
-    arrays.setdefault("side", np.zeros(len(found), np.int8))
+    arrays = {name: collected[name].to_numpy() for name in columns if name != "is_known"}
+    arrays.setdefault("side", np.zeros(len(collected), np.int8))
     is_placed = np.isfinite(arrays["price"])
     return arrays if is_placed.all() else {name: array[is_placed] for name, array in arrays.items()}
 
 
 def _require_rows(price: Floats, grid: Grid, between: list[float] | None) -> None:
-    """Raise QueryError if a price is too far out to have a row, unless only nearer ones are kept."""
+    """Raise QueryError if a price is too far from zero to have a row, unless the caller keeps only nearer prices."""
     furthest = max(-float(price.min()), float(price.max()))
     is_near = between is not None and -grid.furthest < between[0] and between[1] < grid.furthest
     if furthest > grid.furthest and not is_near:
@@ -459,7 +460,9 @@ def _cells(
             hint="take larger blocks, or only the prices that matter",
         )
     # A cell's number in the flat array is that of its line and side, which a run has in common, and its row.
-    cells = np.zeros((lines, sides, width), np.float64 if has_rows else np.float32)  # many sizes to a block
+    cells = np.zeros(
+        (lines, sides, width), np.float64 if has_rows else np.float32
+    )  # a block adds up many sizes
     first_cell = (line * sides + columns["side"][start]) * width - bottom
     ends = np.append(start, place.size)
     cuts = np.unique(np.searchsorted(ends, [*range(0, place.size, _AT_ONCE), place.size]))

@@ -27,17 +27,17 @@ from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._joined import EARLIEST
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
 from tidytape.frames._units import AMOUNT_UNIT, counting, of_one
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import MONDAY, SECOND, interval_of
 
 IS_KNOWN: Final = "__is_known"
-"""Whether a running sum that includes this row is known: it is, and so is every row before it since the anchor."""
+"""Whether the running sum up to a row is known: if the row is, and every row before it since the anchor."""
 
 Sessions = tuple[int, int]
-"""How long a session is, and when one of them opens. [ns]"""
+"""How long sessions are, and a time at which one of them opens. [ns]"""
 
 
 def cvd(
@@ -126,7 +126,7 @@ def cvd(
     rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
     has_lengths = interval is None and has_intervals(table, keys)
     rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)
-    # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
+    # Summed in parts: equal amounts bought and sold cancel exactly, and rows before the anchor change no digit.
     rows = exact.in_parts(rows, "buy_volume", "sell_volume")
     rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
     rows = rows.with_columns(exact.running("cvd").over(*keys, "anchored_at", order_by="timestamp")).select(
@@ -227,10 +227,10 @@ def vwap(
     [100.0, 104.0]
     """
     sessions = sessions_of(anchor, session, session_open, interval)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     volume = amount_of(table, volume, VOLUMES)
     prices = ["price"] if "price" in table.names else ["high", "low", "close"]
-    table = Table.opened(table, times=["timestamp"], numbers=[*prices, volume])
+    table = OpenTable.of(table, times=["timestamp"], numbers=[*prices, volume])
     keys = table.series(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
     table = counting(
         table, "COIN", [volume], parameter="frame", expected="amounts in coins", hint="fetch it without quote"
@@ -265,11 +265,11 @@ def sessions_of(
 ) -> Sessions | None:
     """Return the sessions that the arguments name, None for ``anchor="none"``; raise QueryError if they disagree."""
     arguments.one_of("anchor", anchor, ("none", "session"))
-    for parameter, got in (("session", session), ("session_open", session_open)):
-        if got is not None and anchor != "session":
+    for parameter, argument in (("session", session), ("session_open", session_open)):
+        if argument is not None and anchor != "session":
             raise QueryError(
                 parameter,
-                got=got,
+                got=argument,
                 expected="none, or anchor='session' too",
                 hint="without it the sum runs on",
             )
@@ -333,7 +333,7 @@ def anchored(
 def _without_parts(
     rows: nw.LazyFrame[Any], keys: Sequence[str], session: int, opens: int
 ) -> nw.LazyFrame[Any]:
-    """Count a candle that lies in two sessions as unknown in both: nobody knows how much of it is whose."""
+    """Count a candle that lies in two sessions as unknown in both: how much belongs to each is not known."""
     time = nw.col("timestamp")
     last = nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time)
     into = bucket_by(last, session, origin=opens)

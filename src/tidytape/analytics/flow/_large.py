@@ -14,7 +14,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._sides import LIQUIDATIONS, amount_of, buckets, quotient, usable
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND
 
@@ -121,7 +121,7 @@ def large_trade_share(
     elif arguments.share("above_quantile", above_quantile) == 1:
         raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
     results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share", "threshold")
-    table = Table.opened(trades, times=["timestamp"], numbers=[volume])
+    table = OpenTable.of(trades, times=["timestamp"], numbers=[volume])
     keys = table.series(by, without=["timestamp", *results, "threshold_rule"])
     keys = [name for name in keys if by is not None or name != "side"]
     table = of_one(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
@@ -148,7 +148,7 @@ def _large(
         rows = rows.with_columns(threshold=nw.lit(at_least))
         is_large = amount >= threshold
     else:
-        # A hair less, so that 0.9 of 10 is the ninth although it is 9.000000000000002 in floats elsewhere.
+        # Slightly less than the quantile, because a float product may exceed the whole number that it should be.
         last = (nw.len().over(*groups).cast(nw.Float64) * (above_quantile * (1 - 1e-15))).ceil()
         is_within = amount.rank("min").over(*groups).cast(nw.Float64) <= last
         rows = rows.with_columns(threshold=nw.when(is_within).then(amount))
@@ -169,7 +169,7 @@ def _large(
     sums = sums.with_columns(exact.total("__amount"), exact.total("__large"))
     is_known = ~amount.is_null()
     return sums.with_columns(
-        # DuckDB sums to larger whole numbers than other engines have.
+        # DuckDB's sums of integers have 128 bits.
         nw.col("large_trades", "trades").cast(nw.Int64),
         large_volume=nw.when(is_known).then(nw.col("__large")),
         volume=amount,
@@ -263,16 +263,16 @@ def liquidation_cascades(
     threshold = arguments.positive("threshold", threshold)
     least = 0.0 if smallest is None else arguments.positive("smallest", smallest)
     pause = arguments.length("gap", gap)
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     name = amount_of(table, liquidations, LIQUIDATIONS)
-    table = Table.opened(table, times=["timestamp"], numbers=[name])
+    table = OpenTable.of(table, times=["timestamp"], numbers=[name])
     keys = table.series(by, without=["timestamp", *_OF_CASCADES])
     table = of_one(table, AMOUNT_UNIT, keys, [name])
     amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")
     known = nw.when(usable(nw.col(name))).then(nw.col(name))
     rows = table.rows.select(*keys, __amount=known, __time=nw.col("timestamp"))
     rows = rows.filter(~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least)))
-    # One row per time, so that rows of one time have no order to be given. An unknown amount may be the largest.
+    # Rows of one time have no order, so they become one row. An unknown amount may be the largest.
     rows = exact.in_parts(rows, "__amount").with_columns(__largest=amount.fill_null(inf))
     rows = rows.group_by(*keys, "__time").agg(
         exact.summed("__amount"), nw.len().alias("__count"), largest.max()

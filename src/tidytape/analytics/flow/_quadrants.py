@@ -12,7 +12,7 @@ from tidytape.analytics._arguments import number, one_of
 from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import counting
 
@@ -125,8 +125,8 @@ def oi_price_quadrant(
     bands = {"price_band": price_band, "oi_band": oi_band}
     bands = {name: number(name, band, least=0) for name, band in bands.items()}
     columns = ["close", "open"] if change == "open_to_close" else ["close"]
-    table = Table.opened(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
-    other = Table.opened(candles, times=["timestamp"], numbers=columns, parameter="candles")
+    table = OpenTable.of(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
+    other = OpenTable.of(candles, times=["timestamp"], numbers=columns, parameter="candles")
     one_engine(table, other, "candles")
     # Candles have these columns, and open interest lacks them.
     for name in ("volume", "first_timestamp", "last_timestamp"):

@@ -13,7 +13,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start, length_of
 from tidytape.frames._units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND, interval_of
@@ -254,8 +254,8 @@ def sides(
     names: tuple[str, str] = ("buy_volume", "sell_volume"),
     candidates: Sequence[str] = VOLUMES,
     need_both: bool = True,
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
-    """Return the frame, one row per (by, timestamp) with what the sides BUY and SELL amount to, and the names of by.
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+    """Return the table, one row per (by, timestamp) with the amounts of the sides BUY and SELL, and the names of by.
 
     Both amounts are null where one is unknown.
 
@@ -278,20 +278,23 @@ def sides(
     need_both : bool
         Whether candles of one side alone are refused, or unknown in a lazy frame: they say nothing of the other side.
     """
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     by_side = amount is not None or not set(names) <= set(table.names)
     if by_side:
         amounts = [amount_of(table, amount, candidates)]
-        table = Table.opened(table, ["side"], times=["timestamp"], numbers=amounts)
+        table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=amounts)
         side, value = nw.col("side").cast(nw.String), nw.col(amounts[0])
-        is_known = side.is_in([str(one) for one in Side]) & usable(value)
-        # A trade has one side; candles of one side were asked for by side.
+        is_known = side.is_in([str(known_side) for known_side in Side]) & usable(value)
+        # Each trade has one side, but candles of one side alone lack the other.
         if need_both and has_intervals(table, table.names):
             is_known = is_known & _has_both(table, side)
-        bought, sold = (nw.when(side == str(one)).then(value).otherwise(0.0) for one in (Side.BUY, Side.SELL))
+        bought, sold = (
+            nw.when(side == str(known_side)).then(value).otherwise(0.0)
+            for known_side in (Side.BUY, Side.SELL)
+        )
     else:
         amounts = list(names)
-        table = Table.opened(table, times=["timestamp"], numbers=amounts)
+        table = OpenTable.of(table, times=["timestamp"], numbers=amounts)
         bought, sold = (nw.col(name) for name in names)
         is_known = usable(bought) & usable(sold)
     keys = table.series(by, without=["side", "timestamp", *names, *results])
@@ -302,17 +305,17 @@ def sides(
 
 
 def summed_by_bucket(
-    table: Table[IntoFrameT],
+    table: OpenTable[IntoFrameT],
     keys: Sequence[str],
     interval: str | timedelta | None,
     amounts: Mapping[str, nw.Expr],
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any]]:
     """Return the sums of amounts, one row per keys and ``timestamp``, the start of the interval; and their table.
 
     A sum is null where one of its amounts is.
     """
     start, fits, labels = buckets(table, keys, interval)
-    # Working names, because a column may have the name of a sum and be something else.
+    # Working names, because the frame may have a column with the name of a sum.
     parts = {f"__of_{name}": nw.when(fits).then(amount) for name, amount in amounts.items()}
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(**parts, __start=start)
     sums = (
@@ -327,13 +330,13 @@ def summed_by_bucket(
     return table.with_words(dict.fromkeys(labels)), sums
 
 
-def _has_both(table: Table[Any], side: nw.Expr) -> nw.Expr:
+def _has_both(table: OpenTable[Any], side: nw.Expr) -> nw.Expr:
     """Return whether a frame has rows of both sides; raise QueryError if an eager one has rows of one alone."""
-    has = {str(one): (side == str(one)).any() for one in Side}
+    has = {str(known_side): (side == str(known_side)).any() for known_side in Side}
     if not table.is_eager:
         return nw.all_horizontal(*has.values(), ignore_nulls=True)
-    (found,) = table.rows.select(**has).collect().iter_rows(named=True)
-    if len(alone := [one for one, is_there in found.items() if is_there]) == 1:
+    (presence,) = table.rows.select(**has).collect().iter_rows(named=True)
+    if len(alone := [known_side for known_side, is_there in presence.items() if is_there]) == 1:
         raise QueryError(
             "frame",
             got=f"candles of side {alone[0]} alone",
@@ -344,39 +347,39 @@ def _has_both(table: Table[Any], side: nw.Expr) -> nw.Expr:
 
 
 def buckets(
-    table: Table[Any], keys: Sequence[str], interval: str | timedelta | None
+    table: OpenTable[Any], keys: Sequence[str], interval: str | timedelta | None
 ) -> tuple[nw.Expr, nw.Expr, dict[str, nw.Expr]]:
-    """Return the start of the interval that each row lies in, whether it lies in no other, and its column ``interval``.
+    """Return the start of each row's interval, whether the row fits into it, and the results' column ``interval``.
 
-    Without ``interval`` each time is one of its own. Otherwise results name theirs, if ``keys`` do.
+    Without ``interval`` each time is an interval of its own. Results have the column only if ``keys`` has it.
     """
     time = nw.col("timestamp")
     if interval is None:
         return time, nw.lit(value=True), {}
-    wanted = interval_of(interval)
-    # What was summed over more than is asked for cannot be told apart again. A trade was not.
+    length = interval_of(interval)
+    # A row that sums up a longer interval cannot be split. A trade sums up nothing.
     is_summed = has_intervals(table, table.names)
-    fits = length_of(nw.col("interval")) <= wanted.seconds * SECOND if is_summed else nw.lit(value=True)
-    return bucket_start(time, wanted), fits, {"interval": nw.lit(wanted.alias)} if "interval" in keys else {}
+    fits = length_of(nw.col("interval")) <= length.seconds * SECOND if is_summed else nw.lit(value=True)
+    return bucket_start(time, length), fits, {"interval": nw.lit(length.alias)} if "interval" in keys else {}
 
 
-def amount_of(table: Table[Any], given: str | None, candidates: Sequence[str]) -> str:
-    """Return the column of amounts: the one given, or the first of the candidates that the frame has."""
+def amount_of(table: OpenTable[Any], column: str | None, candidates: Sequence[str]) -> str:
+    """Return the column of amounts: the caller's ``column``, or the first candidate that the frame has."""
     usual = next((name for name in candidates if name in table.names), candidates[0])
-    return usual if given is None else given
+    return usual if column is None else column
 
 
-def has_intervals(table: Table[Any], columns: Sequence[str]) -> bool:
-    """Return whether ``interval`` is among the columns and is each row's own length: a trade, with an id, has none."""
+def has_intervals(table: OpenTable[Any], columns: Sequence[str]) -> bool:
+    """Return whether ``interval`` is among the columns and is the length of rows; trades, with an id, have none."""
     return "interval" in columns and "id" not in table.names
 
 
 def usable(value: nw.Expr) -> nw.Expr:
-    """Return whether an amount is one: finite, and not below zero. Null where it is null."""
+    """Return whether an amount is finite and not below zero; null for null."""
     return value.is_finite() & (value >= 0)
 
 
 def quotient(over: nw.Expr, under: nw.Expr) -> nw.Expr:
-    """Return a share, null where it is of nothing or not finite."""
+    """Return a share, null where ``under`` is not above 0 or the share is not finite."""
     share = nw.when(under > 0).then(over / under)
     return nw.when(share.is_finite()).then(share)

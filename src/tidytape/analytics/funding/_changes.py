@@ -14,7 +14,7 @@ from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.errors import SettlementWarning
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import HOUR, MINUTE, SECOND
 
@@ -23,7 +23,7 @@ _NOISE: Final = 1e-9
 
 
 def warn_if_settled_between(
-    table: Table[Any],
+    table: OpenTable[Any],
     series: list[str],
     rate: str,
     settled_every: Duration,
@@ -42,7 +42,7 @@ def warn_if_settled_between(
         ~nw.col("__rate").is_null(), nw.col(TWICE) == 0
     )
     changed = (
-        # A row that reaches over a settlement closes with the rate of the next one.
+        # A row that lasts beyond a settlement closes with the next settlement's rate.
         rows.filter(nw.col("__since") + after <= every)
         .with_columns(__settled=time - nw.col("__since"))
         .group_by(*series, "__settled")
@@ -56,11 +56,11 @@ def warn_if_settled_between(
     if len(changed) == 0:
         return
     market = changed.row(0)[:-1]
-    own = joined(rows, changed.lazy().select(*series), on=series, how="inner") if series else rows
+    rows_of_market = joined(rows, changed.lazy().select(*series), on=series, how="inner") if series else rows
     values = dict(zip(series, market, strict=True))
     shown = [name for name in MARKET if values.get(name)] or [name for name in series if values[name]]
     named = ", ".join(f"{name}={values[name]!r}" for name in shown)
-    own_rows = own.select("timestamp", "__rate").sort("timestamp").collect()
+    own_rows = rows_of_market.select("timestamp", "__rate").sort("timestamp").collect()
     hint = f"{rate} of {named} " if named else f"{rate} "
     warnings.warn(
         SettlementWarning(
@@ -75,17 +75,17 @@ def warn_if_settled_between(
 
 
 def _changes(times: list[int], rates: list[float], since: int) -> str:
-    """Return in words when a rate changes after the settlement at ``since``, and after how long at the shortest."""
+    """Describe when a rate first changes after the settlement at ``since``, and how short its changes are apart."""
     at = [
         time
         for time, rate, before in zip(times[1:], rates[1:], rates, strict=False)
         if abs(rate - before) > _NOISE * max(abs(rate), abs(before))
     ]
     first = next(time for time in at if time > since)
-    said = f"changes at {datetime.fromtimestamp(first / SECOND, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    description = f"changes at {datetime.fromtimestamp(first / SECOND, UTC):%Y-%m-%dT%H:%M:%SZ}"
     shortest = min((later - time for time, later in pairwise(at)), default=None)
     if shortest is None:
-        return said
+        return description
     amount = f"{shortest // HOUR}h" if shortest % HOUR == 0 else f"{shortest / MINUTE:g}m"
     advice = f"if the market settles so often, pass settled_every={amount!r}"
-    return f"{said}, and the shortest time between two changes is {amount}; {advice}"
+    return f"{description}, and the shortest time between two changes is {amount}; {advice}"

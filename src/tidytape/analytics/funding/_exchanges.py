@@ -10,13 +10,13 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import TWICE, Duration, across, finite, once
+from tidytape.analytics._series import TWICE, Duration, across, finite, without_repeats
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import first
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.times import DAY
 
 
@@ -69,17 +69,17 @@ def spread(
     >>> spread(points).select("exchange", "other_exchange", pl.col("spread").round(8)).rows()
     [('A', 'B', 0.0002), ('B', 'A', -0.0002)]
     """
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[rate])
+    table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=[rate])
     series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
     rows = table.rows.with_columns(__rate=finite(rate))
-    own = [OWN] if OWN in table.names else []
-    pairs = _pairs(rows, series, ["__rate", *own])
+    intervals = [OWN] if OWN in table.names else []
+    pairs = _pairs(rows, series, ["__rate", *intervals])
     difference = nw.col("__rate") - nw.col("__other_rate")
-    if own:
+    if intervals:
         difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
     key = [*series, "timestamp", *MARKET, *_OTHER.values()]
-    told = table.with_words({other: name for name, other in _OTHER.items()})
-    return told.closed(pairs.select(*key, spread=difference), sort=key)
+    labelled = table.with_words({other: name for name, other in _OTHER.items()})
+    return labelled.closed(pairs.select(*key, spread=difference), sort=key)
 
 
 def carry(
@@ -165,11 +165,11 @@ def carry(
     >>> best.select("long_exchange", "short_exchange", pl.col("gross", "carry").round(6)).row(0)
     ('B', 'A', 0.018, 0.016)
     """
-    held = arguments.duration("holding", holding)
+    duration = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
+    table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=numbers)
     series = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
-    ratio = float(held) / own_interval(table, funding_interval)
+    ratio = float(duration) / own_interval(table, funding_interval)
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
     if table.is_eager and isinstance(costs, Mapping):
         _warn_of_unknown_names(table, costs)
@@ -177,14 +177,14 @@ def carry(
         gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
     )
     pairs = pairs.with_columns(carry=nw.col("gross") - nw.col("costs")).filter(~nw.col("carry").is_null())
-    pairs = pairs.with_columns(apr=nw.col("carry") * (365.0 * DAY / held), __worse=-nw.col("carry"))
+    pairs = pairs.with_columns(apr=nw.col("carry") * (365.0 * DAY / duration), __worse=-nw.col("carry"))
     keys, order = [*series, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
     results = dict(zip(_RESULTS, (*MARKET, *_OTHER.values(), "gross", "costs", "carry", "apr"), strict=True))
     best = pairs.group_by(*keys).agg(
         first(pairs, name, order).alias(result) for result, name in results.items()
     )
-    told = table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET})
-    return told.closed(best, sort=keys)
+    labelled = table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET})
+    return labelled.closed(best, sort=keys)
 
 
 _OTHER = {name: f"other_{name}" for name in MARKET}
@@ -198,7 +198,7 @@ _RESULTS = (
 def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
     key, is_single = [*series, "timestamp"], nw.col(TWICE) == 0
-    rows = once(rows.filter(~nw.col("timestamp").is_null()), series).select(
+    rows = without_repeats(rows.filter(~nw.col("timestamp").is_null()), series).select(
         *key, *MARKET, *(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
     )
     others = {name: f"__other_{name.removeprefix('__')}" for name in values}
@@ -210,10 +210,12 @@ def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.
     return pairs.filter(nw.any_horizontal(*differ, ignore_nulls=True))
 
 
-def _warn_of_unknown_names(table: Table[Any], costs: Mapping[str, float]) -> None:
+def _warn_of_unknown_names(table: OpenTable[Any], costs: Mapping[str, float]) -> None:
     """Warn where a cost has no market and a market has no cost: one of the names may be misspelt."""
-    held = {str(name) for name in table.rows.select("exchange").unique().collect()["exchange"].drop_nulls()}
-    unknown, free = sorted(map(str, {*costs} - held)), sorted(held - {*costs})
+    exchanges = {
+        str(name) for name in table.rows.select("exchange").unique().collect()["exchange"].drop_nulls()
+    }
+    unknown, free = sorted(map(str, {*costs} - exchanges)), sorted(exchanges - {*costs})
     if unknown and free:
         message = (
             f"costs: no market is of {', '.join(unknown)}, and there is no cost for {', '.join(free)}, whose markets "

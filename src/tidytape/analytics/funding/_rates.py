@@ -1,4 +1,4 @@
-"""One rate over another interval, and a future over spot: per interval, per year, until it expires."""
+"""Funding rates over another interval and per year, and what futures pay over spot until they expire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import EXPIRES, Duration, ends, finite, is_day
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import counted_beside, midnights
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
@@ -79,8 +79,8 @@ def normalized(
     >>> normalized(points, to="1h", funding_interval="8h").rows()
     [('A', 1.25e-05, 3600000000000), ('B', -5e-05, 3600000000000)]
     """
-    wanted = arguments.duration("to", to)
-    table = Table.opened(frame)
+    new_interval = arguments.duration("to", to)
+    table = OpenTable.of(frame)
     names = table.names
     if rates is None:
         columns = [name for name in _RATES if name in names]
@@ -88,11 +88,11 @@ def normalized(
             raise QueryError("rates", got=names, expected=f"a frame with some of {', '.join(_RATES)}")
     else:
         columns = arguments.columns("rates", rates)
-    table = Table.opened(table, numbers=columns)
-    ratio = float(wanted) / own_interval(table, funding_interval)
+    table = OpenTable.of(table, numbers=columns)
+    ratio = float(new_interval) / own_interval(table, funding_interval)
     scaled = [(finite(name) * ratio).alias(name) for name in columns]
     return table.closed(
-        table.rows.with_columns(*scaled, nw.lit(wanted, nw.Int64()).alias(OWN)), like_rows=True
+        table.rows.with_columns(*scaled, nw.lit(new_interval, nw.Int64()).alias(OWN)), like_rows=True
     )
 
 
@@ -151,10 +151,10 @@ def annualized(
     (0.1095, 0.115714)
     """
     days = arguments.positive("days_per_year", days_per_year)
-    table = Table.opened(frame, numbers=[rate])
+    table = OpenTable.of(frame, numbers=[rate])
     times = days * DAY / own_interval(table, funding_interval)
     value = finite(rate)
-    # log(1 + f) and exp(y) - 1 to the last digit, although 1 + f drops digits of f: what is dropped is divided out [1].
+    # log(1 + f) and exp(y) - 1 to the last digit: 1 + f drops digits of f, and the quotient makes up for them [1].
     # [1] W. Kahan: HP-15C Advanced Functions Handbook, 1982, appendix.
     one_more = value + 1.0
     grown = nw.when(one_more > 0).then(one_more).log()
@@ -165,24 +165,24 @@ def annualized(
     return table.closed(table.rows.with_columns(apr=value * times, apy=apy), like_rows=True)
 
 
-def own_interval(table: Table[Any], given: Duration | None) -> Any:
-    """Return the interval that rates are over [ns]: the number given, or the expression of the column that says it.
+def own_interval(table: OpenTable[Any], funding_interval: Duration | None) -> Any:
+    """Return the interval that rates are over, as the argument says or as an expression of the frame's column. [ns]
 
     Raises
     ------
     QueryError
-        If neither says it, or both do.
+        If neither the argument nor the column says it, or both do.
     """
-    stated = OWN in table.names
-    if stated and given is not None:
-        raise QueryError(OWN, got=given, expected=f"nothing: the frame's column {OWN} says it")
-    if given is not None:
-        return float(arguments.duration(OWN, given))
-    if stated:
+    has_column = OWN in table.names
+    if has_column and funding_interval is not None:
+        raise QueryError(OWN, got=funding_interval, expected=f"nothing: the frame's column {OWN} says it")
+    if funding_interval is not None:
+        return float(arguments.duration(OWN, funding_interval))
+    if has_column:
         if not (dtype := table.rows.collect_schema()[OWN]).is_numeric():
             raise QueryError(OWN, got=f"{OWN}: {dtype}", expected=f"nanoseconds in column {OWN}")
-        own = nw.col(OWN).cast(nw.Float64())
-        return nw.when((own > 0) & own.is_finite()).then(own)
+        interval = nw.col(OWN).cast(nw.Float64())
+        return nw.when((interval > 0) & interval.is_finite()).then(interval)
     hours = DEFAULT_FUNDING_INTERVAL_MS // 3_600_000
     raise QueryError(
         OWN,
@@ -324,7 +324,7 @@ def cash_and_carry(
         raise QueryError("expiry", got=None, expected="a time, or the column that holds it")
     table, rows = _priced(frame, future, spot, expiry, interval)
     over = nw.col("basis") - nw.col("days") * (financing / 365.0)
-    # Costs are paid either way; what is left of the basis decides which way.
+    # Costs are paid either way; the basis less financing decides which way.
     carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - costs)
     way = nw.when(over > 0).then(nw.lit("cash_and_carry")).otherwise(nw.lit("reverse"))
     rows = rows.with_columns(
@@ -339,12 +339,12 @@ def cash_and_carry(
 
 def _priced(
     frame: IntoFrameT, future: str, spot: str, expiry: TimeLike | None, interval: Duration | None
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any]]:
     """Return the frame opened, and its rows with the columns that `basis` adds."""
-    table = Table.opened(frame)
+    table = OpenTable.of(frame)
     schema, names = table.schema, table.names
     column = expiry if isinstance(expiry, str) and expiry in names else None
-    table = Table.opened(table, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
+    table = OpenTable.of(table, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
     rows = table.rows
     dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
     if expiry is None:
@@ -352,17 +352,17 @@ def _priced(
     if column and schema[column] == nw.Date:
         rows = midnights(rows.with_columns(__expiry=nw.col(column)), "__expiry")
         rows = rows.with_columns(nw.col("__expiry") + EXPIRES)
-    elif column:  # beside itself: what expires beyond the reach of nanoseconds comes back as it is
+    elif column:  # in another column: an expiry that int64 does not reach comes back as it is
         rows = counted_beside(rows, column, "__expiry")
     at: Any = nw.col("__expiry") if column else _moment(expiry, names)
     days = (at - ends(table, interval)).cast(nw.Float64()) / float(DAY)
-    left = nw.when(days > 0).then(days)
-    rows = rows.with_columns(basis=dear, days=days, basis_annualized=dear * 365.0 / left)
+    days_left = nw.when(days > 0).then(days)
+    rows = rows.with_columns(basis=dear, days=days, basis_annualized=dear * 365.0 / days_left)
     return table, rows.drop("__expiry", strict=False)
 
 
 def _moment(expiry: TimeLike, names: list[str]) -> int:
-    if isinstance(expiry, str) and expiry.isidentifier():  # no time is written so
+    if isinstance(expiry, str) and expiry.isidentifier():  # no time looks like that
         raise MissingColumnError([expiry], available=names)
     start = epoch_seconds(expiry, parameter="expiry") * SECOND
     return start + EXPIRES if is_day(expiry) else start

@@ -1,4 +1,4 @@
-"""What is paid when funding settles, and what had been predicted of it."""
+"""Payments when funding settles, and how far the predicted rates were off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
@@ -129,7 +129,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     factors = [position] if price is None else [position, price]
     columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
-    table = Table.opened(frame, times=["timestamp"], numbers=columns)
+    table = OpenTable.of(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", *_PAID, *columns])
     is_within, after = _lengths(table, interval, every)
     if every is not None and table.is_eager:
@@ -155,7 +155,7 @@ def accrued(
     rows = rows.with_columns(sums.over(*series, order_by="timestamp"))
     due = nw.col("__due")
     if every is not None:
-        # In floats, rounded: what is divided is a whole multiple, and Spark would divide in floats anyway.
+        # Spark divides integers as floats. The quotient is a whole number, so rounding it is exact.
         steps = (nw.col("timestamp") - nw.col("__first")).cast(nw.Float64()) / float(every)
         due = (steps + 1.5).floor().cast(nw.Int64()) + after
     missed = (due - nw.col("__known")).cast(nw.Int64())
@@ -247,7 +247,7 @@ def predicted_error(
     >>> errors["error"].round(8).to_list()
     [None, 5e-05, -0.0001]
     """
-    table = Table.opened(frame, times=["timestamp"], numbers=[rate, predicted])
+    table = OpenTable.of(frame, times=["timestamp"], numbers=[rate, predicted])
     series = table.series(by, without=["timestamp", *_ERRORS, rate, predicted])
     ahead = 0 if lead is None else arguments.duration("lead", lead)
     every = _pause(settled_every)
@@ -287,25 +287,25 @@ def predicted_error(
     return table.closed(result, sort=key, times=times)
 
 
-def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:
-    """Return whether a row is within the time between settlements, and how many more settlements it has within.
+def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:
+    """Return whether a row is no longer than the time between settlements, and how many more settlements it contains.
 
     Raises
     ------
     QueryError
-        If the length given is longer than the time between settlements, or said twice.
+        If ``interval`` is longer than the time between settlements, or the frame has such a column, too.
     """
     any_length = nw.lit(value=True), nw.lit(0)
-    if given is None and "interval" not in table.names:
+    if interval is None and "interval" not in table.names:
         return any_length
-    known = length(table, given)
+    known = length(table, interval)
     if every is None:
         return any_length
-    if given is not None:
+    if interval is not None:
         if known > every:
             raise QueryError(
                 "interval",
-                got=given,
+                got=interval,
                 expected="rows no longer than settled_every: they do not tell every settlement",
             )
         return any_length
@@ -315,14 +315,14 @@ def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tu
 
 
 def _pause(settled_every: Duration) -> int | None:
-    """Return how long it is from one settlement to the next [ns]; None where each row is one."""
+    """Return the time from one settlement to the next [ns]; None if each row is a settlement."""
     if isinstance(settled_every, str) and settled_every == _EACH_ROW:
         return None
     return arguments.duration("settled_every", settled_every)
 
 
 def _settled(rows: nw.LazyFrame[Any], every: int | None, anchor: TimeLike) -> nw.LazyFrame[Any]:
-    """Return the rows whose time is that of a settlement, which is any time if each row is one."""
+    """Return the rows at times of settlements; all rows that have a time if each row is a settlement."""
     rows = rows.filter(~nw.col("timestamp").is_null())
     if every is None:
         return rows

@@ -72,14 +72,14 @@ def implied_deviation(x: Floats, share: Floats) -> Floats:
         if part.any():
             low, high = ends(x[part], share[part])
             # The search is over ln(s), because ln(b) is nearly linear in it.
-            found: Any = elementwise.find_root(
+            root: Any = elementwise.find_root(
                 lambda u, x, target, logarithm=logarithm: logarithm(x, np.exp(u)) - target,
                 (np.log(low), np.log(high)),
                 args=(x[part], target[part]),
                 tolerances={"xatol": 2 * _EPSILON, "xrtol": 2 * _EPSILON, "fatol": 0.0, "frtol": 0.0},
                 maxiter=200,
             )
-            deviation[part] = np.where(found.success, np.exp(found.x), np.nan)
+            deviation[part] = np.where(root.success, np.exp(root.x), np.nan)
     return deviation
 
 
@@ -190,7 +190,7 @@ def black76_price(
     0.057138
     """
     one_of("premium", premium, get_args(Premium))
-    opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], whole=True)
+    opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name != "black76_price"]
     positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
     known = nw.all_horizontal(*positive, kind_of().is_in([CALL, PUT]), ignore_nulls=False)
@@ -290,7 +290,7 @@ def implied_volatility(
     [(50.0, 'ok'), (None, 'no_time_value')]
     """
     one_of("premium", premium, get_args(Premium))
-    opened = Chain.opened(chain, (), numbers=[price, "forward"], whole=True)
+    opened = Chain.opened(chain, (), numbers=[price, "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
     sides = (
         nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._series import EXPIRES
-from tidytape.analytics._smile import CALL, PUT, Frame, above_zero, is_above_zero, measured
-from tidytape.frames._table import Table
+from tidytape.analytics._smile import CALL, PUT, above_zero, is_above_zero, measured
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import counted_beside, midnights
 from tidytape.times import DAY, YEAR
 
@@ -29,7 +29,7 @@ QUOTED: Final = ("strike", "implied_volatility", "forward")
 _OF_OPTIONS = ("raw_symbol", "normalized_symbol", "side", *CHAIN_COLUMNS)
 
 _UNDERLYING: Final = ("forward", "underlying_price")
-"""Prices of the underlying: an expiry has one, which moves while a snapshot is taken."""
+"""Columns of the underlying's price. An expiry has one such price, which moves while a snapshot is taken."""
 
 _FARTHEST: Final = 1.05
 """Largest ratio of two such prices in one snapshot. In recorded snapshots it is much smaller; between coins, larger."""
@@ -46,7 +46,7 @@ class Chain(Generic[IntoFrameT]):
 
     Attributes
     ----------
-    table : Table
+    table : OpenTable
         The caller's frame.
     rows : narwhals LazyFrame
         All columns, and ``__life``, float64, from the quote to its expiry. [ns]
@@ -54,8 +54,8 @@ class Chain(Generic[IntoFrameT]):
         Columns that name one smile: those of the series, ``timestamp`` and ``expiry``.
     """
 
-    table: Table[IntoFrameT]
-    rows: Frame
+    table: OpenTable[IntoFrameT]
+    rows: Rows
     smile: list[str]
 
     @classmethod
@@ -66,48 +66,47 @@ class Chain(Generic[IntoFrameT]):
         *,
         numbers: Iterable[str] = QUOTED,
         results: Iterable[str] = (),
-        whole: bool = False,
+        keeps_expiry: bool = False,
     ) -> Chain[IntoFrameT]:
-        """Return the chain opened; errors as of `Table.opened` and `Table.series`.
+        """Return the chain opened; errors as of `OpenTable.of` and `OpenTable.series`.
 
         Parameters
         ----------
         native : frame
             Eager or lazy, of any engine.
         by : str, iterable of str or None
-            As of `Table.series`; the identity columns of single options do not tell chains apart.
+            As of `OpenTable.series`; the identity columns of single options do not tell chains apart.
         numbers : iterable of str
             Columns of numbers that the frame must have.
         results : iterable of str
             Columns that the result adds.
         whole : bool
-            Whether the result has all columns of the frame: then ``expiry`` stays as the caller has it, even where it
-            is too late for nanoseconds.
+            Whether the result keeps ``expiry`` as the caller has it, even if it is too late for int64 nanoseconds.
         """
         numbers = (*numbers, "strike")
-        table = Table.opened(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
-        expiry = "__expiry" if whole else "expiry"
+        table = OpenTable.of(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
+        expiry = "__expiry" if keeps_expiry else "expiry"
         if table.schema["expiry"] == nw.Date:
             # An expiry that is a date comes back as a time.
             clocks = {**table.clocks, "expiry": table.clocks["timestamp"]}
             table, expiry = replace(table.with_words({"expiry": "timestamp"}), clocks=clocks), "expiry"
             rows = midnights(table.rows, expiry).with_columns(nw.col(expiry) + EXPIRES)
-        elif whole:
+        elif keeps_expiry:
             rows = counted_beside(table.rows, "expiry", expiry)
         else:
-            table = Table.opened(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)
+            table = OpenTable.of(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)
             rows = table.rows
         life = (nw.col(expiry) - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
         return cls(table, rows.with_columns(life.alias("__life")), [*keys, "timestamp", "expiry"])
 
     @property
-    def quotes(self) -> Frame:
+    def quotes(self) -> Rows:
         """The rows whose time and expiry are known, with ``option_type`` as `kind_of` writes it."""
         known = self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
         return known.with_columns(option_type=kind_of())
 
-    def measured(self) -> Frame:
+    def measured(self) -> Rows:
         """Return the quotes, with ``__alive``, the time left [ns], and what `measured` adds.
 
         The numbers of a quote are null unless it is a call or put with a positive strike, volatility and forward, and
@@ -123,7 +122,7 @@ class Chain(Generic[IntoFrameT]):
         quotes = quotes.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in numbers)
         return measured(quotes, act_365(nw.col("__alive"), YEAR))
 
-    def with_mixed(self, quotes: Frame, *names: str) -> Frame:
+    def with_mixed(self, quotes: Rows, *names: str) -> Rows:
         """Add ``__mixed``: 1.0 in each row of a smile that has several underlyings or several snapshots, else 0.0.
 
         A smile is mixed if one of its options has several values in a column of ``names``, if it has several coins, or
@@ -146,8 +145,8 @@ class Chain(Generic[IntoFrameT]):
         mixed = nw.when(nw.any_horizontal(*apart, ignore_nulls=True)).then(1.0).otherwise(0.0)
         return quotes.with_columns(__mixed=mixed).with_columns(nw.col("__mixed").max().over(*self.smile))
 
-    def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
-        """Return rows in memory, as of `Table.collected`."""
+    def collected(self, rows: Rows, why: str) -> nw.DataFrame[Any]:
+        """Return rows in memory, as of `OpenTable.collected`."""
         return replace(self.table, rows=rows).collected(why)
 
 
@@ -268,7 +267,7 @@ def forward(
     return opened.table.closed(result.select(*smile, *_RESULT), sort=smile)
 
 
-def _parity(chain: Chain[Any], *, price: str, premium: str) -> Frame:
+def _parity(chain: Chain[Any], *, price: str, premium: str) -> Rows:
     """Return one row per smile and strike: its forward ``__level``, and ``__chosen`` at the strike that parity uses."""
     smile, strike, paid, apart = chain.smile, nw.col("strike"), nw.col(price), nw.col("__apart")
     quotes = chain.quotes.with_columns(

@@ -10,16 +10,15 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
-from tidytape.analytics._arguments import flag, is_number, whole
+from tidytape.analytics._arguments import flag, integer, is_number
 from tidytape.analytics._series import TWICE, repeated
-from tidytape.analytics._smile import Frame
 from tidytape.analytics.options._chain import Floats, floats, number_column
 from tidytape.analytics.options._maturity import at_maturities, maturities, single
 from tidytape.analytics.options._svi import LEE, PARAMETERS
 from tidytape.errors import QueryError
-from tidytape.frames._door import listed
+from tidytape.frames._door import as_list
 from tidytape.frames._rows import crossed, next_of, with_next
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable, Rows
 
 _RANGE = ("lowest", "highest")
 _RESERVED = (
@@ -103,7 +102,7 @@ def smile(
     >>> smile(fits, moneyness=[-0.2, 0, 0.5]).select("moneyness", pl.col("implied_volatility").round(3)).rows()
     [(-0.2, 55.959), (0.0, 48.99), (0.5, None)]
     """
-    steps, wings = whole("steps", steps, most=10_000), flag("wings", wings)
+    steps, wings = integer("steps", steps, most=10_000), flag("wings", wings)
     places = None if moneyness is None else _places(moneyness)
     table = _opened(fits, times=["timestamp", "expiry"], numbers=["forward"])
     keys = [*table.series(by, without=_RESERVED), "timestamp", "expiry"]
@@ -190,38 +189,38 @@ def surface(
     >>> surface(fits, days=30, moneyness=0)["implied_volatility"].round(4).item()
     59.7372
     """
-    wanted, places, wings = maturities(days), _places(moneyness), flag("wings", wings)
+    target_days, places, wings = maturities(days), _places(moneyness), flag("wings", wings)
     table = _opened(fits, times=["timestamp"], numbers=[])
     chain = [*table.series(by, without=_RESERVED), "timestamp"]
     curves = single(table.rows.drop("moneyness", strict=False), [*chain, "days"], ["a"])
     variances = _with_variance(crossed(curves, "moneyness", places), wings=wings)
     keys, quality = [*chain, "moneyness"], _quality(table)
-    result = at_maturities(variances, keys, wanted, ["__variance"], worst=quality)
+    result = at_maturities(variances, keys, target_days, ["__variance"], worst=quality)
     result = result.select(*chain, "days", "moneyness", _volatility().alias("implied_volatility"), *quality)
     return table.closed(result, sort=[*chain, "days", "moneyness"])
 
 
-def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> Table[IntoFrameT]:
+def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> OpenTable[IntoFrameT]:
     """Open fitted curves: times, parameters, the range of the quotes, the error if they have it, and some numbers."""
-    table = Table.opened(fits, parameter="fits")
+    table = OpenTable.of(fits, parameter="fits")
     numbers = ["days", *numbers, *PARAMETERS, *_RANGE, *_quality(table)]
-    return Table.opened(table, times=times, numbers=numbers, parameter="fits")
+    return OpenTable.of(table, times=times, numbers=numbers, parameter="fits")
 
 
-def _quality(table: Table[Any]) -> list[str]:
+def _quality(table: OpenTable[Any]) -> list[str]:
     """Return a list with the column of the fit's error, empty if the frame lacks it."""
     return ["rmse"] if "rmse" in table.names else []
 
 
 def _places(moneyness: object) -> list[float]:
     """Return the values of log-moneyness that a caller asks for, each once; raise QueryError for anything else."""
-    several = listed(moneyness)
+    several = as_list(moneyness)
     if not several or not all(is_number(place) for place in several):
         raise QueryError("moneyness", got=moneyness, expected="finite numbers, ln(K/F)")
     return list(dict.fromkeys(float(place) for place in several))
 
 
-def _with_variance(curves: Frame, *, wings: bool) -> Frame:
+def _with_variance(curves: Rows, *, wings: bool) -> Rows:
     """Add ``__variance``, the total variance of each curve at ``moneyness``; null where it is not positive.
 
     Without ``wings`` it is also null outside the range of the quotes that the curve was fitted to.
@@ -320,40 +319,40 @@ def svi_arbitrage(
     """
     ranges = () if flag("wings", wings) else ("lowest", "highest")
     numbers = ["days", *PARAMETERS, *ranges]
-    table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
+    table = OpenTable.of(fits, times=["timestamp"], numbers=numbers, parameter="fits")
     chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
     used = (TWICE, *PARAMETERS, *ranges)
     rows = with_next(collected, used, over=chain, order_by=("days",)).collect().sort(*chain, "days")
     parts = [1, 1 + len(PARAMETERS)]
-    times, own, quoted = np.split(floats(rows, *used), parts)
+    times, parameters, quoted = np.split(floats(rows, *used), parts)
     next_times, following, next_quoted = np.split(floats(rows, *map(next_of, used)), parts)
-    is_fit = np.isfinite(own).all(axis=0)
+    is_fit = np.isfinite(parameters).all(axis=0)
     # An expiry that appears twice has no well-defined neighbour.
     is_pair = is_fit & np.isfinite(following).all(axis=0) & (times[0] == 0) & (next_times[0] == 0)
     bounds, both = None, None
     if not wings:
         bounds = quoted
         both = np.array([np.fmax(quoted[0], next_quoted[0]), np.fmin(quoted[1], next_quoted[1])])
-    a, b, rho, _, sigma = own
+    a, b, rho, _, sigma = parameters
     _, next_b, next_rho, _, _ = following
-    left, right = b * (1 - rho), b * (1 + rho)
+    left_wing, right_wing = b * (1 - rho), b * (1 + rho)
     with np.errstate(all="ignore"):  # the formulas divide by 0 for a flat curve, and at a kink
-        least_density, density_at = _least(_density, own, is_fit, bounds)
-        least_gain, gain_at = _least(_gain, np.concatenate([own, following]), is_pair, both)
+        least_density, density_at = _least(_density, parameters, is_fit, bounds)
+        least_gain, gain_at = _least(_gain, np.concatenate([parameters, following]), is_pair, both)
         gains = least_gain >= -_NOISE * (np.abs(a) + b * sigma)
         if wings:  # where the next curve is less steep, the two cross far away
-            gains &= next_b * (1 + next_rho) >= right - _NOISE * b
-            gains &= next_b * (1 - next_rho) >= left - _NOISE * b
+            gains &= next_b * (1 + next_rho) >= right_wing - _NOISE * b
+            gains &= next_b * (1 - next_rho) >= left_wing - _NOISE * b
         else:  # the two ranges of quotes do not overlap, so there is no least gain
             gains |= np.isnan(least_gain)
         flags = (
             np.where(is_fit, ~(least_density >= -_NOISE), np.nan),
-            np.where(is_fit, np.fmax(left, right) > LEE * (1 + _NOISE), np.nan),
+            np.where(is_fit, np.fmax(left_wing, right_wing) > LEE * (1 + _NOISE), np.nan),
             np.where(is_pair, ~gains, np.nan),
         )
-    values = (least_density, density_at, left, right, least_gain, gain_at)
+    values = (least_density, density_at, left_wing, right_wing, least_gain, gain_at)
     result = rows.select(*names).with_columns(
         *map(number_column, _NUMBERS, values),
         *(number_column(name, known).cast(nw.Boolean) for name, known in zip(_FLAGS, flags, strict=True)),
@@ -392,13 +391,13 @@ def _least(
         bounds = bounds[:, known]
     if not known.any():
         return least, at
-    own = parameters[:, known]
-    k = _grid(own, bounds)
-    values = value(k, *own)
+    known_parameters = parameters[:, known]
+    k = _grid(known_parameters, bounds)
+    values = value(k, *known_parameters)
     column, place = np.arange(k.shape[1]), values.argmin(axis=0)
     around = np.clip(place, 1, len(k) - 2)
     bracket = tuple(k[around + step, column] for step in (-1, 0, 1))
-    refined = elementwise.find_minimum(value, bracket, args=tuple(own))
+    refined = elementwise.find_minimum(value, bracket, args=tuple(known_parameters))
     lowest = values[place, column]
     better = refined.success & (refined.f_x < lowest)
     least[known] = np.where(better, refined.f_x, lowest)
@@ -414,10 +413,10 @@ def _grid(parameters: Floats, bounds: Floats | None) -> Floats:
     grids: list[Floats] = []
     for a, b, rho, m, sigma in parameters.reshape(-1, 5, parameters.shape[1]):
         low, high = (m - _REACH, m + _REACH) if bounds is None else bounds
-        left = np.sqrt(1 - rho**2)
-        lowest, height = m - rho * sigma / left, a + b * sigma * left
+        root = np.sqrt(1 - rho**2)
+        lowest, height = m - rho * sigma / root, a + b * sigma * root
         # Around its least value total variance is a parabola, which reaches twice that value at this distance.
-        width = np.sqrt(height * 2 * sigma / (b * left**3))
+        width = np.sqrt(height * 2 * sigma / (b * root**3))
         # The first square in the formula of g changes faster still.
         width = width * np.fmin(width / np.abs(lowest), 1.0)
         for middle, scale in ((m, np.abs(sigma)), (lowest, width)):

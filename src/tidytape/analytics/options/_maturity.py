@@ -11,12 +11,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import is_number, number, one_of
 from tidytape.analytics._series import TWICE, of_rows, repeated
-from tidytape.analytics._smile import Frame, is_above_zero
+from tidytape.analytics._smile import is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
-from tidytape.frames._door import listed, require
+from tidytape.frames._door import as_list, require
 from tidytape.frames._rows import crossed, interpolated, next_of, with_next
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.query._values import TimeLike, choice, epoch_seconds
 from tidytape.times import SECOND
 
@@ -85,14 +85,14 @@ def constant_maturity(
     >>> constant_maturity(points, days=30).select("days", pl.col("iv_atm").round(4)).row(0)
     (30.0, 59.7372)
     """
-    wanted = maturities(days)
-    table = Table.opened(points, ["days"], times=["timestamp"], parameter="points")
+    target_days = maturities(days)
+    table = OpenTable.of(points, ["days"], times=["timestamp"], parameter="points")
     if columns is None:
         names = [name for name in table.names if name.startswith("iv_")]
         require(names or ["iv_atm"], table.names)
     else:
         names = arguments.columns("columns", columns)
-    table = Table.opened(table, times=["timestamp"], numbers=["days", *names], parameter="points")
+    table = OpenTable.of(table, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
     life = nw.col("days")
     variances = single(table.rows, [*chain, "days"], names).with_columns(
@@ -100,19 +100,19 @@ def constant_maturity(
         nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
         for name in names
     )
-    result = at_maturities(variances, chain, wanted, names).with_columns(
+    result = at_maturities(variances, chain, target_days, names).with_columns(
         (nw.col(name) / life).sqrt().alias(name) for name in names
     )
     return table.closed(result, sort=[*chain, "days"])
 
 
 def at_maturities(
-    rows: Frame,
+    rows: Rows,
     keys: Sequence[str],
-    wanted: Iterable[float],
+    target_days: Iterable[float],
     values: Sequence[str],
     worst: Sequence[str] = (),
-) -> Frame:
+) -> Rows:
     """Return values at maturities, linear between the two rows of the same keys around each.
 
     Parameters
@@ -143,9 +143,9 @@ def at_maturities(
         name: nw.when(other > nw.col(name), days < length).then(other).otherwise(nw.col(name))
         for name, other in following.items()
     }
-    # Every row meets every maturity, and has a value if it is the last one before it.
+    # Pair each row with each maturity; the pair has a value if the maturity lies between the row and the next one.
     return (
-        crossed(pairs, "__length", wanted)
+        crossed(pairs, "__length", target_days)
         .with_columns(
             *(interpolated(length, "days", name).alias(name) for name in values),
             **{name: nw.when(known).then(value) for name, value in larger.items()},
@@ -156,7 +156,7 @@ def at_maturities(
     )
 
 
-def single(rows: Frame, key: Sequence[str], names: Iterable[str]) -> Frame:
+def single(rows: Rows, key: Sequence[str], names: Iterable[str]) -> Rows:
     """Return the rows; values are null where several rows have the key, because none of them is the right one."""
     is_single = nw.col(TWICE) == 0
     return repeated(rows, key).with_columns(
@@ -164,7 +164,7 @@ def single(rows: Frame, key: Sequence[str], names: Iterable[str]) -> Frame:
     )
 
 
-def last_before(rows: Frame, at: TimeLike | None, series: Sequence[str]) -> Frame:
+def last_before(rows: Rows, at: TimeLike | None, series: Sequence[str]) -> Rows:
     """Return the rows of each series' last time at or before ``at``; all rows where it is None."""
     if at is None:
         return rows
@@ -174,7 +174,7 @@ def last_before(rows: Frame, at: TimeLike | None, series: Sequence[str]) -> Fram
 
 
 def sloped(
-    rows: Frame,
+    rows: Rows,
     keys: Sequence[str],
     value: str,
     *,
@@ -182,7 +182,7 @@ def sloped(
     short: float | str,
     long: float | str,
     flat: float,
-) -> Frame:
+) -> Rows:
     """Return one row per keys: the values at two maturities, long minus short, and the shape of the structure.
 
     Parameters
@@ -214,18 +214,18 @@ def sloped(
         .when(slope.is_finite())
         .then(nw.lit("flat"))
     )
-    given = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
+    labels = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
     return (
         ends.group_by(*keys)
         .agg(nw.col("short", "long").max())
         .with_columns(slope=nw.col("long") - nw.col("short"))
-        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in given.items()})
+        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in labels.items()})
     )
 
 
 def maturities(days: object) -> list[float]:
     """Return maturities in days, each once; raise QueryError if the list is empty or one is not a maturity."""
-    several = listed(days)
+    several = as_list(days)
     if not several:
         raise QueryError("days", got=days, expected="at least one number of days")
     return list(dict.fromkeys(in_days("days", day) for day in several))
@@ -240,7 +240,7 @@ def in_days(parameter: str, maturity: object) -> float:
     return float(maturity)
 
 
-def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:
+def series_of(table: OpenTable[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:
     """Return the columns that tell series of points apart, and the rules that made the points.
 
     Without ``by`` these are the identity columns and whatever else tells points of one time and maturity apart, such as

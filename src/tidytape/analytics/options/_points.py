@@ -8,11 +8,11 @@ from typing import Literal, get_args
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import one_of, whole
+from tidytape.analytics._arguments import integer, one_of
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, act_365
-from tidytape.frames._door import listed
-from tidytape.frames._table import Table
+from tidytape.frames._door import as_list
+from tidytape.frames._table import OpenTable
 from tidytape.times import DAY
 
 Atm = Literal["forward", "delta_neutral"]
@@ -24,7 +24,7 @@ def wing_points(delta: object) -> tuple[int, str, str]:
 
     Raise QueryError for anything but a whole number from 1 to 49.
     """
-    percent = whole("delta", delta, most=49)
+    percent = integer("delta", delta, most=49)
     return percent, f"iv_{percent}p", f"iv_{percent}c"
 
 
@@ -164,11 +164,11 @@ def delta_points(
     """
     one_of("delta", delta, get_args(Delta))
     one_of("atm", atm, get_args(Atm))
-    wanted: dict[str, tuple[str, float]] = {}
-    for wing in listed(deltas):
+    targets: dict[str, tuple[str, float]] = {}
+    for wing in as_list(deltas):
         percent, put, call = wing_points(wing)
-        wanted |= {put: (PUT, -percent / 100), call: (CALL, percent / 100)}
-    ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, wanted)] if wanted else [])]
+        targets |= {put: (PUT, -percent / 100), call: (CALL, percent / 100)}
+    ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, targets)] if targets else [])]
     return _smiles(chain, by, ladders, {"atm": atm, "delta": delta})
 
 
@@ -210,7 +210,7 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     -4.0
     """
     percent, put, call = wing_points(delta)
-    table = Table.opened(points, numbers=[call, put], parameter="points")
+    table = OpenTable.of(points, numbers=[call, put], parameter="points")
     reversal = (nw.col(call) - nw.col(put)).alias(f"rr{percent}_call_minus_put")
     return table.closed(table.rows.with_columns(reversal), like_rows=True)
 
@@ -257,7 +257,7 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     2.0
     """
     percent, put, call = wing_points(delta)
-    table = Table.opened(points, numbers=["iv_atm", call, put], parameter="points")
+    table = OpenTable.of(points, numbers=["iv_atm", call, put], parameter="points")
     fly = (nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")
     return table.closed(table.rows.with_columns(fly.alias(f"bf{percent}")), like_rows=True)
 
@@ -265,7 +265,7 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
 def _smiles(
     native: IntoFrameT, by: str | Iterable[str] | None, ladders: list[Ladder], rules: Mapping[str, str]
 ) -> IntoFrameT:
-    names = [name for ladder in ladders for name in ladder.wanted]
+    names = [name for ladder in ladders for name in ladder.targets]
     chain = Chain.opened(native, by, results=("days", *names, *rules))
     smiles = points(
         chain.measured(),

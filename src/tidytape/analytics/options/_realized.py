@@ -1,4 +1,4 @@
-"""Realised volatility of candles, and what implied volatility pays beyond it."""
+"""Realised volatility of candles, and the premium of implied volatility over it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
+from tidytape.analytics._arguments import integer, nanoseconds, one_of, positive
 from tidytape.analytics._series import one_engine, warn_unless_met
-from tidytape.analytics._smile import Frame, above_zero
+from tidytape.analytics._smile import above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import LATEST, joined
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import length_of
 from tidytape.times import DAY, SECOND, interval_of
 
@@ -143,11 +143,11 @@ def realized_volatility(
     [None, None, None, 32.6]
     """
     one_of("estimator", estimator, _TERMS)
-    window = whole("window", window, least=2)
+    window = integer("window", window, least=2)
     per_year = positive("days_per_year", days_per_year) * DAY
     prices = _PRICES if estimator != "close_to_close" else ("close",)
     needed = [] if interval is not None else ["interval"]
-    table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
+    table = OpenTable.of(frame, needed, times=["timestamp"], numbers=prices)
     series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
     # Some engines need a partition column for a window, and engines disagree on where a null time sorts.
     rows = table.rows.with_columns(
@@ -168,7 +168,7 @@ def realized_volatility(
     return table.closed(result, sort=[*series, "timestamp"])
 
 
-def _with_variance(candles: Frame, keys: list[str], estimator: str, window: int) -> Frame:
+def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) -> Rows:
     """Add ``__variance``, the variance per candle over the window; null if one of its candles is missing or null."""
 
     def in_order(value: nw.Expr) -> nw.Expr:
@@ -287,40 +287,41 @@ def volatility_risk_premium(
     [10.5]
     """
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
-    left = Table.opened(
+    implied_table = OpenTable.of(
         implied, [on], times=["timestamp"], numbers=["implied_volatility"], parameter="implied"
     )
-    right = Table.opened(
+    realized_table = OpenTable.of(
         realized, [on], times=["timestamp"], numbers=["realized_volatility"], parameter="realized"
     )
-    one_engine(left, right, "realized")
-    whose = {name: alias for name, alias in _WHOSE.items() if name in right.names}
+    one_engine(implied_table, realized_table, "realized")
+    whose = {name: alias for name, alias in _WHOSE.items() if name in realized_table.names}
     results = ["realized_volatility", *whose.values(), *_RESULTS]
-    if taken := [name for name in (*results, "known_at_realized") if name in left.names]:
-        raise QueryError("implied", got=f"a column {taken[0]!r}", expected="a frame without it")
-    series = list(dict.fromkeys([on, *left.series()]))
-    left, decisions, _ = known(left, interval=implied_interval)
-    right, facts, _ = known(right, interval=realized_interval)
+    if colliding := [name for name in (*results, "known_at_realized") if name in implied_table.names]:
+        raise QueryError("implied", got=f"a column {colliding[0]!r}", expected="a frame without it")
+    series = list(dict.fromkeys([on, *implied_table.series()]))
+    implied_table, decisions, _ = known(implied_table, interval=implied_interval)
+    realized_table, facts, _ = known(realized_table, interval=realized_interval)
+    names = ("implied", "realized")
     warn_unless_met(
-        "volatility_risk_premium", left, right, [on], called=("implied", "realized"), parameter="on"
+        "volatility_risk_premium", implied_table, realized_table, [on], called=names, parameter="on"
     )
     keys = [on, *whose.values()]
     facts = facts.select(
         on, WHEN, "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
     )
-    # Each implied row meets each realised market of its ``on``, so that no market stands for another.
+    # Pair each implied row with each realised market of its ``on``, so that no market replaces another.
     decisions = joined(decisions, facts.select(*keys).unique(), on=[on])
     rows = last_known(
         decisions, facts, {"realized_volatility": "realized_volatility"}, at=WHEN, by=keys, limit=limit
     )
-    ours, theirs = nw.col("implied_volatility"), nw.col("realized_volatility")
+    iv, rv = nw.col("implied_volatility"), nw.col("realized_volatility")
     result = rows.select(
-        *(name for name in left.names if name not in KNOWN),
+        *(name for name in implied_table.names if name not in KNOWN),
         nw.col(WHEN).alias(KNOWN_AT),
         *whose.values(),
         "realized_volatility",
-        volatility_risk_premium=ours - theirs,
-        variance_risk_premium=(ours / 100.0) * (ours / 100.0) - (theirs / 100.0) * (theirs / 100.0),
+        volatility_risk_premium=iv - rv,
+        variance_risk_premium=(iv / 100.0) * (iv / 100.0) - (rv / 100.0) * (rv / 100.0),
     )
-    table = left.with_words({alias: name for name, alias in whose.items()}, of=right)
+    table = implied_table.with_words({alias: name for name, alias in whose.items()}, of=realized_table)
     return table.closed(result, sort=[*series, *whose.values(), "timestamp"], times={KNOWN_AT: "timestamp"})

@@ -12,13 +12,13 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
-from tidytape.analytics._arguments import whole
+from tidytape.analytics._arguments import integer
 from tidytape.analytics._series import finite, of_rows
 from tidytape.analytics.options._chain import number_column
 from tidytape.analytics.options._maturity import single
 from tidytape.errors import QueryError
 from tidytape.frames._rows import starts_run
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 
 Ints = NDArray[np.int64]
 
@@ -198,24 +198,24 @@ def _opened(
     window: int,
     least: int | None,
     by: str | Iterable[str] | None,
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
+) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
     """Check the arguments; return the table, its rows with ``__value`` and ``__time``, the series, window and least."""
     smallest = 2 if result == "z_score" else 1
-    window = whole("window", window, least=smallest)
-    least = window if least is None else whole("least", least, least=smallest)
+    window = integer("window", window, least=smallest)
+    least = window if least is None else integer("least", least, least=smallest)
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
-    table = Table.opened(frame, times=["timestamp"], numbers=[value])
+    table = OpenTable.of(frame, times=["timestamp"], numbers=[value])
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
-    taken = ("timestamp", value)
-    series = of_rows(table, without=taken) if by is None else table.series(by, without=taken)
+    not_series = ("timestamp", value)
+    series = of_rows(table, without=not_series) if by is None else table.series(by, without=not_series)
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
     return table, single(rows, [*series, "timestamp"], ["__value"]), ["__one", *series], window, least
 
 
 def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:
-    """Add ``percentile`` to rows in memory, which have ``__time`` and ``__value``, by whole ranks.
+    """Add ``percentile`` to rows in memory, which have ``__time`` and ``__value``, from integer ranks.
 
     `below` counts the ranks of a window that are below another rank bit by bit, so a longer window costs no more.
     """
@@ -230,8 +230,8 @@ def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int
     start, end = start[enough], end[enough]
 
     _, ranks = np.unique(value[known], return_inverse=True)
-    own = ranks[enough[known]]
-    lower, upper = below(ranks, start, end, own), below(ranks, start, end, own + 1)
+    row_ranks = ranks[enough[known]]
+    lower, upper = below(ranks, start, end, row_ranks), below(ranks, start, end, row_ranks + 1)
     share = np.full(len(value), np.nan)
     place = ordered["__row"].to_numpy()[enough]
     share[place] = (lower + 0.5 * (upper - lower)) / (end - start) * 100.0
@@ -246,7 +246,7 @@ def below(ranks: Ints, start: Ints, end: Ints, limit: Ints) -> Ints:
     >>> below(np.array([3, 0, 2, 0]), np.array([0, 1]), np.array([4, 3]), np.array([3, 1])).tolist()
     [3, 1]
     """
-    found = np.zeros(len(limit), np.int64)
+    counts = np.zeros(len(limit), np.int64)
     highest = max(ranks.max(initial=0), limit.max(initial=0))
     for bit in reversed(range(int(highest).bit_length())):
         is_low = ranks >> bit & 1 == 0
@@ -254,8 +254,8 @@ def below(ranks: Ints, start: Ints, end: Ints, limit: Ints) -> Ints:
         low_start, low_end = lows[start], lows[end]
         # Among ranks that equal the limit in the higher bits, those without this bit are less if the limit has it.
         has_bit = limit >> bit & 1 == 1
-        found += np.where(has_bit, low_end - low_start, 0)
+        counts += np.where(has_bit, low_end - low_start, 0)
         start = np.where(has_bit, lows[-1] + start - low_start, low_start)
         end = np.where(has_bit, lows[-1] + end - low_end, low_end)
         ranks = np.concatenate([ranks[is_low], ranks[~is_low]])
-    return found
+    return counts

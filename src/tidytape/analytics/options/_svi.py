@@ -175,31 +175,31 @@ def _fitted(
     unknown = (np.nan,) * len(PARAMETERS)
     if len(np.unique(k)) < len(PARAMETERS):
         return unknown, np.nan, "too_few"
-    # Times this, an error of the deviation is an error of the volatility. [vol points]
+    # This factor turns an error of the deviation into an error of the volatility. [vol points]
     points = volatility / deviation
-    found = None
+    curve = None
     with suppress(np.linalg.LinAlgError, ValueError):  # quotes that make no smile overflow on the way
-        found = _searched(k, deviation, weight * points)
-    if found is None or not np.isfinite(found).all():
+        curve = _searched(k, deviation, weight * points)
+    if curve is None or not np.isfinite(curve).all():
         return unknown, np.nan, "not_converged"
-    least, left, right, m, sigma = found
-    b = (left + right) / 2
-    rho = (right - left) / (left + right) if b > 0 else 0.0
-    rmse = float(np.sqrt(np.mean((points * (np.sqrt(_variance(found, k)) - deviation)) ** 2)))
-    return (least - sigma * np.sqrt(left * right), b, rho, m, sigma), rmse, "ok"
+    least, left_wing, right_wing, m, sigma = curve
+    b = (left_wing + right_wing) / 2
+    rho = (right_wing - left_wing) / (left_wing + right_wing) if b > 0 else 0.0
+    rmse = float(np.sqrt(np.mean((points * (np.sqrt(_variance(curve, k)) - deviation)) ** 2)))
+    return (least - sigma * np.sqrt(left_wing * right_wing), b, rho, m, sigma), rmse, "ok"
 
 
 def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
-    """Return the best curve, None if the search does not end: its least value, the slopes of its wings, m and σ.
+    """Return the best curve as its least value, the slopes of its wings, m and σ; None if the search does not end.
 
-    Curves are written in these five numbers, because each then has bounds of its own, and a flat smile is no 0/0.
+    A curve is written as these five numbers, because then each number has its own bounds, and a flat smile is not 0/0.
     """
     span, most = k[-1] - k[0], float((deviation**2).max())
     low = np.array([1e-9 * most, 0.0, 0.0, k[0] - span, 1e-3 * span])
     high = np.array([2 * most, LEE, LEE, k[-1] + span, 10 * span])
     bounds = tuple(np.array([end[3], np.log(end[4])]) for end in (low, high))
     best = _best_curve_of(k, deviation, weight, low[0])
-    found = least_squares(
+    search = least_squares(
         lambda place: best(*place)[0],
         _guess(k, deviation**2, weight / (2 * deviation), span),
         lambda place: best(*place)[1],
@@ -207,8 +207,8 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
         method="dogbox",
         x_scale=np.array([span, 1.0]),
     )
-    curve = best(*found.x)[2]
-    if found.success and low[0] < curve[0] <= high[0]:
+    curve = best(*search.x)[2]
+    if search.success and low[0] < curve[0] <= high[0]:
         return curve
 
     # Where variance is at its lower bound, level and wings depend on each other: search all five numbers together.
@@ -220,11 +220,11 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
         return scale[:, None] * _gradient(curve, k)
 
     inside, wide = np.clip(curve, low + 1e-6 * (high - low), high - 1e-6 * (high - low)), (low, high)
-    found = least_squares(errors, inside, slopes, wide, x_scale="jac", max_nfev=300)
-    if not found.success:
+    search = least_squares(errors, inside, slopes, wide, x_scale="jac", max_nfev=300)
+    if not search.success:
         # The search creeps along a bound, as where a smile has a kink; the other method ends on the bound.
-        found = least_squares(errors, found.x, slopes, wide, method="dogbox", x_scale="jac", max_nfev=300)
-    return found.x if found.success else None
+        search = least_squares(errors, search.x, slopes, wide, method="dogbox", x_scale="jac", max_nfev=300)
+    return search.x if search.success else None
 
 
 def _best_curve_of(
@@ -242,21 +242,23 @@ def _best_curve_of(
         nonlocal start
         sigma = np.exp(log_sigma)
         x, root, basis = _basis(k, m, sigma)
-        now, found, free = start, np.zeros(3), [0]
+        now, solution, free = start, np.zeros(3), [0]
         for _ in range(8):  # Newton's steps, because the errors are those of the root of the variance
             scale = weight / (2 * now)
-            found, free = _linear(basis * scale[:, None], (2 * deviation - now) * now * scale)
-            found[0] = max(found[0], least - sigma * np.sqrt(found[1] * found[2]))
-            before, now = now, np.sqrt(np.maximum(basis @ found, _TINY))
+            solution, free = _linear(basis * scale[:, None], (2 * deviation - now) * now * scale)
+            solution[0] = max(solution[0], least - sigma * np.sqrt(solution[1] * solution[2]))
+            before, now = now, np.sqrt(np.maximum(basis @ solution, _TINY))
             if np.max(np.abs(now - before) / now) < 1e-9:
                 break
         start = now
-        level, left, right = found
-        scale, mean = (weight / (2 * now))[:, None], (left + right) / 2
-        slopes = scale * np.column_stack([(left - right) / 2 - mean * x / root, mean * sigma**2 / root])
+        level, left_wing, right_wing = solution
+        scale, mean = (weight / (2 * now))[:, None], (left_wing + right_wing) / 2
+        slopes = scale * np.column_stack(
+            [(left_wing - right_wing) / 2 - mean * x / root, mean * sigma**2 / root]
+        )
         of_others = scale * basis[:, free]
         slopes -= of_others @ np.linalg.lstsq(of_others, slopes, rcond=None)[0]
-        curve = np.array([level + sigma * np.sqrt(left * right), left, right, m, sigma])
+        curve = np.array([level + sigma * np.sqrt(left_wing * right_wing), left_wing, right_wing, m, sigma])
         return weight * (now - deviation), slopes, curve
 
     return best
@@ -283,33 +285,36 @@ def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
 
 
 def _basis(k: Floats, m: Any, sigma: Any) -> tuple[Floats, Floats, Floats]:
-    """Return k - m, the root in the curve's formula, and what level, left and right wing are multiplied by."""
+    """Return k - m, the root in the curve's formula, and the factors of level, left and right wing."""
     x, root = k - m, np.hypot(k - m, sigma)
     return x, root, np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=-1)
 
 
 def _variance(curve: Floats, k: Floats) -> Floats:
     """Return the total variance of a curve, as `_searched` writes it."""
-    least, left, right, m, sigma = curve
+    least, left_wing, right_wing, m, sigma = curve
     root = np.hypot(k - m, sigma)
     value: Floats = (
-        least - sigma * np.sqrt(left * right) + (right - left) / 2 * (k - m) + (left + right) / 2 * root
+        least
+        - sigma * np.sqrt(left_wing * right_wing)
+        + (right_wing - left_wing) / 2 * (k - m)
+        + (left_wing + right_wing) / 2 * root
     )
     return np.maximum(value, _TINY)
 
 
 def _gradient(curve: Floats, k: Floats) -> Floats:
     """Return the slopes of `_variance` in the five numbers of the curve."""
-    _, left, right, m, sigma = curve
+    _, left_wing, right_wing, m, sigma = curve
     x, root, basis = _basis(k, m, sigma)
-    mean = (left + right) / 2
+    mean = (left_wing + right_wing) / 2
     return np.column_stack(
         [
             basis[:, 0],
-            basis[:, 1] - sigma / 2 * np.sqrt(right / max(left, _TINY)),
-            basis[:, 2] - sigma / 2 * np.sqrt(left / max(right, _TINY)),
-            -(right - left) / 2 - mean * x / root,
-            -np.sqrt(left * right) + mean * sigma / root,
+            basis[:, 1] - sigma / 2 * np.sqrt(right_wing / max(left_wing, _TINY)),
+            basis[:, 2] - sigma / 2 * np.sqrt(left_wing / max(right_wing, _TINY)),
+            -(right_wing - left_wing) / 2 - mean * x / root,
+            -np.sqrt(left_wing * right_wing) + mean * sigma / root,
         ]
     )
 

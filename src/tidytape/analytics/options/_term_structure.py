@@ -23,7 +23,7 @@ from tidytape.analytics.options._points import wing_points
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames._rows import next_of, with_next
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.query._values import TimeLike, choice
 
 _SLOPE = ("short", "long", "slope", "structure", "flat_within")
@@ -101,7 +101,7 @@ def term_structure(
         needed, measure = ["iv_atm"], nw.col("iv_atm")
     else:
         needed, measure = [put, call], nw.col(put) - nw.col(call)
-    table = Table.opened(
+    table = OpenTable.of(
         points, times=["timestamp"], optional_times=["expiry"], numbers=["days", *needed], parameter="points"
     )
     keys = series_of(table, by, without=["expiry", value])
@@ -172,7 +172,7 @@ def slope(
     near, far = in_days("short", short), in_days("long", long)
     if not near < far:
         raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
-    table = Table.opened(structure, parameter="structure")
+    table = OpenTable.of(structure, parameter="structure")
     if "iv_atm" in table.names and not set(table.names).intersection(VALUES):
         has_reversal = any(name.endswith("_call_minus_put") for name in table.names)
         is_skew = value == "skew" or (has_reversal and value != "implied_volatility")
@@ -185,7 +185,7 @@ def slope(
             hint=f"{call} has these maturities{note}",
         )
     value_column = value_of(value, table.names)
-    table = Table.opened(table, times=["timestamp"], numbers=["days", value_column], parameter="structure")
+    table = OpenTable.of(table, times=["timestamp"], numbers=["days", value_column], parameter="structure")
     keys = [*series_of(table, by, without=[value_column, "short_days", "long_days", *_SLOPE]), "timestamp"]
     result = sloped(table.rows, keys, value_column, along="days", short=near, long=far, flat=flat)
     return table.closed(result, sort=keys)
@@ -237,7 +237,7 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     [(55.9285, False), (None, True)]
     """
     numbers = ["days", "implied_volatility"]
-    table = Table.opened(structure, times=["timestamp"], numbers=numbers, parameter="structure")
+    table = OpenTable.of(structure, times=["timestamp"], numbers=numbers, parameter="structure")
     keys = [*series_of(table, by, without=[*numbers, *_FORWARD]), "timestamp"]
     days, volatility = nw.col("days"), nw.col("implied_volatility")
     known = single(table.rows, [*keys, "days"], ["implied_volatility"]).filter(
@@ -414,8 +414,8 @@ def tenor_slope(
     return table.closed(sloped(rows, keys, column, along="tenor", **ends, flat=flat), sort=keys)
 
 
-def _opened(frame: IntoFrameT, value: str | None) -> tuple[Table[IntoFrameT], str]:
+def _opened(frame: IntoFrameT, value: str | None) -> tuple[OpenTable[IntoFrameT], str]:
     """Return the table, and the name of its value column."""
-    table = Table.opened(frame, ["tenor"])
+    table = OpenTable.of(frame, ["tenor"])
     column = value_of(value, table.names)
-    return Table.opened(table, ["tenor"], times=["timestamp"], numbers=[column]), column
+    return OpenTable.of(table, ["tenor"], times=["timestamp"], numbers=[column]), column

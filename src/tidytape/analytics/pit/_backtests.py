@@ -12,8 +12,8 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import one_series
 from tidytape.analytics.pit._known import WHEN, known
 from tidytape.errors import QueryError
-from tidytape.frames._door import listed
-from tidytape.frames._table import IDENTITY, Table
+from tidytape.frames._door import as_list
+from tidytape.frames._table import IDENTITY, OpenTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,10 +71,10 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     3.0
     """
     names = {name: name.title() for name in _CANDLE}
-    more = listed(columns)
+    more = as_list(columns)
     if more:
-        arguments.columns("columns", more, taken=("timestamp", *names, *names.values()))
-    table = Table.opened(candles, more, times=["timestamp"], numbers=_CANDLE)
+        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values()))
+    table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
     one_series(table, table.series())
     return _by_time(table.rows, more=more).rename(columns=names)
 
@@ -133,10 +133,10 @@ def to_vectorbt(
     {'BTCUSDT': 1.5, 'ETHUSDT': 2.0}
     """
     names = {name: name.title() for name in _CANDLE}
-    more = listed(columns)
+    more = as_list(columns)
     if more:
-        arguments.columns("columns", more, taken=("timestamp", *names, *names.values(), *listed(by)))
-    table = Table.opened(candles, more, times=["timestamp"], numbers=_CANDLE)
+        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values(), *as_list(by)))
+    table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
     series = table.series(by, without=["timestamp", *_CANDLE, *more])
     if not series:
         raise QueryError("by", got=by, expected="at least one column")
@@ -192,7 +192,7 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     >>> to_nautilus(candles).index[0].isoformat()
     '2024-08-08T13:00:00+00:00'
     """
-    table = Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
+    table = OpenTable.of(candles, times=["timestamp"], numbers=_CANDLE)
     table, rows, _ = known(table, rule="interval", interval=interval)
     one_series(table, table.series())
     return _by_time(rows.select(nw.col(*_CANDLE).cast(nw.Float64), timestamp=nw.col(WHEN)))
@@ -219,7 +219,7 @@ def _by_time(
             "candles", got="a time twice, or none", expected="each time once in a series", hint=hint
         )
     times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
-    # As text from any engine: a level of categories takes no other names, so no column could be added.
+    # Words become text on every engine: a pandas level of categories takes no new names, so no column could be added.
     words = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
     texts = [nw.col(name).cast(nw.String) for name in words]
     return candles.with_columns(times, *texts).to_pandas().set_index(key)

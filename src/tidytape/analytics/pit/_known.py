@@ -26,7 +26,7 @@ from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames._door import require
 from tidytape.frames._joined import as_of as with_last
 from tidytape.frames._joined import joined, matched
-from tidytape.frames._table import IDENTITY, Rows, Table
+from tidytape.frames._table import IDENTITY, OpenTable, Rows
 from tidytape.frames._times import dated, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND, interval_of
@@ -248,39 +248,39 @@ def asof_join(
     [None, 0.0001, 0.0002]
     """
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
-    left = Table.opened(decisions, times=[on], parameter="decisions")
-    right, rows, _ = known(facts, parameter="facts")
-    one_engine(left, right, "facts")
-    keys = _by(left, right, by, on)
-    names = _names(left, right, keys, suffix)
-    time = {"__time": nw.col("timestamp")} if "timestamp" in right.names else {}
-    places = time | _order(right, order)
-    clocks = {name: clock for name, clock in right.clocks.items() if name in names}
+    decision_table = OpenTable.of(decisions, times=[on], parameter="decisions")
+    fact_table, rows, _ = known(facts, parameter="facts")
+    one_engine(decision_table, fact_table, "facts")
+    keys = _by(decision_table, fact_table, by, on)
+    names = _names(decision_table, fact_table, keys, suffix)
+    time = {"__time": nw.col("timestamp")} if "timestamp" in fact_table.names else {}
+    places = time | _order(fact_table, order)
+    clocks = {name: clock for name, clock in fact_table.clocks.items() if name in names}
     rows = dated(rows.with_columns(**places) if places else rows, clocks)
-    matches = last_known(left.rows, rows, names, at=on, by=keys, order=list(places), limit=limit)
-    table = left.with_words({new: name for name, new in names.items()}, of=right)
-    result = table.closed(matches.select(*left.names, *names.values()), sort=[*keys, on])
-    warn_unless_met("asof_join", left, right, keys, called=("decisions", "facts"))
+    matches = last_known(decision_table.rows, rows, names, at=on, by=keys, order=list(places), limit=limit)
+    table = decision_table.with_words({new: name for name, new in names.items()}, of=fact_table)
+    result = table.closed(matches.select(*decision_table.names, *names.values()), sort=[*keys, on])
+    warn_unless_met("asof_join", decision_table, fact_table, keys, called=("decisions", "facts"))
     if order is None:
-        _warn_of_repeated(right, rows, keys, list(places))
+        _warn_of_repeated(fact_table, rows, keys, list(places))
     return result
 
 
 def known(
-    frame: IntoFrameT | Table[IntoFrameT],
+    frame: IntoFrameT | OpenTable[IntoFrameT],
     *,
     rule: Rule | None = None,
     interval: str | None = None,
     delay: str | timedelta = timedelta(0),
     parameter: str = "frame",
-) -> tuple[Table[IntoFrameT], Rows, Rule | None]:
+) -> tuple[OpenTable[IntoFrameT], Rows, Rule | None]:
     """Open a frame; return the table, its rows with `WHEN`, and the rule, None if a column ``known_at`` says it."""
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
-    table = Table.opened(frame, parameter=parameter)
+    table = OpenTable.of(frame, parameter=parameter)
     if rule is None and length is None:
         if KNOWN_AT in table.names:
-            table = Table.opened(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
+            table = OpenTable.of(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
             return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN)), None
         _refuse_to_guess(table.names)
         rule = "period" if SESSION_END in table.names else "interval"
@@ -289,7 +289,7 @@ def known(
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
     needed = ["interval"] if rule == "interval" and length is None else []
-    table = Table.opened(table, needed, times=["timestamp", *([SESSION_END] if rule == "period" else [])])
+    table = OpenTable.of(table, needed, times=["timestamp", *([SESSION_END] if rule == "period" else [])])
     start, end = nw.col("timestamp"), nw.col(SESSION_END)
     lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
     when = {
@@ -367,8 +367,8 @@ def last_known(
     """
     facts = facts.filter(~nw.col(WHEN).is_null()).with_columns(__at=nw.col(WHEN))
     decisions, keys = decisions.with_columns(__at=nw.col(at)), list(by)
-    ours, theirs = decisions.collect_schema(), facts.collect_schema()
-    if any(ours[name] != theirs[name] for name in by):
+    decision_schema, fact_schema = decisions.collect_schema(), facts.collect_schema()
+    if any(decision_schema[name] != fact_schema[name] for name in by):
         decisions, keys = matched(decisions, by)
         facts, _ = matched(facts, by)
     number = nw.col("__at").cum_count().over(*keys, order_by=["__at", *order]).cast(nw.Float64)
@@ -382,7 +382,7 @@ def last_known(
     return joined(decisions, alone, on=[*keys, "__number"])
 
 
-def _warn_of_repeated(facts: Table[Any], rows: Rows, by: list[str], order: list[str]) -> None:
+def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: list[str]) -> None:
     """Warn if every fact of a frame in memory shares its keys and times with another fact, so that none is taken."""
     if not facts.is_eager:
         return
@@ -398,25 +398,29 @@ def _warn_of_repeated(facts: Table[Any], rows: Rows, by: list[str], order: list[
     warnings.warn(NoMatchWarning(message, keys=by), stacklevel=3)
 
 
-def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
+def _by(
+    decisions: OpenTable[Any], facts: OpenTable[Any], by: str | Iterable[str] | None, on: str
+) -> list[str]:
     """Return the columns that must be equal in a decision and its fact; raise QueryError if these cannot join."""
     if by is None:
         keys = [
-            name for name in IDENTITY if name in left.names and name in right.names and name != "interval"
+            name
+            for name in IDENTITY
+            if name in decisions.names and name in facts.names and name != "interval"
         ]
     else:
-        keys = left.series(by, without=[on])
-        require(keys, right.names)
+        keys = decisions.series(by, without=[on])
+        require(keys, facts.names)
     for name in keys:
-        types = [table.schema[name] for table in (left, right)]
+        types = [table.schema[name] for table in (decisions, facts)]
         # On some engines a column that holds only nulls has no type.
         has_type = not any(isinstance(dtype, nw.Unknown | nw.Object) for dtype in types)
         if has_type and types[0] != types[1] and not all(isinstance(dtype, WORDS) for dtype in types):
             raise QueryError("by", got=f"{name}: {types[0]} and {types[1]}", expected="columns of one type")
-    several = ["tenor"] if "id" in right.names else ["tenor", "side", "strike", "option_type"]
-    several += ["price"] if is_of_levels(right.names) else []
+    several = ["tenor"] if "id" in facts.names else ["tenor", "side", "strike", "option_type"]
+    several += ["price"] if is_of_levels(facts.names) else []
     for name in several:
-        if name in right.names and name not in keys:
+        if name in facts.names and name not in keys:
             raise QueryError(
                 "by",
                 got=f"facts with column {name}, joined by {', '.join(keys) or 'nothing'}",
@@ -426,7 +430,7 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
     return keys
 
 
-def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
+def _order(facts: OpenTable[Any], order: str | None) -> dict[str, nw.Expr]:
     """Return the columns that put the facts of one time in order.
 
     A column of text holds whole numbers: a longer text is a larger number, and texts of equal length sort as their
@@ -446,14 +450,14 @@ def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
     return {"__digits": text.str.len_chars().cast(nw.Int64), "__order": text}
 
 
-def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:
+def _names(decisions: OpenTable[Any], facts: OpenTable[Any], by: list[str], suffix: str) -> dict[str, str]:
     """Return the columns of the facts, each with its name in the result."""
     if not isinstance(suffix, str):
         raise QueryError("suffix", got=suffix, expected="a text")
-    own = {*left.names, *_TIMES}
-    names = {name: name + suffix if name in own else name for name in right.names if name not in by}
-    everything = [*left.names, *names.values()]
+    reserved = {*decisions.names, *_TIMES}
+    names = {name: name + suffix if name in reserved else name for name in facts.names if name not in by}
+    everything = [*decisions.names, *names.values()]
     if len(set(everything)) < len(everything):
-        twice = next(name for name in everything if everything.count(name) > 1)
-        raise QueryError("suffix", got=suffix, expected=f"one that leaves {twice!r} once")
+        repeated_name = next(name for name in everything if everything.count(name) > 1)
+        raise QueryError("suffix", got=suffix, expected=f"one that leaves {repeated_name!r} once")
     return names

@@ -112,8 +112,8 @@ def initial_balance(
     columns = balance_columns(minutes=minutes, extension_from=extension_from)
     profiles = opened(levels, by, results=columns, numbers={"price": price}, row_size=row_size, blocks=True)
     rows = touched_rows(profiles, {"block_length": block_length(profiles, block_minutes)})
-    found = balances(rows, profiles.keys, profiles.step, minutes=minutes)
-    return profiles.closed(found.select(*profiles.keys, **columns))
+    ranges = balances(rows, profiles.keys, profiles.step, minutes=minutes)
+    return profiles.closed(ranges.select(*profiles.keys, **columns))
 
 
 def balances(
@@ -262,7 +262,7 @@ def day_type(
     ('trend', 0.42857142857142855, 0.9285714285714286)
     """
     minutes = arguments.positive("minutes", minutes)
-    lookback = arguments.whole("lookback", lookback)
+    lookback = arguments.integer("lookback", lookback)
     thresholds = shares(
         max_quiet=max_quiet,
         min_normal=min_normal,
@@ -302,8 +302,8 @@ def block_features(
 ) -> nw.LazyFrame[Any]:
     """Return one row per session: its keys, and `features` of the TPO counts of its `touched_rows`."""
     counts = rows.select(*keys, price=nw.when("known").then(row_price(step)), count="blocks")
-    found = features(counted_rows(counts, keys, step), keys, min_second=min_second)
-    return found.select(
+    count_features = features(counted_rows(counts, keys, step), keys, min_second=min_second)
+    return count_features.select(
         *keys, tpo_valley_depth=nw.col("valley_depth"), tpo_second_share=nw.col("second_share")
     )
 

@@ -1,4 +1,4 @@
-"""Single prints, tails and poor extremes: what one time block alone touched, inside a session and at its ends."""
+"""Single prints, tails and poor extremes: rows that one time block alone touched, inside a session or at its ends."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def tails(
 ) -> IntoFrameT:
     """Tails: runs of rows from the highest down or the lowest up that exactly one block touched.
 
-    What trade refused at once. A tail of some length is excess: the auction ended there.
+    Trade refused these prices at once. A tail of some length is excess: the auction ended there.
 
     Parameters
     ----------
@@ -153,12 +153,12 @@ def tails(
     >>> tails(levels).select("end", "low", "high", "rows", "is_excess").rows()
     [('high', 14.0, 15.0, 2, True), ('low', 10.0, 10.0, 1, False)]
     """
-    min_excess_rows = arguments.whole("min_excess_rows", min_excess_rows)
+    min_excess_rows = arguments.integer("min_excess_rows", min_excess_rows)
     profiles, rows = _opened_rows(
         levels, by, price, results=_TAIL, row_size=row_size, now=now, block_minutes=block_minutes
     )
-    found = runs(rows, profiles.keys)
-    ends = [found.filter(f"at_{end}").with_columns(end=nw.lit(end)) for end in ("high", "low")]
+    single_runs = runs(rows, profiles.keys)
+    ends = [single_runs.filter(f"at_{end}").with_columns(end=nw.lit(end)) for end in ("high", "low")]
     result = nw.concat(ends).with_columns(
         is_excess=nw.col("rows") >= min_excess_rows, min_excess_rows=nw.lit(min_excess_rows, nw.Int64)
     )
@@ -178,8 +178,8 @@ def poor_extremes(
 ) -> IntoFrameT:
     """Poor highs and lows: extremes that two or more blocks touched, so that nothing was refused there.
 
-    The tail of an extreme is the run of rows from it that exactly one block touched. Long enough, it is excess.
-    Without any the extreme is poor. In between it is neither.
+    The tail of an extreme is the run of rows from it that exactly one block touched. A long enough tail is excess. An
+    extreme without a tail is poor; one with a shorter tail is neither.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def poor_extremes(
     >>> poor_extremes(levels).select("is_poor_high", "is_poor_low", "has_excess_low", "tail_low_rows").row(0)
     (True, False, True, 2.0)
     """
-    columns = extreme_columns(arguments.whole("min_excess_rows", min_excess_rows))
+    columns = extreme_columns(arguments.integer("min_excess_rows", min_excess_rows))
     profiles, rows = _opened_rows(
         levels, by, price, results=columns, row_size=row_size, now=now, block_minutes=block_minutes
     )
@@ -248,7 +248,7 @@ def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
 
 
 def extreme_columns(min_excess_rows: int) -> dict[str, nw.Expr]:
-    """Return the columns that `poor_extremes` makes of those of `extremes`."""
+    """Return the columns of `poor_extremes`, as expressions over the columns of `extremes`."""
     return {
         "high": nw.col("end_high"),
         "low": nw.col("end_low"),
@@ -316,8 +316,8 @@ def runs(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
     single = rows.filter(nw.col("known"), nw.col("blocks") == 1)
     # From one row of a run to the next, the index and the number among the single rows both rise by 1.
     number = nw.col("index").cum_count().over(keys, order_by="place").cast(nw.Float64)
-    found = single.with_columns(run=nw.col("index") - number).group_by(*keys, "run")
-    return found.agg(
+    numbered = single.with_columns(run=nw.col("index") - number).group_by(*keys, "run")
+    return numbered.agg(
         nw.col("row_price").min().alias("low"),
         nw.col("row_price").max().alias("high"),
         nw.len().cast(nw.Int64).alias("rows"),

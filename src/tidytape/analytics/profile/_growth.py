@@ -99,8 +99,10 @@ def _areas_by_plan(
         before=(nw.col("enclosed") - count) / total
     )
     limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
-    taken = candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
-    areas = taken.group_by(keys).agg(nw.col("poc", "low").min(), nw.col("high", "total", "enclosed").max())
+    enclosed_levels = candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
+    areas = enclosed_levels.group_by(keys).agg(
+        nw.col("poc", "low").min(), nw.col("high", "total", "enclosed").max()
+    )
     return areas.select(
         *keys,
         "poc",
@@ -157,8 +159,8 @@ def _areas_in_memory(
         for first, end in pairwise(np.unique([*cuts, len(profiles)])):
             part = slice(starts[first], starts[end])
             parts.append(_areas_of(starts[first:end] - part.start, price[part], count[part], rules, step))
-    found = dict(zip(AREA, np.concatenate(parts, axis=1), strict=True))
-    areas: nw.LazyFrame[Any] = nw.from_native(profiles.hstack(polars.DataFrame(found)).lazy())
+    results = dict(zip(AREA, np.concatenate(parts, axis=1), strict=True))
+    areas: nw.LazyFrame[Any] = nw.from_native(profiles.hstack(polars.DataFrame(results)).lazy())
     return areas.with_columns(nw.col(*AREA).fill_nan(None), **rules.columns())
 
 
@@ -173,7 +175,7 @@ def _areas_of(
     sizes = np.diff(starts, append=len(count))
     bottom, top, total = place[starts], place[starts + sizes - 1], np.add.reduceat(count, starts)
 
-    # The point of control is the heaviest row. Of several equal ones it is the one whose ``away`` is least.
+    # The point of control is the heaviest row. Among equal rows it is the one with the least ``away``.
     scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(total))), posinf=0.0)
     weight = np.floor(count * np.repeat(scale, sizes) + 0.5)
     row = np.flatnonzero(weight == np.repeat(np.maximum.reduceat(weight, starts), sizes))
@@ -277,11 +279,11 @@ def _grown(
     # The candidates of a session in order outward: the point of control, then those below it, then those above it.
     is_above = number > poc[session]
     candidate = np.where(is_above, number, (poc + starts)[session] - number)
-    twice = 2 * weight.astype(np.int64)[candidate]
-    twice[starts] = _ABOVE_ALL - 2  # the point of control precedes every candidate
+    double_weight = 2 * weight.astype(np.int64)[candidate]
+    double_weight[starts] = _ABOVE_ALL - 2  # the point of control precedes every candidate
     # The bound is the running minimum of weight, so -2 * bound is the running maximum of -2 * weight. Each side has an
     # offset that lifts it above all sides before, so one running maximum over all sides starts anew on each.
-    later = np.maximum.accumulate((2 * session + is_above) * _ABOVE_ALL - twice)
+    later = np.maximum.accumulate((2 * session + is_above) * _ABOVE_ALL - double_weight)
     # Take the offset between the two sides of a session back, so that sorting merges them. All numbers are even, so ± 1
     # decides which side comes first where two bounds are equal.
     later -= is_above * (_ABOVE_ALL + (1 if rules.tie == "up" else -1))
@@ -292,6 +294,10 @@ def _grown(
     limit = (rules.share + (NOISE if rules.stop == "exceed" else -NOISE)) * _WHOLE
     is_taken = before - before[starts][session] < limit
     is_taken[starts] = True
-    taken = np.add.reduceat(is_taken, starts, dtype=np.int64)
+    number_taken = np.add.reduceat(is_taken, starts, dtype=np.int64)
     above = np.add.reduceat(is_taken & is_above[order], starts, dtype=np.int64)
-    return poc + above - taken + 1, poc + above, (through[starts + taken - 1] - before[starts]) / _WHOLE
+    return (
+        poc + above - number_taken + 1,
+        poc + above,
+        (through[starts + number_taken - 1] - before[starts]) / _WHOLE,
+    )

@@ -120,7 +120,7 @@ def counted_rows(
     known = finite("price") & countable("count")
     if step is not None:
         known &= price.abs() < MOST_STEPS * float(step)
-    # An unknown count could be the largest: it is infinite, and its profile has no total.
+    # An unknown count could be the largest, so it counts as infinite, and its profile has no total.
     levels = levels.with_columns(count=nw.when(known).then(count))
     levels = exact.in_parts(with_place(levels, keys, step, known=known), "count")
     rows = levels.group_by(*keys, "place").agg(price.min(), exact.summed("count"))
@@ -165,15 +165,17 @@ def counted_levels(
     sessions: dict[str, str | nw.Expr] = {
         "session": session if session in profiles.table.names else nw.lit(0)
     }
-    given = {**counts, **sessions, **({of_blocks: nw.lit(0.0)} if of_touches else {})}
+    columns = {**counts, **sessions, **({of_blocks: nw.lit(0.0)} if of_touches else {})}
     keys = [*profiles.keys, "session", "known"]
     # An infinite count is unknown, and so is a sum with it.
-    levels = with_place(profiles.rows(given, numbers=counts), keys, step, known=finite("price")).with_columns(
+    levels = with_place(
+        profiles.rows(columns, numbers=counts), keys, step, known=finite("price")
+    ).with_columns(
         nw.when(countable(name)).then(nw.col(name)).otherwise(float("inf")).alias(name) for name in counts
     )
-    price, own = nw.col("price"), nw.col(of_blocks)
+    price, blocks_of_level = nw.col("price"), nw.col(of_blocks)
     rows = levels.group_by(*keys, "place").agg(
-        price.min(), price.max().alias("top"), nw.col(*counts).sum(), own.max().alias("most")
+        price.min(), price.max().alias("top"), nw.col(*counts).sum(), blocks_of_level.max().alias("most")
     )
     blocks: nw.Expr = nw.lit(None, nw.Float64)
     if profiles.lists_blocks:
@@ -185,9 +187,9 @@ def counted_levels(
         rows, blocks = merged([rows, touched], [*keys, "place"]), nw.col("blocks")
     is_shared = nw.lit(of_touches) | (nw.col("top") - price > NOISE * nw.col("top").abs())
     # If a row lists fewer blocks than one of its levels counts, the list is not complete.
-    listed = nw.when(blocks >= nw.col("most")).then(blocks)
+    listed_blocks = nw.when(blocks >= nw.col("most")).then(blocks)
     result = {name: nw.col(name) for name in counts}
-    result |= {of_blocks: nw.when(is_shared).then(listed).otherwise(own)}
+    result |= {of_blocks: nw.when(is_shared).then(listed_blocks).otherwise(blocks_of_level)}
     return rows.select(*profiles.keys, price=nw.when("known").then(price), **result)
 
 

@@ -13,8 +13,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import SESSION_END, knows_length
 from tidytape.errors import QueryError
-from tidytape.frames._door import are_apart, listed, require
-from tidytape.frames._table import Table
+from tidytape.frames._door import are_apart, as_list, require
+from tidytape.frames._table import OpenTable
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 
 SESSION: Final = "timestamp"
@@ -41,7 +41,7 @@ class Profiles(Generic[IntoFrameT]):
 
     Attributes
     ----------
-    table : Table
+    table : OpenTable
         The caller's frame, with all of its columns.
     names : dict of str to str
         The columns that tell profiles apart, from working name to the caller's. The sessions of series have a
@@ -54,7 +54,7 @@ class Profiles(Generic[IntoFrameT]):
         Those columns of ``names`` that no result has.
     """
 
-    table: Table[IntoFrameT]
+    table: OpenTable[IntoFrameT]
     names: dict[str, str]
     price: str
     step: Fraction | None
@@ -87,8 +87,8 @@ class Profiles(Generic[IntoFrameT]):
 
     def rows(self, columns: Mapping[str, str | nw.Expr], *, numbers: Iterable[str] = ()) -> nw.LazyFrame[Any]:
         """Return the keys, ``price`` and some columns under working names; the price and ``numbers`` as float64."""
-        given = {**self.names, "price": self.price, **columns}
-        values = {name: nw.col(of) if isinstance(of, str) else of for name, of in given.items()}
+        sources = {**self.names, "price": self.price, **columns}
+        values = {name: nw.col(of) if isinstance(of, str) else of for name, of in sources.items()}
         values |= {name: values[name].cast(nw.Float64) for name in ("price", *numbers)}
         return self.table.rows.select(**values)
 
@@ -112,7 +112,7 @@ class Profiles(Generic[IntoFrameT]):
 
 
 def opened(
-    levels: IntoFrameT | Table[IntoFrameT],
+    levels: IntoFrameT | OpenTable[IntoFrameT],
     by: str | Iterable[str] | None,
     *,
     results: Iterable[str],
@@ -130,7 +130,7 @@ def opened(
 
     Parameters
     ----------
-    levels : frame or Table
+    levels : frame or OpenTable
     by : str, iterable of str or None
         Columns that tell profiles apart, or series of them. None for the identity columns and, of profiles,
         ``timestamp``. ``period_end`` stays with ``timestamp``: it says when a result is known. Without it no result
@@ -156,25 +156,25 @@ def opened(
         step = Fraction(str(row_size))  # the exact decimal of its shortest spelling: 0.1 is a tenth
         if step.denominator > _FINEST:
             raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
-    taken, of_series = [*numbers.values(), *results], of == "series"
+    reserved, of_series = [*numbers.values(), *results], of == "series"
     by_default = [SESSION] if by is None and of == "profiles" else []
-    needed = by_default if by is None else listed(by)
-    expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
-    if by is not None and not (are_apart(needed, taken) and (needed or of_series)):
+    needed = by_default if by is None else as_list(by)
+    expected = f"at least one name, each once and none of {', '.join(map(repr, reserved))}"
+    if by is not None and not (are_apart(needed, reserved) and (needed or of_series)):
         raise QueryError("by", got=needed, expected=expected)
     times = [SESSION] if of_series else list(times)
-    table = Table.opened(
+    table = OpenTable.of(
         levels,
         [*needed, *(name for name in numbers.values() if not is_of_blocks(name))],
         times=times,
-        optional_times=[SESSION_END] if SESSION in times and are_apart([SESSION_END], taken) else [],
+        optional_times=[SESSION_END] if SESSION in times and are_apart([SESSION_END], reserved) else [],
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )
-    columns = [*table.series(without=taken), *by_default] if by is None else needed
+    columns = [*table.series(without=reserved), *by_default] if by is None else needed
     if not columns and not of_series:
         raise QueryError("by", got=by, expected=f"{expected}, for the frame has no identity columns")
-    if SESSION in columns and SESSION_END in table.names and SESSION_END not in (*columns, *taken):
+    if SESSION in columns and SESSION_END in table.names and SESSION_END not in (*columns, *reserved):
         columns = [*columns, SESSION_END]
     table = _of_one_kind(table, columns, numbers, step=step, of_series=of_series)
     is_hidden = by is None and "interval" in columns and not knows_length(table.names)
@@ -201,13 +201,13 @@ def opened(
 
 
 def _of_one_kind(
-    table: Table[IntoFrameT],
+    table: OpenTable[IntoFrameT],
     columns: list[str],
     numbers: Mapping[str, str],
     *,
     step: Fraction | None,
     of_series: bool,
-) -> Table[IntoFrameT]:
+) -> OpenTable[IntoFrameT]:
     """Check that each profile has one amount unit and one block size, which must divide ``step``."""
     price = numbers["price"]
     sessions = [*columns, SESSION] if SESSION in table.names and SESSION not in columns else columns

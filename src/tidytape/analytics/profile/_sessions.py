@@ -26,10 +26,10 @@ from tidytape.analytics.profile._levels import (
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import in_sql
+from tidytape.frames._dialects import in_sql
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import starts_run
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
 from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
@@ -118,10 +118,12 @@ def composite(
     [('BTC', 0, 2, 10.0, 6.0), ('BTC', 0, 2, 11.0, 4.0)]
     """
     spans = [SESSION, SESSION_END, _SESSIONS]
-    counts = arguments.columns("count", count, taken=[arguments.column("price", price, taken=spans), *spans])
+    counts = arguments.columns(
+        "count", count, reserved=[arguments.column("price", price, reserved=spans), *spans]
+    )
     if row_size is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")
-    table = Table.opened(levels, parameter="levels")
+    table = OpenTable.of(levels, parameter="levels")
     profiles = opened(
         table,
         by,
@@ -152,10 +154,10 @@ def composite(
 
 
 def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profiles[IntoFrameT]:
-    """Return profiles with the columns that describe a composite: they are the same in all of its rows, so keys of it.
+    """Return profiles whose keys also are the columns that describe a composite; all of its rows have the same values.
 
-    Row size and amount unit; and the start of the first session, the end of the last, and how many there are. `_START`
-    keeps the start of each row's own session.
+    These are the row size, the amount unit, the start of the first session, the end of the last, and the number of
+    sessions. `_START` keeps the start of each row's own session.
     """
     table, series = profiles.table, list(profiles.names.values())
     described: dict[str, nw.Expr] = {}
@@ -313,8 +315,8 @@ def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[An
 
 
 def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
-    """Return what `untouched` does, on any engine: compare each session with all later ones of its series."""
-    keys = [*series, "every"]  # the constant joins the sessions of the one series that has no key
+    """Return the same as `untouched`, on any engine: a join compares each session with the later ones of its series."""
+    keys = [*series, "every"]  # a constant to join by, if the series has no keys
     sessions = sessions.with_columns(every=nw.lit(0))
     poc, start = nw.col("poc"), nw.col("start")
     ranges = sessions.filter(~nw.col("low").is_null())

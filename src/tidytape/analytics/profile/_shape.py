@@ -110,8 +110,8 @@ def shape(
         levels, by, results=results, numbers={"price": price, "count": count}, row_size=row_size
     )
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
-    found = features(rows, profiles.keys, min_second=thresholds["min_second"])
-    result = found.with_columns(
+    shape_features = features(rows, profiles.keys, min_second=thresholds["min_second"])
+    result = shape_features.with_columns(
         shape=letter(thresholds), **{name: nw.lit(value) for name, value in thresholds.items()}
     )
     return profiles.closed(result.select(*profiles.keys, *results))
@@ -137,14 +137,14 @@ def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> 
         inward=-distance.abs(),
         all=weight.sum().over(keys),
     )
-    # Per side of the point of control: the sum and the largest of this row and those outward, and the next row inward.
+    # Per side of the point of control: sum and maximum of this row and the rows outward, and the next row inward.
     rows = rows.with_columns(
         beyond=weight.cum_sum().over(outward, order_by="inward"),
         peak=weight.cum_max().over(outward, order_by="inward"),
         nearer=weight.shift(1).over(outward, order_by="away"),
         away_nearer=away.shift(1).over(outward, order_by="away"),
     )
-    # The first row of a side has the point of control beside it. A row that is absent counts zero.
+    # The neighbour of a side's first row is the point of control. An absent row counts zero.
     is_gap = away - nw.col("away_nearer").fill_null(0.0) > 1
     valley = nw.when(is_gap).then(nw.lit(0.0)).otherwise(nw.coalesce("nearer", "largest"))
     enough = nw.col("beyond") >= (min_second - NOISE) * nw.col("all")
@@ -155,7 +155,7 @@ def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> 
     rows = rows.with_columns(
         second=nw.when(nw.col("depth") == nw.col("valley_depth")).then(nw.col("beyond")),
         at=nw.when(distance == 0).then(place),
-        # Added in the order of the rows, since engines group them in another order at every run. No term is negative.
+        # A cumulative sum, because a group's order of rows differs from run to run. No term is negative.
         moment=((place - nw.col("lowest")) * weight).cum_sum().over(keys, order_by="place"),
     )
     sums = rows.group_by(*keys).agg(
@@ -267,12 +267,12 @@ def nodes(
     >>> nodes(levels, within=1).select("kind", "low", "high", "count").rows()
     [('hvn', 1.0, 2.0, 8.0), ('lvn', 4.0, 4.0, 1.0), ('hvn', 5.0, 5.0, 4.0)]
     """
-    within = arguments.whole("within", within)
+    within = arguments.integer("within", within)
     profiles = opened(
         levels, by, results=_RESULTS, numbers={"price": price, "count": count}, row_size=row_size
     )
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
-    result = found_nodes(rows, profiles.keys, profiles.step, within=within).select(
+    result = nodes_of(rows, profiles.keys, profiles.step, within=within).select(
         *profiles.keys,
         kind=nw.when("is_high").then(nw.lit("hvn")).otherwise(nw.lit("lvn")),
         low=nw.col("low"),
@@ -285,13 +285,13 @@ def nodes(
     return profiles.closed(result, sort=["low"])
 
 
-def found_nodes(
+def nodes_of(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, within: int
 ) -> nw.LazyFrame[Any]:
     """Return one row per node of `counted_rows`: the columns of its plateau, ``is_high`` and ``is_low``."""
 
-    def neighbour(name: str, back: int) -> nw.Expr:
-        return nw.col(name).shift(back).over(keys, order_by="first_row")
+    def neighbour(name: str, steps_back: int) -> nw.Expr:
+        return nw.col(name).shift(steps_back).over(keys, order_by="first_row")
 
     first, last, weight = nw.col("first_row"), nw.col("last_row"), nw.col("weight")
     # A plateau has at least one row, so the plateaus within k rows are among the k next ones.
@@ -315,7 +315,7 @@ def found_nodes(
 
 
 def _plateaus(rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
-    """Return one row per plateau: its keys, first and last row and their prices, and what each of its rows counts."""
+    """Return one row per plateau: its keys, its first and last row and their prices, and the count of each row."""
     first, weight = nw.col("first_row"), nw.col("weight")
     rows = rows.filter(~nw.col("total").is_null()).select(
         *keys,

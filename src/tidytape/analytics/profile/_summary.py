@@ -1,4 +1,4 @@
-"""A session in one row: what the other functions compute, put together."""
+"""All measures of a session in one row."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from tidytape.analytics.profile._shape import (
     SHAPE_FEATURES,
     SHAPE_THRESHOLDS,
     features,
-    found_nodes,
     letter,
+    nodes_of,
     shares,
 )
 from tidytape.errors import QueryError
-from tidytape.frames._door import in_sql
+from tidytape.frames._dialects import in_sql
 from tidytape.query._values import TimeLike
 
 _COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "value_area_share")
@@ -78,7 +78,7 @@ def summary(
     block_minutes: float | None = None,
     price: str = "price",
 ) -> IntoFrameT:
-    """Everything there is to say of each session, in one row, beside the rules that it was found by.
+    """All measures of each session in one row, with the rules by which they were computed.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def summary(
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
     minutes = arguments.positive("minutes", minutes)
-    min_excess_rows = arguments.whole("min_excess_rows", min_excess_rows)
-    within, lookback = arguments.whole("within", within), arguments.whole("lookback", lookback)
+    min_excess_rows = arguments.integer("min_excess_rows", min_excess_rows)
+    within, lookback = arguments.integer("within", within), arguments.integer("lookback", lookback)
     limits = _limits({} if thresholds is None else thresholds)
     count = arguments.column("count", count)
     checked_minutes(block_minutes)
@@ -196,8 +196,8 @@ def summary(
         "has_blocks": nw.lit(value=sessions.has_blocks),
     }
     keys, step, min_second = sessions.keys, sessions.step, limits["min_second"]
-    counted = _once(counted_levels(sessions, {"count": count}))
-    rows = _once(counted_rows(counted, keys, step, tie=poc_tie))
+    counted = _shared(counted_levels(sessions, {"count": count}))
+    rows = _shared(counted_rows(counted, keys, step, tie=poc_tie))
     at = holds(row_price(step), "total")
     parts = [
         rows.group_by(*keys).agg(
@@ -208,7 +208,7 @@ def summary(
         ),
         areas(counted, keys, rules, step, in_memory=not in_sql(counted)).select(*keys, *AREA),
         _sums(
-            found_nodes(rows, keys, step, within=within),
+            nodes_of(rows, keys, step, within=within),
             keys,
             high_nodes=nw.col("is_high"),
             low_nodes=nw.col("is_low"),
@@ -217,8 +217,8 @@ def summary(
     ]
     if sessions.has_blocks:
         length = block_length(sessions, block_minutes)
-        touched = _once(touched_rows(sessions, {"block_length": length, "began": SESSION}))
-        ends = _once(with_ends(touched, sessions, now=now))
+        touched = _shared(touched_rows(sessions, {"block_length": length, "began": SESSION}))
+        ends = _shared(with_ends(touched, sessions, now=now))
         inside = runs(ends, keys).filter(~(nw.col("at_low") | nw.col("at_high")))
         parts += [
             balances(touched, keys, step, minutes=minutes),
@@ -226,11 +226,11 @@ def summary(
             _sums(inside, keys, single_print_runs=nw.lit(1.0), single_print_rows=nw.col("rows")),
             block_features(touched, keys, step, min_second=min_second),
         ]
-    found = merged(parts, keys)
+    summaries = merged(parts, keys)
     if not sessions.has_blocks:
-        found = found.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _OF_BLOCKS)
-    found = untouched(with_day_features(found, sessions.series, lookback), sessions.series)
-    return sessions.closed(found.select(*keys, **columns), times={"touched_at": SESSION})
+        summaries = summaries.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _OF_BLOCKS)
+    summaries = untouched(with_day_features(summaries, sessions.series, lookback), sessions.series)
+    return sessions.closed(summaries.select(*keys, **columns), times={"touched_at": SESSION})
 
 
 def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
@@ -241,8 +241,8 @@ def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
     return shares(**{**_THRESHOLDS, **thresholds})
 
 
-def _once(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return rows that several parts read, computed now if polars does it: it would compute them once per part."""
+def _shared(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return rows that several parts read; polars computes them now, because it would compute them once per part."""
     return rows if in_sql(rows) else rows.collect().lazy()
 
 

@@ -354,8 +354,8 @@ def developing(
     so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None)
     so_far = so_far.select(*keys, "block", "price", "count", known_at=closes)
     blocks = [*keys, "block", "known_at"]
-    found = areas(so_far, blocks, rules, profiles.step, in_memory=profiles.table.is_eager)
-    return profiles.closed(found.select(*keys, *results), sort=["block"], times={"known_at": SESSION})
+    value_areas = areas(so_far, blocks, rules, profiles.step, in_memory=profiles.table.is_eager)
+    return profiles.closed(value_areas.select(*keys, *results), sort=["block"], times={"known_at": SESSION})
 
 
 def _close(start: str, length: str, *ends: str) -> nw.Expr:

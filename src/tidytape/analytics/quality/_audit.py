@@ -9,7 +9,7 @@ from typing import Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import one_of, whole
+from tidytape.analytics._arguments import integer, one_of
 from tidytape.analytics.quality._checks import ABSENT, CHECKS, flag, opened, thresholds, with_flags
 
 
@@ -140,12 +140,12 @@ def audit(
     """
     limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
     results = ("finding", "severity", "count", "first", "last")
-    found = opened(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
-    names = {measure: [f"__{measure}_{check}" for check in found.checks] for measure in _MEASURES}
+    subject = opened(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
+    names = {measure: [f"__{measure}_{check}" for check in subject.checks] for measure in _MEASURES}
     # One pass over the rows: each check has three columns, which become one row after the aggregation.
     measures = [
         nw.when(nw.col(flag(check))).then(nw.col(column)).alias(f"__{measure}_{check}")
-        for check in found.checks
+        for check in subject.checks
         for measure, column in zip(
             _MEASURES, ABSENT.get(check, ("__one", "__moment", "__moment")), strict=True
         )
@@ -155,21 +155,21 @@ def audit(
         nw.col(name).max() if name == "__count_stale" else nw.col(name).sum() for name in names["count"]
     ]
     by_series = (
-        with_flags(found)
+        with_flags(subject)
         .with_columns(__one=nw.lit(1, nw.Int64()), __moment=nw.when("__timed").then("__time"))
-        .select(*found.by, *measures, __all=nw.lit(0))
-        .group_by(*found.by, "__all")
+        .select(*subject.by, *measures, __all=nw.lit(0))
+        .group_by(*subject.by, "__all")
         .agg(*counts, nw.col(*names["first"]).min(), nw.col(*names["last"]).max())
     )
-    one_row = found.table.rows.head(1)
+    one_row = subject.table.rows.head(1)
     words = nw.concat(
-        [one_row.select(finding=nw.lit(check), severity=nw.lit(CHECKS[check])) for check in found.checks]
+        [one_row.select(finding=nw.lit(check), severity=nw.lit(CHECKS[check])) for check in subject.checks]
     )
     of_check = {
         measure: nw.coalesce(
             *(
                 nw.when(nw.col("finding") == check).then(nw.col(f"__{measure}_{check}"))
-                for check in found.checks
+                for check in subject.checks
             )
         )
         for measure in _MEASURES
@@ -181,7 +181,9 @@ def audit(
         .with_columns(nw.col("count").cast(nw.Int64))
     )
     times = {"first": "timestamp", "last": "timestamp"}
-    return found.table.closed(findings.select(*found.by, *results), sort=[*found.by, "finding"], times=times)
+    return subject.table.closed(
+        findings.select(*subject.by, *results), sort=[*subject.by, "finding"], times=times
+    )
 
 
 _MEASURES: Final = ("count", "first", "last")
@@ -241,16 +243,16 @@ def examples(
     """
     one_of("finding", finding, CHECKS)
     limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
-    most = whole("rows", rows)
-    found = opened(frame, by=by, interval=interval, checks=finding, limits=limits)
-    order = ["__time", *found.columns["key"], *found.numbers]
+    most = integer("rows", rows)
+    subject = opened(frame, by=by, interval=interval, checks=finding, limits=limits)
+    order = ["__time", *subject.columns["key"], *subject.numbers]
     chosen = (
-        with_flags(found)
+        with_flags(subject)
         .filter(nw.col(flag(finding)))
         # Engines disagree on whether nulls sort first or last.
-        .with_columns(*(nw.col(name).fill_null(0.0) for name in found.numbers), __one=nw.lit(1, nw.Int64()))
-        .with_columns(__number=nw.col("__one").cum_sum().over(*found.by, order_by=order))
+        .with_columns(*(nw.col(name).fill_null(0.0) for name in subject.numbers), __one=nw.lit(1, nw.Int64()))
+        .with_columns(__number=nw.col("__one").cum_sum().over(*subject.by, order_by=order))
         .filter(nw.col("__number") <= most)
-        .sort(*found.by, "__number")
+        .sort(*subject.by, "__number")
     )
-    return found.table.closed(chosen.select(found.table.names))
+    return subject.table.closed(chosen.select(subject.table.names))

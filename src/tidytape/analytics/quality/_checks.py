@@ -20,12 +20,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import of_rows
-from tidytape.analytics.quality._gaps import Rows, count_of, with_grid
+from tidytape.analytics.quality._gaps import count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
-from tidytape.frames._door import listed
+from tidytape.frames._door import as_list
 from tidytape.frames._rows import within
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
 from tidytape.times import HOUR
 
@@ -119,7 +119,7 @@ class Subject(Generic[IntoFrameT]):
 
     Attributes
     ----------
-    table : Table
+    table : OpenTable
         The frame.
     rows : narwhals LazyFrame
         Its rows, with ``__timed``, whether the row has a time; ``__time`` [ns], 0 where it has none; ``__place``, the
@@ -135,7 +135,7 @@ class Subject(Generic[IntoFrameT]):
         The thresholds, by the names of the arguments of `audit`.
     """
 
-    table: Table[IntoFrameT]
+    table: OpenTable[IntoFrameT]
     rows: Rows
     by: list[str]
     columns: Mapping[str, Any]
@@ -167,14 +167,16 @@ def opened(
     without: Iterable[str] = (),
 ) -> Subject[IntoFrameT]:
     """Open a frame and choose the checks; raise QueryError if one that the caller asks for does not apply."""
-    table = Table.opened(frame, times=["timestamp"])
-    taken = ["timestamp", *without]
+    table = OpenTable.of(frame, times=["timestamp"])
+    not_series = ["timestamp", *without]
     # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
     keys = (
-        of_rows(table, without=[*taken, "price", "size"]) if by is None else table.series(by, without=taken)
+        of_rows(table, without=[*not_series, "price", "size"])
+        if by is None
+        else table.series(by, without=not_series)
     )
     columns = _columns(table.schema, keys)
-    # The ``interval`` of a raw trade is that of its query, and that of a session is that of its parts.
+    # A raw trade's ``interval`` is that of its query, a session's is that of its parts: neither is the row's length.
     has_own = "interval" in table.names and "period_end" not in table.names and not _is_of_events(table.names)
     has_grid = interval is not None or has_own
     applying = _applying(checks, table, columns, has_grid=has_grid)
@@ -201,8 +203,8 @@ def thresholds(*, outlier: float, frozen: int, stale: int, unit_jump: float) -> 
         raise QueryError("unit_jump", got=unit_jump, expected="a finite number above 1")
     return {
         "outlier": arguments.positive("outlier", outlier),
-        "frozen": arguments.whole("frozen", frozen),
-        "stale": arguments.whole("stale", stale),
+        "frozen": arguments.integer("frozen", frozen),
+        "stale": arguments.integer("stale", stale),
         "unit_jump": unit_jump,
     }
 
@@ -248,7 +250,7 @@ def _is_of_events(names: Iterable[str]) -> bool:
 
 
 def _applying(
-    checks: str | Iterable[str] | None, table: Table[Any], columns: Mapping[str, Any], *, has_grid: bool
+    checks: str | Iterable[str] | None, table: OpenTable[Any], columns: Mapping[str, Any], *, has_grid: bool
 ) -> list[str]:
     """Return the checks that a caller names, or all that apply; raise QueryError if a named one does not apply."""
     reasons: dict[str, tuple[str, str | None]] = {
@@ -265,7 +267,7 @@ def _applying(
         # An interval without a liquidation has no row.
         unasked = ("missing_bucket", "stale") if "liquidations" in table.names else ()
         return [name for name in CHECKS if name not in reasons and name not in unasked]
-    names = listed(checks)
+    names = as_list(checks)
     if not names:
         raise QueryError("checks", got=checks, expected="one check or more, or None for all that apply")
     for name in names:
@@ -347,10 +349,10 @@ def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     rows = rows.with_columns(
         nw.when(is_known).then(term).alias(name) for name, term in zip(names, terms, strict=True)
     )
-    own = [nw.col(name) for name in names]
+    row_terms = [nw.col(name) for name in names]
     outside = [
         (value < least) | (value > most)
-        for value, least, most in (own, [column.sum().over(subject.series) for column in own])
+        for value, least, most in (row_terms, [column.sum().over(subject.series) for column in row_terms])
     ]
     return rows, outside[0] & outside[1]
 
@@ -391,21 +393,21 @@ def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     """Flag a row where a number and the next four are all above the five before, or all below, by a given factor."""
     factor = subject.limits["unit_jump"]
-    before = {f"__before_{back}": back for back in range(1, _SIDE + 1)}
+    before = {f"__before_{rows_before}": rows_before for rows_before in range(1, _SIDE + 1)}
     after = {f"__after_{ahead}": -ahead for ahead in range(_SIDE)}
     low, high = nw.min_horizontal(*before), nw.max_horizontal(*before)
     lower, higher = nw.min_horizontal(*after), nw.max_horizontal(*after)
     # With fewer than five rows on a side, or a null among them, no row is flagged.
     is_known = nw.all_horizontal(*(~nw.col(name).is_null() for name in before | after), ignore_nulls=False)
     jumps = is_known & (((low > 0) & (lower >= high * factor)) | ((lower > 0) & (higher * factor <= low)))
-    found = [f"__jumps_{name}" for name in subject.columns["unit_jump"]]
-    for name, result in zip(subject.columns["unit_jump"], found, strict=True):
+    flags = [f"__jumps_{name}" for name in subject.columns["unit_jump"]]
+    for name, result in zip(subject.columns["unit_jump"], flags, strict=True):
         shifts = {
             shifted: subject.shifted(f"__number_{name}", rows_back)
             for shifted, rows_back in (before | after).items()
         }
         rows = rows.with_columns(**shifts).with_columns(jumps.alias(result))
-    return rows, nw.col("__timed") & _any(nw.col(name) for name in found)
+    return rows, nw.col("__timed") & _any(nw.col(name) for name in flags)
 
 
 def _outlier(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
@@ -413,12 +415,12 @@ def _outlier(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     if "unit_jump" not in subject.checks:
         rows, jumps = _unit_jump(subject, rows)
         rows = rows.with_columns(jumps.fill_null(value=False).alias(flag("unit_jump")))
-    found = []
+    far_flags = []
     for name in subject.columns["outlier"]:
         rows, is_far = _far(subject, rows, name)
         rows = rows.with_columns(is_far.alias(f"__far_{name}"))
-        found.append(nw.col(f"__far_{name}"))
-    return rows, nw.col("__timed") & _any(found)
+        far_flags.append(nw.col(f"__far_{name}"))
+    return rows, nw.col("__timed") & _any(far_flags)
 
 
 def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:

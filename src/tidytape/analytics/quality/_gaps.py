@@ -13,12 +13,10 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import spread
-from tidytape.frames._table import Table
+from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by, length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
-
-Rows = nw.LazyFrame[Any]
 
 
 def gaps(
@@ -98,14 +96,14 @@ def gaps(
     # The intervals just outside of the window count as present, so that a gap may begin or end with the window.
     edges = [rows.select(*series).unique().with_columns(__bucket=edge) for edge in outside]
     following = bucket.shift(-1).over(series, order_by="__bucket")
-    found = (
+    runs = (
         nw.concat([present, *edges])
         .with_columns(start=bucket + length, end=following)
         .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
     )
-    return table.closed(found, sort=[*keys, "start"], times={"start": "timestamp", "end": "timestamp"})
+    return table.closed(runs, sort=[*keys, "start"], times={"start": "timestamp", "end": "timestamp"})
 
 
 def completeness(
@@ -181,7 +179,8 @@ def completeness(
     table, rows, keys = _opened(frame, by, interval, results=results)
     series = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    # Intervals of other lengths begin and end elsewhere: each length has the whole intervals of the frame's window.
+    # Intervals of different lengths begin and end at different times, so each length has its own window of whole
+    # intervals.
     rows = rows.with_columns(
         start=_first_from(bucket.min() if since is None else since),
         end=_first_from((bucket + length).max() if until is None else until),
@@ -225,14 +224,14 @@ def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
         start=nw.max_horizontal(nw.col("start"), _first_from(begin)),
         end=nw.min_horizontal(nw.col("end"), _first_from(end)),
     ).filter(nw.col("end") > nw.col("start"))
-    own = [*series, "__span"]
+    span = [*series, "__span"]
     present = (
         rows.with_columns(__span=bucket_by(nw.col("__bucket"), every))
-        .group_by(*own)
+        .group_by(*span)
         .agg(present=nw.col("__inside").sum())
     )
-    found: Rows = joined(spans, present, on=own, how="left")
-    return found.with_columns(present=nw.col("present").fill_null(0))
+    counts: Rows = joined(spans, present, on=span, how="left")
+    return counts.with_columns(present=nw.col("present").fill_null(0))
 
 
 def _window(start: TimeLike, end: TimeLike) -> list[nw.Expr | None]:
@@ -253,9 +252,9 @@ def _opened(
     interval: str | timedelta | None,
     *,
     results: tuple[str, ...],
-) -> tuple[Table[IntoFrameT], Rows, list[str]]:
+) -> tuple[OpenTable[IntoFrameT], Rows, list[str]]:
     """Return the frame, its rows that have a time and an interval, and the columns that name a series."""
-    table = Table.opened(frame, times=["timestamp"])
+    table = OpenTable.of(frame, times=["timestamp"])
     if interval is None and "interval" not in table.names:
         expected, hint = "the length of an interval", "the frame has no column 'interval'"
         raise QueryError("interval", got=None, expected=expected, hint=hint)

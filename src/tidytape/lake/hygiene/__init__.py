@@ -1,4 +1,4 @@
-"""Keeping a lake: what is in it, whether it is sound, fewer files, less disk.
+"""Keep a lake: say what is in it, check it, put its rows into fewer files, delete files.
 
 ::
 
@@ -11,8 +11,6 @@
     hygiene.check(lake)           # is what is stored sound?
     hygiene.compact(lake)         # many small files -> few, in the order of time
     hygiene.vacuum(lake, dry_run=False)   # delete files that no version of the last week needs
-
-`Lake.check` is another thing: it says whether a batch could be appended.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, counted
 from tidytape.lake import _delta
-from tidytape.lake._store import Lake
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import Table
 from tidytape.lake.hygiene._checks import CHECKS, FILES, Check, Scope
 from tidytape.lake.hygiene._info import chosen, tables_of
@@ -22,7 +22,7 @@ from tidytape.lake.rollup._recipes import RECIPES
 from tidytape.lake.rollup._state import noted
 
 _AT_ONCE = 5_000_000
-"""Rows of many markets that are looked at together."""
+"""Rows of many markets that are checked together."""
 
 _SCHEMA = {
     "check": pl.String,
@@ -43,7 +43,7 @@ class Finding:
     check : str
         Name of the check.
     severity : {"error", "advice"}
-        Whether an answer from the lake may be wrong, or only slower than need be.
+        Whether an answer from the lake may be wrong, or only slower than necessary.
     table : str
         Name of the table.
     market : str
@@ -75,7 +75,7 @@ class CheckReport:
     checks : tuple of str
         Names of the checks that were made.
     rows : int
-        Rows of the tables that were looked at.
+        Rows of the tables that were checked.
     findings : tuple of Finding
         By table, market and check.
     """
@@ -113,27 +113,27 @@ class CheckReport:
 
 
 def check(
-    lake: Lake,
+    lake: LakeReader,
     *,
     tables: Iterable[str] | None = None,
     checks: Iterable[str] | None = None,
     progress: bool | None = None,
 ) -> CheckReport:
-    """Check that what a lake holds is sound.
+    """Check that the rows and files of a lake are sound.
 
-    Reads every row, small markets many at a time, in memory that does not grow with the lake: keys are compared by
-    shares of their hashes, books are rebuilt day by day. Looks at the version of each table that is the newest when the
-    check comes to it, so others may write meanwhile.
+    Reads every row, many small markets at a time, in memory that does not grow with the lake: keys are compared by
+    shares of their hashes, books are rebuilt day by day. The check of a table begins with its newest version, so other
+    processes may write meanwhile.
 
     Parameters
     ----------
-    lake : Lake
-        Which one.
+    lake : LakeReader
+        The lake to check.
     tables : iterable of str, optional
         Names of the tables to check; all where left out.
     checks : iterable of str, optional
-        Names of the checks to make, see `tidytape.lake.hygiene._checks.CHECKS`; all where left out. That the files can
-        be read is always checked, and a market that has a broken file is not checked further.
+        Names of the checks to make, see `tidytape.lake.hygiene._checks.CHECKS`; all where left out. Files are
+        always checked, and a market with a file that cannot be read is not checked further.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
 
@@ -151,40 +151,41 @@ def check(
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake import Lake
     >>> report = check(Lake.create(tempfile.mkdtemp()))
     >>> report.sound, report.findings
     (True, ())
     """
-    wanted = None if tables is None else set(tables)
-    chosen_tables = tables_of(lake, wanted)
+    names_of_tables = None if tables is None else set(tables)
+    chosen_tables = tables_of(lake, names_of_tables)
     names = chosen("check", checks, [check.name for check in CHECKS])
-    made = [check for check in CHECKS if check.name in names]
+    chosen_checks = [check for check in CHECKS if check.name in names]
     now = time.time_ns()
     findings = [
         Finding("log", "error", name, "", 1, "the table is gone: restore its folder")
-        for name in lake.lost()
-        if wanted is None or name in wanted
+        for name in lake._lost()
+        if names_of_tables is None or name in names_of_tables
     ]
     rows = 0
     with tqdm(unit="row", unit_scale=True, disable=None if progress is None else not progress) as bar:
         for table in chosen_tables:
             try:
                 of_table, scopes = _scopes(lake, table, now)
-            except LakeError as error:  # a damaged log does not keep the other tables from being checked
+            except LakeError as error:  # a damaged log must not stop the check of the other tables
                 of_table, scopes = [Finding("log", "error", table.name, "", 1, str(error))], []
             findings += of_table
             bar.total = (bar.total or 0) + sum(scope.size for scope in scopes)
             for batch in _batches(scopes):
                 bar.set_description(" ".join((table.name, *batch[0].market)))
-                findings += _of_batch(batch, made)
+                findings += _of_batch(batch, chosen_checks)
                 size = sum(scope.size for scope in batch)
                 rows += size
                 bar.update(size)
     return CheckReport(tuple(names), rows, tuple(findings))
 
 
-def _scopes(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Scope]]:
-    """Return the markets of a table, or why its rows cannot be looked at."""
+def _scopes(lake: LakeReader, table: Table, now: int) -> tuple[list[Finding], list[Scope]]:
+    """Return the markets of a table, or the finding that its rows cannot be read."""
     delta = lake.delta(table.name)
     try:
         _delta.require_readable(delta, table)
@@ -209,8 +210,8 @@ def _scopes(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Sco
     )
 
 
-def _without_files(lake: Lake, table: Table, scopes: list[Scope], now: int) -> list[Scope]:
-    """Return markets whose minutes are noted as made, and have no file: nothing else would look at them."""
+def _without_files(lake: LakeReader, table: Table, scopes: list[Scope], now: int) -> list[Scope]:
+    """Return markets without a file whose minutes are noted as made: no other scope has them."""
     recipe = RECIPES.get(table.name)
     if recipe is None or not lake.has_table(recipe.raw.name):
         return []
@@ -227,11 +228,11 @@ def _without_files(lake: Lake, table: Table, scopes: list[Scope], now: int) -> l
 
 
 def _batches(scopes: list[Scope]) -> Iterator[list[Scope]]:
-    """Yield the markets of one table, many of them together where they are small."""
+    """Yield the markets of one table, small markets together."""
     batch: list[Scope] = []
     rows = 0
     for scope in scopes:
-        # Rows of a market without a name cannot be named in a condition.
+        # A condition cannot select the rows of a market with a null in its name, so it is a batch by itself.
         size = _AT_ONCE if None in scope.partition.values() else scope.size
         if batch and rows + size > _AT_ONCE:
             yield batch
@@ -242,30 +243,30 @@ def _batches(scopes: list[Scope]) -> Iterator[list[Scope]]:
         yield batch
 
 
-def _of_batch(batch: list[Scope], made: list[Check]) -> Iterator[Finding]:
-    """Make the checks: of many markets at once, and of each of them those that fail so."""
-    left = [check for check in made if check is not FILES and check.concerns(batch[0].table)]
-    files = True
+def _of_batch(batch: list[Scope], checks: list[Check]) -> Iterator[Finding]:
+    """Check many markets at once, then market by market with the checks that found something."""
+    row_checks = [check for check in checks if check is not FILES and check.concerns(batch[0].table)]
+    may_be_broken = True
     if len(batch) > 1:
         many = Scope.of_many(batch)
         if _passes(FILES, many):
-            files = False
-            left = [check for check in left if not (check.together and _passes(check, many))]
+            may_be_broken = False
+            row_checks = [check for check in row_checks if not (check.of_many and _passes(check, many))]
     for scope in batch:
-        broken = list(_findings(FILES, scope)) if files else []
+        broken = list(_findings(FILES, scope)) if may_be_broken else []
         yield from broken
-        for check in [] if broken else left:
+        for check in [] if broken else row_checks:
             try:
                 with _delta.failing(f"check {check.name}", scope.lake.path):
                     yield from list(_findings(check, scope))
             except LakeError as error:
-                # One file that breaks in the middle does not keep the rest of the lake from being checked.
+                # A file that breaks in the middle must not stop the check of the rest of the lake.
                 reason = f"could not be checked: {error}"
                 yield Finding(check.name, "error", scope.table.name, " ".join(scope.market), 1, reason)
 
 
 def _passes(check: Check, many: Scope) -> bool:
-    """Return whether a look at many markets at once finds nothing."""
+    """Return whether a check of many markets at once finds nothing."""
     try:
         with _delta.failing(f"check {check.name}", many.lake.path):
             return next(iter(check.find(many)), None) is None
@@ -279,29 +280,30 @@ def _findings(check: Check, scope: Scope) -> Iterator[Finding]:
         yield Finding(check.name, check.severity, scope.table.name, market, count, example)
 
 
-def require_readable(lake: Lake, tables: Iterable[str]) -> None:
-    """Raise LakeError unless every table opens anew, and its local files are as long as the table's log says.
+def require_readable(lake: LakeReader, tables: Iterable[str]) -> None:
+    """Raise LakeError unless every table can be opened, and its local files have the length that the log says.
 
-    This takes milliseconds: no file is read, as `check` does. A table that the lake has lost is tried too, see
-    `Lake.lost`.
+    This takes milliseconds, because it reads no file as `check` does. A table that the lake has lost is tried too.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     tables : iterable of str
         Names of tables that the lake has.
 
     Raises
     ------
     LakeError
-        If a table is gone, its log cannot be read, or a file is missing or has another length. It names the first.
+        If a table is gone, its log cannot be read, or a file is missing or has another length. It names the first
+        fault.
 
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake import Lake
     >>> require_readable(Lake.create(tempfile.mkdtemp()), ["markets", "trades"])
     """
-    for name in dict.fromkeys((*lake.lost(), *tables)):
+    for name in dict.fromkeys((*lake._lost(), *tables)):
         uri = lake.uri(name)
         table = _delta.opened(uri, lake.storage_options)
         if table.table_uri.startswith("file://"):

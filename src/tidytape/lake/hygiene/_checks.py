@@ -1,7 +1,7 @@
 """Every check of a lake, and what it reads. A new check is one more row of `CHECKS`.
 
-A check looks at the rows of one market, or of many small markets at once, in one version of a table. It yields pairs:
-how many rows, files or minutes are wrong, and a description of the first.
+A check reads the rows of one market, or of many small markets at once, in one version of a table. It yields pairs: how
+many rows, files or minutes are wrong, and a description of the first one.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import pyarrow.parquet as pq
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import counted
 from tidytape.lake import _delta
-from tidytape.lake._amount_units import QUOTED, AmountUnit, description, mismatched, of_symbol
+from tidytape.lake._amount_units import QUOTED, CountedUnit, description, mismatched, of_symbol
 from tidytape.lake._parquet import filesystem
-from tidytape.lake._store import Lake
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.hygiene import _rebuilt
 from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.times import DAY, SECOND
 
 Faults = Iterator[tuple[int, str]]
-"""How many, and the first of them."""
+"""How many faults there are, and a description of the first one."""
 
 _AT_ONCE = 20_000_000
 """Rows whose keys are in memory at once."""
@@ -43,11 +43,11 @@ _ADVICE = "put its files into a new lake and say what amounts count: --amount-un
 
 @dataclass(frozen=True)
 class Scope:
-    """The rows that a check looks at: of one market, or of many, in one version of a table.
+    """The rows of one market, or of many markets, in one version of a table, for a check.
 
     Attributes
     ----------
-    lake : Lake
+    lake : LakeReader
         For a check that compares with other tables.
     table : Table
         Which table.
@@ -56,7 +56,7 @@ class Scope:
     partition : mapping of str to str
         The market: values of the table's partition columns. Empty if the table has none, or for many markets.
     files : polars.DataFrame, one row per file of the market
-        What the log says of them, see `tidytape.lake._delta.file_log`.
+        Its files by the log, see `tidytape.lake._delta.file_log`.
     rows : polars.LazyFrame
         Its rows, in no order.
     now : int
@@ -65,7 +65,7 @@ class Scope:
         For many markets: each of them.
     """
 
-    lake: Lake
+    lake: LakeReader
     table: Table
     delta: _delta.Opened
     partition: Mapping[str, str | None]
@@ -76,7 +76,7 @@ class Scope:
 
     @cached_property
     def files_read(self) -> list[_File]:
-        """Every file, read to its end once for all checks of files."""
+        """Every file, read once from begin to end for all checks of files."""
         store = filesystem(self.lake.uri(self.table.name), self.lake.storage_options)
         timed = self.table.name in _TIMED
         logged = self.files.select("path", "rows").iter_rows()
@@ -92,7 +92,7 @@ class Scope:
             schema=dict.fromkeys(names, pl.String),
             orient="row",
         )
-        near = [
+        superset = [
             pl.col(name).is_in(sorted({str(member.partition[name]) for member in members})) for name in names
         ]
         rows = _delta.scanned(first.delta, first.table, first.lake.storage_options)
@@ -102,14 +102,14 @@ class Scope:
             first.delta,
             {},
             pl.concat(member.files for member in members),
-            rows.filter(*near).join(partitions, on=names, how="semi"),
+            rows.filter(*superset).join(partitions, on=names, how="semi"),
             first.now,
             tuple(members),
         )
 
     @property
     def size(self) -> int:
-        """Rows, by the log."""
+        """Number of rows by the log."""
         return int(self.files["rows"].sum())
 
     @property
@@ -125,18 +125,18 @@ class Check:
     Attributes
     ----------
     name : str
-        What it is called in a report.
+        Its name in a report.
     holds : str
-        What must hold.
+        The condition that must hold.
     tables : collection of str
-        Names of the tables it is made on.
+        Names of the tables that it checks.
     find : callable
-        Yields what does not hold of a scope.
+        Yields the faults of a scope.
     severity : {"error", "advice"}
         Whether answers may be wrong, or only slow.
-    together : bool
+    of_many : bool
         Whether the check of many markets at once finds something if and only if the check of one of them does. Then
-        the markets are checked one by one only if it does.
+        the markets are checked one by one only if it finds something.
     """
 
     name: str
@@ -144,10 +144,10 @@ class Check:
     tables: Collection[str]
     find: Callable[[Scope], Faults]
     severity: Literal["error", "advice"] = "error"
-    together: bool = True
+    of_many: bool = True
 
     def concerns(self, table: Table) -> bool:
-        """Return whether the check is made on a table."""
+        """Return whether the check applies to a table."""
         return table.name in self.tables
 
 
@@ -155,7 +155,7 @@ class Check:
 
 
 def _where(condition: Callable[[Scope], pl.Expr]) -> Callable[[Scope], Faults]:
-    """Return a check for rows of which a condition holds."""
+    """Return a check that finds rows for which a condition is true."""
 
     def find(scope: Scope) -> Faults:
         wrong = condition(scope)
@@ -167,9 +167,9 @@ def _where(condition: Callable[[Scope], pl.Expr]) -> Callable[[Scope], Faults]:
 
 
 def _first_row(scope: Scope, condition: pl.Expr) -> str:
-    """Describe a row of which a condition holds."""
-    wanted = (*scope.table.key, "timestamp", "amount", "price")
-    names = [name for name in dict.fromkeys(wanted) if name in scope.table.names]
+    """Describe a row for which a condition is true."""
+    columns = (*scope.table.key, "timestamp", "amount", "price")
+    names = [name for name in dict.fromkeys(columns) if name in scope.table.names]
     rows = scope.rows.filter(condition).select(names).head(1).collect(engine="streaming")
     return ", ".join(f"{name} {value!r}" for row in rows.iter_rows(named=True) for name, value in row.items())
 
@@ -189,7 +189,7 @@ def _repeated(scope: Scope, key: Sequence[str]) -> Faults:
     same = () if scope.members else scope.table.partitions
     names = [name for name in key if name not in same] or list(key)
     keyed = scope.rows.filter(pl.all_horizontal(pl.col(names).is_not_null())).select(names)
-    # Rows of one key have one hash, so each share of the hashes is checked by itself, in bounded memory.
+    # Rows with the same key have the same hash, so each share of the hashes is checked alone, in bounded memory.
     shares = -(-max(scope.size, 1) // _AT_ONCE)
     count, example = 0, ""
     for share in range(shares):
@@ -231,14 +231,14 @@ def _unreal_amount(scope: Scope) -> pl.Expr:
 
 
 def _unreal_number(scope: Scope) -> pl.Expr:
-    """Return whether a number is not finite: an unknown number is null. "amounts" checks those of trades."""
+    """Return whether a number is not finite; an unknown number is null. The check "amounts" checks those of trades."""
     others = {"amount", "price"} if scope.table.name in _TRADED else set()
     floats = [column.name for column in scope.table.columns if column.dtype == "float64"]
     return pl.any_horizontal(~pl.col(name).is_finite() for name in floats if name not in others)
 
 
 def _unknown_word(scope: Scope) -> pl.Expr:
-    """Return whether a side or the like is unknown: some answers would include such a row and others would not."""
+    """Return whether a side, option type or contract is unknown: only some answers would include such a row."""
     words = {**_WORDS, "side": tuple(map(str, BookSide if scope.table.name in {"book", "book_1m"} else Side))}
     names = [name for name in words if name in scope.table.names]
     return pl.any_horizontal(~pl.col(name).is_in(words[name]) for name in names)
@@ -266,14 +266,14 @@ IMPOSSIBLE: Mapping[str, pl.Expr] = MappingProxyType(
         "markets": pl.any_horizontal(pl.col("tick_size", "block_size", "contract_size") <= 0),
     }
 )
-"""What no row of a table can be, by the table's name. Prices may be below zero: there were such."""
+"""Conditions that no row may meet, by the table's name. A price may be below zero, which has happened."""
 
 
 # -- units -----------------------------------------------------------------------------------------------------------
 
 
 def _unlike_quote(scope: Scope) -> Faults:
-    """Find days on which the amount in the quote is not the amount in coin times any traded price."""
+    """Find days on which the amount in the quote is not the amount in coin times a traded price."""
     day = (pl.col("timestamp") // DAY).alias("day")
     names = [pl.col(name) for name in scope.table.partitions] if scope.members else []
     days = mismatched(scope.rows, scope.table.name, by=[day, *names])
@@ -284,16 +284,16 @@ def _unlike_quote(scope: Scope) -> Faults:
 
 
 def _contracts_as_coins(scope: Scope) -> Faults:
-    """Find markets whose symbol says that amounts are contracts or the quote, stored as if they were coins."""
+    """Find markets whose symbol shows amounts in contracts or the quote, but whose amounts were stored as coins."""
     for member in scope.members or (scope,):
         exchange, raw_symbol = member.market
         unit = of_symbol(raw_symbol)
-        if unit in {None, AmountUnit.COIN}:
+        if unit in {None, CountedUnit.COIN}:
             continue
         market = scope.lake.markets().filter(exchange=exchange, raw_symbol=raw_symbol)
         if market.select(pl.any_horizontal(pl.col("contract", "amount_units").is_not_null()).any()).item():
             continue
-        counts = "contracts" if unit is AmountUnit.CONTRACTS else "the quote"
+        counts = "contracts" if unit is CountedUnit.CONTRACTS else "the quote"
         rows = counted(member.size, "amount")
         yield (
             member.size,
@@ -305,7 +305,7 @@ def _contracts_as_coins(scope: Scope) -> Faults:
 
 
 class _File(NamedTuple):
-    """What a file holds. ``fault`` says why it cannot be read, or that the log says another number of rows."""
+    """A file that was read. ``fault`` says why it cannot be read, or that the log says another number of rows."""
 
     path: str
     fault: str
@@ -315,14 +315,14 @@ class _File(NamedTuple):
 
 
 def _broken(scope: Scope) -> Faults:
-    """Find files that are missing, cannot be read to the end, or hold another number of rows than the log says."""
+    """Find files that are missing, cannot be read to the end, or have another number of rows than the log says."""
     faults = [file.fault for file in scope.files_read if file.fault]
     if faults:
         yield len(faults), faults[0]
 
 
 def _misdescribed(scope: Scope) -> Faults:
-    """Find files that hold times outside of those in the log, by which readers skip files."""
+    """Find files with times outside of the bounds in the log, by which readers skip files."""
     faults = []
     logged = scope.files.select("first", "last").iter_rows()
     for file, (first, last) in zip(scope.files_read, logged, strict=True):
@@ -335,7 +335,7 @@ def _misdescribed(scope: Scope) -> Faults:
 
 
 def _unsorted(scope: Scope) -> Faults:
-    """Find files whose rows are not in the order of time, so that a reader cannot skip by it."""
+    """Find files whose rows are not in the order of time, so that a reader cannot skip by time."""
     faults = [file.path for file in scope.files_read if not file.is_sorted]
     if faults:
         yield len(faults), f"{faults[0]}; compact --everything puts them in order"
@@ -348,8 +348,8 @@ def _read_file(store: pyarrow.fs.FileSystem, path: str, logged: int | None, *, t
     try:
         file = pq.ParquetFile(path, filesystem=store, page_checksum_verification=True)
         rows = file.metadata.num_rows
-        # Every column, because no other check reads them all, and only this one notices a damaged page. In batches,
-        # because a file may be larger than memory.
+        # Reads every column: no other check does, so only this one notices every damaged page. Reads batches, because a
+        # file may be larger than memory.
         for batch in file.iter_batches(batch_size=2**16):
             times = (
                 pl.Series(batch.column("timestamp"), dtype=pl.Int64).drop_nulls() if timed else pl.Series()
@@ -376,7 +376,7 @@ _TIMED = [name for name, table in _EVERY.items() if "timestamp" in table.names]
 _TRADED = ("trades", "liquidations")
 _WORDED = [name for name, table in _EVERY.items() if {"side", *_WORDS} & {*table.names}]
 
-# In reports a number that is not finite counts as not reported: no answer shows it.
+# In a report a number that is not finite counts as absent: no answer shows it.
 _REPORTS = {"open_interest", "funding", "option_quotes", "cme_open_interest", "token_supply"}
 _MEASURED = [
     name
@@ -384,18 +384,18 @@ _MEASURED = [
     if name not in _REPORTS and any(column.dtype == "float64" for column in table.columns)
 ]
 
-# Other tables are written token by token, or interval by interval, and so they are read.
+# The rows of other tables are in the order of tokens or intervals, and are read in that order.
 _BY_TIME = [
     name
     for name, table in _EVERY.items()
     if [column for column in table.order if column not in table.partitions][:1] == ["timestamp"]
 ]
 
-# Amounts of recorded candles and open interest may come with their coins, whatever the symbol says.
+# Recorded candles and open interest may state amounts in coins, whatever the symbol shows.
 _SYMBOLIC = ("trades", "book", "liquidations")
 
 FILES = Check("files", "the files that the log names are there and can be read", _EVERY, _broken)
-"""Made first: what cannot be read is not checked further."""
+"""Made first: a market with a file that cannot be read is not checked further."""
 
 CHECKS: tuple[Check, ...] = (
     FILES,
@@ -420,21 +420,21 @@ CHECKS: tuple[Check, ...] = (
         "ids of a book rise in time, to within five minutes",
         ["book"],
         _rebuilt.unlike_ids,
-        together=False,
+        of_many=False,
     ),
     Check(
         "snapshots",
         "a recorded book is not crossed",
         ["book"],
         _rebuilt.crossed_snapshot,
-        together=False,
+        of_many=False,
     ),
     Check(
         "books",
         "a rebuilt book is not crossed at the end of a minute",
         ["book"],
         _rebuilt.crossed_book,
-        together=False,
+        of_many=False,
     ),
     Check(
         "conserved",
@@ -444,4 +444,4 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check("order", "rows of a file rise in time", _BY_TIME, _unsorted, severity="advice"),
 )
-"""Every check, in the order they are made."""
+"""Every check, in the order in which they are made."""

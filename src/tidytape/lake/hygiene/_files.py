@@ -1,18 +1,18 @@
-"""Compact and vacuum: many small files to few in the order of time, and delete files that no version needs.
+"""Compact and vacuum: put many small files into few in the order of time, and delete files that no version needs.
 
 Compacting writes the rows of a market anew in the table's order, and replaces its files in one commit. The commit fails
 if another process wrote to the market meanwhile, or compacted it; then it is tried again. Other markets do not matter.
 
-Delta's own ``optimize`` is not used, because of what was measured (deltalake 1.6.6):
+Delta's own ``optimize`` is not used, because of these measurements (deltalake 1.6.6):
 
-- ``compact`` and ``z_order`` do not notice each other. Two that begin at one version both succeed, and every row is
-  there twice, without an error. They leave out the transactions that would tell.
+- ``compact`` and ``z_order`` do not notice each other. Two of them that begin at one version both succeed, and every
+  row is there twice, without an error. They leave out the transactions that would show the conflict.
 - ``compact`` merges files batch by batch as they arrive, so that the row groups of the merged file span nearly all of
   its time, even where the files were appended one after the other: eight files of 100,000 rows became four row groups,
   one of which runs from the first row to the last. A query of one hour would then read everything.
 
-Compacting rewrites a whole market, hence only one with at least twice the files it needs: a tape that grows by small
-files is rewritten about as often as it doubles.
+Compacting rewrites all files of a market, so it takes only markets with at least twice the files that they need: a tape
+that grows by small files is rewritten about once each time it doubles.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, QueryError, counted
 from tidytape.lake import _commit, _delta
+from tidytape.lake._lake import Lake
 from tidytape.lake._parquet import filesystem
-from tidytape.lake._store import Lake
 from tidytape.lake._tables import Table
+from tidytape.lake._writer import LakeWriter
 from tidytape.lake.hygiene._info import tables_of
 from tidytape.times import MINUTE
 
 TARGET = 128 * 2**20
-"""Size that compacted files are to have. [bytes]"""
+"""Size of a compacted file. [bytes]"""
 
 RETENTION = 168
-"""How long files stay that an older version needs. [h]"""
+"""So long a file stays that only an older version needs. [h]"""
 
 _UNFINISHED = 24
-"""How long files stay that no version names: an ingest may be about to commit them. [h]"""
+"""So long a file stays that no version names: an ingest may be about to commit it. [h]"""
 
 _AT_ONCE = 4_000_000
 """Rows that are in memory at once."""
@@ -59,9 +60,9 @@ class Compacted:
     market : str
         The values of the table's partition columns; empty where there are none.
     files_before, files_after : int
-        How many files its rows were in, and are in.
+        How many files it had, and has now.
     bytes_before, bytes_after : int
-        How large they were, and are. [bytes]
+        Their sizes together. [bytes]
     """
 
     table: str
@@ -122,13 +123,13 @@ def compact(
     Parameters
     ----------
     lake : Lake
-        Which one.
+        The lake to write to.
     tables : iterable of str, optional
         Names of tables; all where left out.
     target : int
-        Size that files are to have. [bytes]
+        Size of a compacted file. [bytes]
     everything : bool
-        Rewrite every market, also one that has few files: puts the rows of files that `check` calls unordered in the
+        Rewrite every market, also one with few files: this puts the rows of files that `check` calls unordered into the
         order of time.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
@@ -136,7 +137,7 @@ def compact(
     Returns
     -------
     tuple of Compacted
-        What was rewritten.
+        One per market that was rewritten.
 
     Raises
     ------
@@ -153,11 +154,11 @@ def compact(
     """
     if target < 1:
         raise QueryError("target", got=target, expected="a number of bytes above 0")
+    writer = lake.writer()
     chosen = [
         table for table in tables_of(lake, tables) if "timestamp" in table.names
     ]  # a registry is one file
-    for table in chosen:  # all of them before the first commit
-        _delta.require_writable(lake.delta(table.name), table)
+    writer._require_writable(*chosen)  # all of them before the first commit
     work = [
         (table, names, files)
         for table in chosen
@@ -174,7 +175,7 @@ def compact(
         for table, names, files in work:
             market = " ".join(names)
             bar.set_description(f"{table.name} {market}".rstrip())
-            _rewrite(lake, table, names, target)
+            _rewrite(writer, table, names, target)
             after = _delta.files(lake.delta(table.name), names)
             done.append(
                 Compacted(table.name, market, len(files), len(after), _size(files), _size(after)),
@@ -190,24 +191,26 @@ def _size(files: list[_delta.Facts]) -> int:
 def _files_by_market(lake: Lake, table: Table) -> Iterator[tuple[_delta.Partition, list[_delta.Facts]]]:
     delta = lake.delta(table.name)
     for names in _delta.partitions(delta) if table.partitions else [()]:
-        if None not in names:  # a market without a name is none of ours, and cannot be named in a condition
+        if None not in names:  # tidytape writes no market without a name, and no condition can select one
             yield names, _delta.files(delta, names)
 
 
-def _rewrite(lake: Lake, table: Table, names: _delta.Partition, target: int) -> None:
+def _rewrite(writer: LakeWriter, table: Table, names: _delta.Partition, target: int) -> None:
+    """Rewrite the files of one market in one commit."""
+    options = writer.lake.storage_options
     partition = dict(zip(table.partitions, names, strict=True))
 
     def attempt(delta: _delta.Opened) -> None:
         if not _delta.files(delta, names):
             return
-        rows = _delta.scanned(delta, table, lake.storage_options).filter(
+        rows = _delta.scanned(delta, table, options).filter(
             pl.lit(True), *(pl.col(name) == value for name, value in partition.items())
         )
         expected = int(rows.select(pl.len()).collect(engine="streaming").item())
         frames = _in_order(rows, table, expected)
-        _commit.rewrite(delta, table, partition, frames, target=target, options=lake.storage_options)
+        _commit.rewrite(delta, table, partition, frames, target=target, options=options)
 
-    _commit.retrying(lake.uri(table.name), attempt, lake.storage_options)
+    writer._until_committed(table.name, attempt)
 
 
 def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.DataFrame]:
@@ -228,7 +231,7 @@ def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.Da
 
 
 def spans(counts: pl.DataFrame) -> Iterator[tuple[int, int]]:
-    """Yield spans of whole minutes, ends included, of as many rows as memory holds, and one minute at least.
+    """Yield spans of minutes, ends included, each with as many rows as fit into memory, and at least one minute.
 
     Parameters
     ----------
@@ -262,11 +265,11 @@ def vacuum(
     Parameters
     ----------
     lake : Lake
-        Which one.
+        The lake to write to.
     retention_hours : int, >= 0, optional
-        How long a file stays after it was replaced; 168, a week, where left out. Whoever reads an older version than
-        that, or has been reading for longer, loses its files. Files that no version ever named stay 24 hours in any
-        case, because an ingest may be about to commit them. [h]
+        How long a file stays after it was replaced; 168, a week, if left out. A reader of an older version, or one that
+        has been reading for longer, loses its files. Files that no version ever named always stay 24 hours, because an
+        ingest may be about to commit them. [h]
     dry_run : bool
         Only say what would be deleted.
     tables : iterable of str, optional
@@ -291,27 +294,29 @@ def vacuum(
     """
     if retention_hours is not None and retention_hours < 0:
         raise QueryError("retention_hours", got=retention_hours, expected="0 or more hours")
+    writer = lake.writer()
     done = []
     chosen = tables_of(lake, tables)
-    for table in chosen:  # any file may be needed of a table whose format this release does not know
-        _delta.require_writable(lake.delta(table.name), table)
+    writer._require_writable(
+        *chosen
+    )  # any file may be needed of a table whose format this release does not know
     for table in chosen:
         attempt = partial(_vacuum_table, lake, table, retention_hours, dry_run=dry_run)
-        # It commits its begin and its end, and loses to another process that replaces files at the same time.
-        done.append(_commit.retrying(lake.uri(table.name), attempt, lake.storage_options))
+        # A vacuum commits its begin and its end, and loses to another process that replaces files at the same time.
+        done.append(writer._until_committed(table.name, attempt))
     return tuple(done)
 
 
 def _vacuum_table(
     lake: Lake, table: Table, hours: int | None, delta: _delta.Opened, *, dry_run: bool
 ) -> Vacuumed:
-    # Twice: files that were replaced, by the retention asked for, and every other one, by no less than a day.
+    # Twice: replaced files after the retention, and files that no version named after a day or more.
     retention = RETENTION if hours is None else hours
     passes = ((False, retention), (True, max(retention, _UNFINISHED)))
     paths: dict[str, None] = {}
     for full, limit in passes:
         paths.update(dict.fromkeys(_vacuum(delta, limit, full=full, dry_run=True, enforce=hours is None)))
-    # The log has the last word, so that no misreading of a path further down can cost a row.
+    # Compare with the log, so that no misread path can cost a row.
     needed = set(_delta.file_log(delta)["path"])
     if wrong := sorted({path for path in paths if path in needed or unquote(path) in needed}):
         raise LakeError(

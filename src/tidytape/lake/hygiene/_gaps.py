@@ -1,4 +1,4 @@
-"""The stretches of time in which a table of events has nothing of a market."""
+"""Gaps: stretches of time in which a table has no event of a market."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from tidytape.errors import QueryError
 from tidytape.lake import _delta
-from tidytape.lake._store import Lake
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.hygiene._info import files_of
 from tidytape.lake.rollup._recipes import RECIPES, ROLLUP_TABLES, Recipe
@@ -18,20 +18,20 @@ from tidytape.lake.rollup._state import noted, stale
 from tidytape.times import HOUR, MINUTE, intersected
 
 GAPS_FROM: Final = ("events", "minutes", "files")
-"""What gaps are read from, the most exact first."""
+"""The sources of gaps, the most exact one first."""
 
 MOST_ROWS: Final = 10_000_000
-"""Rows of one table that take a fraction of a second to read. [rows]"""
+"""So many rows of one table are read in a fraction of a second. [rows]"""
 
 _MOST_GAPS = 1_000
-"""Most gaps of one market that are listed: the longest."""
+"""So many gaps of one market are listed: the longest ones."""
 
 _LEAST = HOUR
 _OF_EVENTS, _OF_STATES = 20.0, 1.5
-"""Times the usual distance. Trades come at random, so ten times the usual is common; reports come by the clock."""
+"""A gap is so many times the usual distance. Trades come at random, so ten times is common; reports are regular."""
 
 _MINUTES = {"trades": "candles_of_both_1m", "open_interest": "open_interest_1m", "funding": "funding_1m"}
-"""Minutes that exist only where an event is. A book lasts, so its minutes go on through a gap."""
+"""Tables of minutes with a row only where an event is. A book lasts, so its minutes go on through a gap."""
 
 _TIMES: dict[str, Any] = {"first": pl.Int64, "last": pl.Int64}
 _LISTS: dict[str, Any] = {
@@ -49,24 +49,24 @@ _LISTS: dict[str, Any] = {
 
 
 def gaps(
-    lake: Lake, table: str, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
+    lake: LakeReader, table: str, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
 ) -> pl.DataFrame:
-    """Return what a table of events holds of each market, and the gaps in it.
+    """Return how many events of each market a table has, and the gaps between them.
 
-    A gap is a stretch between two neighbouring events that is long, see ``quiet``. It is read from the most exact
-    source that has at most ``most_rows`` rows: the events themselves, the minutes that a rollup stored, or the log,
-    which knows the first and the last event of each file. A gap inside a file is not seen in the log.
+    A gap is a long stretch between two neighbouring events, see ``quiet``. It is read from the most exact source that
+    has at most ``most_rows`` rows: the events themselves, the minutes that a rollup stored, or the log, which has the
+    first and the last event of each file. The log does not show a gap inside a file.
 
     Parameters
     ----------
-    lake : Lake
-        Which one.
+    lake : LakeReader
+        The lake to read.
     table : str
         Name of a table of events, e.g. ``"trades"``.
     quiet : timedelta, optional
         The shortest gap; an hour if left out. It is longer for a market whose events are rare: 20 times the median
         distance between neighbouring minutes with trades, book updates or candles, 1.5 times that of reports, which
-        come by the clock. Read from files, it is the mean distance.
+        come regularly. From files it is the mean distance.
     most_rows : int, optional
         Most rows of the table to read; None reads the events, however many there are. [rows]
 
@@ -94,6 +94,7 @@ def gaps(
     Examples
     --------
     >>> import polars as pl, tempfile
+    >>> from tidytape.lake import Lake
     >>> lake = Lake.create(tempfile.mkdtemp())
     >>> minutes = [0, 1, 2, 302]
     >>> trades = pl.DataFrame({
@@ -101,24 +102,24 @@ def gaps(
     ...     "timestamp": [minute * 60 * 10**9 for minute in minutes], "sequence": minutes, "side": "BUY", "price": 10.0,
     ...     "amount": 1.0, "quote_amount": 10.0,
     ... })
-    >>> _ = lake.append("trades", trades, source="by hand")
+    >>> _ = lake.writer().append("trades", trades, source="by hand")
     >>> from datetime import timedelta
     >>> gaps(lake, "trades", quiet=timedelta(hours=2)).select("rows", "gaps_from", "gaps", "gap_starts").row(0)
     (4, 'events', 1, [120000000000])
     """
     if table not in TABLES or not TABLES[table].key or "timestamp" not in TABLES[table].names:
-        known = [name for name, one in TABLES.items() if "timestamp" in one.names]
+        known = [name for name, definition in TABLES.items() if "timestamp" in definition.names]
         raise QueryError("table", got=table, expected="one of " + ", ".join(known))
     shortest = _LEAST if quiet is None else _nanoseconds(quiet)
-    kind = TABLES[table]
-    market = list(kind.partitions or kind.key[:1])
+    definition = TABLES[table]
+    market = list(definition.partitions or definition.key[:1])
     if not lake.has_table(table):
         return pl.DataFrame(schema=dict.fromkeys(market, pl.String) | _LISTS)
-    held = _held(lake, kind, market)
-    if table == "liquidations" or held.is_empty():
-        return held.select(*market, *(_column(held, name, dtype) for name, dtype in _LISTS.items()))
-    spans = _spans(lake, kind, market, held, most_rows)
-    return _with_gaps(held, spans, market, kind, shortest)
+    totals = _totals(lake, definition, market)
+    if table == "liquidations" or totals.is_empty():
+        return totals.select(*market, *(_column(totals, name, dtype) for name, dtype in _LISTS.items()))
+    spans = _spans(lake, definition, market, totals, most_rows)
+    return _with_gaps(totals, spans, market, definition, shortest)
 
 
 def _column(frame: pl.DataFrame, name: str, dtype: Any) -> pl.Expr:
@@ -132,32 +133,34 @@ def _nanoseconds(quiet: timedelta) -> int:
     return length
 
 
-def _held(lake: Lake, table: Table, market: list[str]) -> pl.DataFrame:
-    """Return rows, bytes and times of each market of a table, by its log where the log names markets."""
+def _totals(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFrame:
+    """Return rows, bytes and times of each market of a table, from the log if the log names the markets."""
     if table.partitions:
         files = files_of(lake, table)
-        totals = (pl.col("rows").sum(), pl.col("bytes").sum(), pl.col("first").min(), pl.col("last").max())
-        return files.group_by(market).agg(totals).filter(pl.col("rows") > 0).sort(market)
+        sums = (pl.col("rows").sum(), pl.col("bytes").sum(), pl.col("first").min(), pl.col("last").max())
+        return files.group_by(market).agg(sums).filter(pl.col("rows") > 0).sort(market)
     time = pl.col("timestamp")
     counts = lake.scan(table.name).group_by(market).agg(rows=pl.len(), first=time.min(), last=time.max())
     return counts.sort(market).collect(engine="streaming")
 
 
 def _spans(
-    lake: Lake, table: Table, market: list[str], held: pl.DataFrame, most_rows: int | None
+    lake: LakeReader, table: Table, market: list[str], totals: pl.DataFrame, most_rows: int | None
 ) -> pl.DataFrame:
-    """Return the stretches in which a table has something of a market: ``first`` and ``last``, ends included. [ns]"""
-    if most_rows is None or not table.partitions or held["rows"].sum() <= most_rows:
+    """Return the stretches in which a table has events of a market: ``first`` and ``last``, ends included. [ns]"""
+    if most_rows is None or not table.partitions or totals["rows"].sum() <= most_rows:
         return _by_events(lake, table, market)
-    parts = list(_by_minutes(lake, table, held, most_rows)) if table.name in _MINUTES else []
-    read = pl.concat(parts) if parts else None
+    parts = list(_by_minutes(lake, table, totals, most_rows)) if table.name in _MINUTES else []
     files = _by_files(lake, table)
-    if read is None:
+    if not parts:
         return files
-    return pl.concat([read, files.join(read.select(market).unique(), on=market, how="anti")], how="diagonal")
+    minutes = pl.concat(parts)
+    return pl.concat(
+        [minutes, files.join(minutes.select(market).unique(), on=market, how="anti")], how="diagonal"
+    )
 
 
-def _by_events(lake: Lake, table: Table, market: list[str]) -> pl.DataFrame:
+def _by_events(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFrame:
     """Return the first and the last event of each minute."""
     time = pl.col("timestamp")
     end = time + pl.col("interval") if "interval" in table.names else time
@@ -170,7 +173,7 @@ def _by_events(lake: Lake, table: Table, market: list[str]) -> pl.DataFrame:
     )
 
 
-def _by_files(lake: Lake, table: Table) -> pl.DataFrame:
+def _by_files(lake: LakeReader, table: Table) -> pl.DataFrame:
     """Return the first and the last event of each file, and ``usual``, the mean distance of events inside of files."""
     files = files_of(lake, table).filter(pl.col("first").is_not_null())
     inside = (pl.col("last") - pl.col("first")).sum() / pl.col("rows").sum()
@@ -178,26 +181,30 @@ def _by_files(lake: Lake, table: Table) -> pl.DataFrame:
     return files.select(*table.partitions, *_TIMES, gaps_from=pl.lit("files"), usual=usual)
 
 
-def _by_minutes(lake: Lake, table: Table, held: pl.DataFrame, most_rows: int) -> Iterator[pl.DataFrame]:
-    """Yield the stored minutes of the markets that have any, and the files of what came after the rollup."""
-    name = _MINUTES[table.name]
-    if not lake.has_table(name):
+def _by_minutes(
+    lake: LakeReader, table: Table, totals: pl.DataFrame, most_rows: int
+) -> Iterator[pl.DataFrame]:
+    """Yield the minutes of the markets that have stored ones, and the files with events that came after the rollup."""
+    table_of_minutes = _MINUTES[table.name]
+    if not lake.has_table(table_of_minutes):
         return
-    stored = lake.delta(name)
+    stored = lake.delta(table_of_minutes)
     if _delta.file_log(stored)["rows"].fill_null(most_rows + 1).sum() > most_rows:
         return
-    markets = held.select(table.partitions)
+    markets = totals.select(table.partitions)
     stored.read_notes(markets.height)
-    recipe, raw = RECIPES[name], lake.delta(table.name)  # opened after the minutes, so no older than they are
-    known = {
-        one: untrue for one in markets.rows() if (untrue := _untrue(stored, recipe, raw, one)) is not None
-    }
-    if not known:
+    recipe, raw = (
+        RECIPES[table_of_minutes],
+        lake.delta(table.name),
+    )  # opened after the minutes, so no older than they are
+    untrue = {name: _untrue(stored, recipe, raw, name) for name in markets.rows()}
+    untrue_spans = {name: spans for name, spans in untrue.items() if spans is not None}
+    if not untrue_spans:
         return
-    names = pl.DataFrame(list(known), schema=table.partitions, orient="row")
-    minutes = _delta.scanned(stored, ROLLUP_TABLES[name], lake.storage_options)
+    names = pl.DataFrame(list(untrue_spans), schema=table.partitions, orient="row")
+    minutes = _delta.scanned(stored, ROLLUP_TABLES[table_of_minutes], lake.storage_options)
     time = pl.col("timestamp")
-    has_times = "first_timestamp" in ROLLUP_TABLES[name].names
+    has_times = "first_timestamp" in ROLLUP_TABLES[table_of_minutes].names
     first, last = (
         (pl.col("first_timestamp"), pl.col("last_timestamp")) if has_times else (time, time + MINUTE)
     )
@@ -207,9 +214,9 @@ def _by_minutes(lake: Lake, table: Table, held: pl.DataFrame, most_rows: int) ->
         .collect(engine="streaming")
     )
     rest = [
-        (*one, start, end - 1, "minutes")
-        for one, spans in known.items()
-        for file in lake.files(table.name, *one)
+        (*name, start, end - 1, "minutes")
+        for name, spans in untrue_spans.items()
+        for file in lake._files(table.name, *name)
         if file.first is not None and file.last is not None
         for start, end in intersected((file.first, file.last + 1), spans)
     ]
@@ -220,7 +227,7 @@ def _by_minutes(lake: Lake, table: Table, held: pl.DataFrame, most_rows: int) ->
 def _untrue(
     stored: _delta.Opened, recipe: Recipe, raw: _delta.Opened, market: tuple[str, ...]
 ) -> list[tuple[int, int]] | None:
-    """Return the spans whose stored minutes do not have every event; None if no minutes of a market are stored."""
+    """Return the spans whose stored minutes lack events; None if no minutes of a market are stored."""
     note = noted(stored, market)  # type: ignore[arg-type]  # exchange and symbol
     if note is None:
         return None
@@ -229,28 +236,28 @@ def _untrue(
 
 
 def _with_gaps(
-    held: pl.DataFrame, spans: pl.DataFrame, market: list[str], table: Table, shortest: int
+    totals: pl.DataFrame, spans: pl.DataFrame, market: list[str], table: Table, shortest: int
 ) -> pl.DataFrame:
     times = _OF_STATES if table.tells_states and "interval" not in table.names else _OF_EVENTS
     first, last, length = pl.col("first"), pl.col("last"), pl.col("__length")
     median = length.median().over(market)
     usual = pl.coalesce("usual", median) if "usual" in spans.columns else median
     usual = (usual * times).fill_null(0).cast(pl.Int64)
-    found = (
+    neighbours = (
         spans.sort(*market, "first", "last")
         .with_columns(__before=last.cum_max().shift(1).over(market))
         .with_columns(__length=first - pl.col("__before"))
         .with_columns(quiet=pl.max_horizontal(pl.lit(shortest, pl.Int64), usual))
     )
     is_gap = length >= pl.col("quiet")
-    listed = is_gap & (length.rank("ordinal", descending=True) <= _MOST_GAPS)
-    lists = found.group_by(market, maintain_order=True).agg(
+    is_listed = is_gap & (length.rank("ordinal", descending=True) <= _MOST_GAPS)
+    lists = neighbours.group_by(market, maintain_order=True).agg(
         pl.col("quiet").first(),
         pl.col("gaps_from").first(),
         gaps=is_gap.sum().cast(pl.Int64),
         longest_gap=length.filter(is_gap).max(),
-        gap_starts=pl.col("__before").filter(listed),
-        gap_ends=first.filter(listed),
+        gap_starts=pl.col("__before").filter(is_listed),
+        gap_ends=first.filter(is_listed),
     )
-    joined = held.join(lists, on=market, how="left", maintain_order="left")
+    joined = totals.join(lists, on=market, how="left", maintain_order="left")
     return joined.select(*market, *(_column(joined, name, dtype) for name, dtype in _LISTS.items()))

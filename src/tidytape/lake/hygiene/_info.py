@@ -1,4 +1,4 @@
-"""What is in a lake, by its logs."""
+"""Rows, files, bytes and times of a lake's tables and markets, by the logs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import polars as pl
 
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake import _delta
-from tidytape.lake._amount_units import AmountUnit
-from tidytape.lake._store import Lake
+from tidytape.lake._amount_units import CountedUnit
+from tidytape.lake._reader import LakeReader
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.rollup import ROLLUP_TABLES
 
@@ -28,13 +28,13 @@ _TOTALS = (
 )
 
 
-def tables_of(lake: Lake, names: Iterable[str] | None) -> list[Table]:
-    """Return the tables that a lake has, raw events first: an older one lacks some, minutes come with a rollup.
+def tables_of(lake: LakeReader, names: Iterable[str] | None) -> list[Table]:
+    """Return the tables that a lake has, raw events first: an older lake lacks some, minutes come with a rollup.
 
     Parameters
     ----------
-    lake : Lake
-        Which one.
+    lake : LakeReader
+        The lake to read.
     names : iterable of str, optional
         Names of tables; all where left out.
 
@@ -47,30 +47,30 @@ def tables_of(lake: Lake, names: Iterable[str] | None) -> list[Table]:
 
 
 def chosen(parameter: str, names: Iterable[str] | None, known: Iterable[str]) -> list[str]:
-    """Return the known names among those given, in the order of the known; raise QueryError for an unknown one."""
-    every = list(known)
-    wanted = every if names is None else list(names)
-    for name in wanted:
-        if name not in every:
+    """Return the names in the order of ``known``, or all known names; raise QueryError for an unknown name."""
+    known = list(known)
+    names = known if names is None else list(names)
+    for name in names:
+        if name not in known:
             raise QueryError(
                 parameter,
                 got=name,
-                expected="one of " + ", ".join(every),
-                hint=did_you_mean(name, every),
+                expected="one of " + ", ".join(known),
+                hint=did_you_mean(name, known),
             )
-    return [name for name in every if name in wanted]
+    return [name for name in known if name in names]
 
 
-def info(lake: Lake) -> pl.DataFrame:
-    """Return what each table of a lake holds.
+def info(lake: LakeReader) -> pl.DataFrame:
+    """Return rows, files, bytes and times of each table of a lake.
 
-    Read from the tables' logs alone, so it takes no longer on a large lake. Only where a file was written by another
-    tool that noted no counts or times, the table is read.
+    It reads the tables' logs alone, so it takes no longer on a large lake. It reads a table only if another tool wrote
+    a file of it without noting counts or times.
 
     Parameters
     ----------
-    lake : Lake
-        Which one.
+    lake : LakeReader
+        The lake to read.
 
     Returns
     -------
@@ -89,13 +89,14 @@ def info(lake: Lake) -> pl.DataFrame:
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake import Lake
     >>> info(Lake.create(tempfile.mkdtemp())).select("table", "rows", "files").row(0)
     ('trades', 0, 0)
     """
     return pl.concat(_info_of(lake, table) for table in tables_of(lake, None))
 
 
-def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
+def _info_of(lake: LakeReader, table: Table) -> pl.DataFrame:
     files = files_of(lake, table)
     parts = files.select(table.partitions).n_unique() if table.partitions else None
     return files.select(*_TOTALS).select(
@@ -110,25 +111,25 @@ def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
     )
 
 
-def markets(lake: Lake) -> pl.DataFrame:
-    """Return what each table of a lake holds of each market.
+def markets(lake: LakeReader) -> pl.DataFrame:
+    """Return rows, files, bytes and times of each market of each table of a lake.
 
     Parameters
     ----------
-    lake : Lake
-        Which one.
+    lake : LakeReader
+        The lake to read.
 
     Returns
     -------
     polars.DataFrame, one row per table and market, sorted by them
         - ``table`` : name
-        - ``exchange``, ``raw_symbol`` : the market; of option quotes ``exchange`` and ``coin``; null where the table
-          does not tell by it
+        - ``exchange``, ``raw_symbol`` : the market; of option quotes ``exchange`` and ``coin``; null if the table
+          is not partitioned by it
         - ``rows``, ``files`` : int64, how many
         - ``bytes`` : int64 [bytes]
         - ``first``, ``last`` : time of the first and the last row [UTC, ns]
-        - ``recorded_in`` : what the amounts of the files counted before they became coins, as it was said or known when
-          they went in: ``coin``, ``quote``, or the contract, e.g. ``INVERSE 100``; null where nothing was said
+        - ``recorded_in`` : the unit of the amounts in the files, before they were converted to coins, as the caller or
+          the layout stated it: ``coin``, ``quote``, or the contract, e.g. ``INVERSE 100``; null if no unit was stated
 
     Raises
     ------
@@ -138,6 +139,7 @@ def markets(lake: Lake) -> pl.DataFrame:
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake import Lake
     >>> markets(Lake.create(tempfile.mkdtemp())).height
     0
     """
@@ -151,23 +153,23 @@ def markets(lake: Lake) -> pl.DataFrame:
 
 
 def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
-    """Add what the amounts of the files counted: by table, else by the market's contract."""
+    """Add the unit of the amounts in the files: by table, or else by the market's contract."""
     size = pl.col("contract_size").cast(pl.String).str.strip_suffix(".0")
     units = markets.select(
         "exchange", "raw_symbol", "amount_units", __contract=pl.format("{} {}", "contract", size)
     ).unique(["exchange", "raw_symbol"])
     by_table = pl.col("amount_units").str.extract(pl.format("(?:^|,){}=([a-z]+)", "table"), 1)
-    stated = pl.when(by_table != AmountUnit.CONTRACTS.value).then(by_table)
+    unit = pl.when(by_table != CountedUnit.CONTRACTS.value).then(by_table)
     contract = pl.when(pl.col("table").is_in(_IN_CONTRACTS)).then("__contract")
     joined = totals.join(units, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
-    return joined.with_columns(recorded_in=pl.coalesce(stated, contract)).drop("amount_units", "__contract")
+    return joined.with_columns(recorded_in=pl.coalesce(unit, contract)).drop("amount_units", "__contract")
 
 
-def files_of(lake: Lake, table: Table) -> pl.DataFrame:
-    """Return the files of a table by its log, with rows and times even where another tool did not note them.
+def files_of(lake: LakeReader, table: Table) -> pl.DataFrame:
+    """Return the files of a table by its log, with rows and times even if another tool did not note them.
 
-    There the rows are counted, and the first file of each market has the numbers of all its files, so that sums are
-    right.
+    If it did not, the rows are counted, and the first file of each market gets the numbers of all the market's files,
+    so that sums are right.
     """
     delta = lake.delta(table.name)
     files = _delta.file_log(delta)

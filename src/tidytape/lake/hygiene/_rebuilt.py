@@ -1,4 +1,4 @@
-"""Checks that compute again: books from their updates, and minutes from their events."""
+"""Checks that compute books from their updates, and minutes from their events, once more."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidytape.lake.hygiene._checks import Faults, Scope
 
 _OVERLAP = 10 * SECOND
-"""Updates that arrived this long before the book they change are read with it. [ns]"""
+"""A day is read with the events so long before it: an update may arrive before the book that it changes. [ns]"""
 
 _AT_ONCE = 10_000_000
 """Events of many markets that are read at once."""
@@ -45,29 +45,29 @@ def crossed_snapshot(scope: Scope) -> Faults:
 def crossed_book(scope: Scope) -> Faults:
     """Find crossed books as they are rebuilt, at the end of each minute with an event.
 
-    Day by day, so that memory holds the events of one day. The book at the end of a day begins the next one as if it
-    were a snapshot.
+    It reads day by day, so that memory has the events of one day. The book at the end of a day begins the next day as
+    if it were a snapshot.
     """
-    every: list[pl.DataFrame] = []
+    crossed: list[pl.DataFrame] = []
     book: pl.DataFrame | None = None
     for day in _days(scope):
         time = pl.col("timestamp")
         events = scope.rows.filter(time >= day - _OVERLAP, time < day + DAY).collect(engine="streaming")
         if book is not None:
-            # Leave out what the book of yesterday includes: by id, or without ids by day.
+            # Leave out the events that the book of yesterday includes: by id, or by day if there are no ids.
             last_id = book["last_id"][0]
             included = time < day if last_id is None else pl.col("last_id") <= last_id
             events = pl.concat(
                 [book, events.filter(~included.fill_null(value=False))], how="diagonal_relaxed"
             )
         runs = book_runs(events)
-        every.append(_crossed(scope, runs, events.filter(time >= day)))
+        crossed.append(_crossed(scope, runs, events.filter(time >= day)))
         book = _last_book(runs, events)
-    return _described(pl.concat(every) if every else pl.DataFrame())
+    return _described(pl.concat(crossed) if crossed else pl.DataFrame())
 
 
 def unlike_ids(scope: Scope) -> Faults:
-    """Find minutes with events whose ids say another order than their times."""
+    """Find minutes with events whose ids and times disagree about the order."""
     late = late_by_id(scope.rows)
     if late.height:
         row = late.row(0, named=True)
@@ -79,10 +79,10 @@ def unlike_ids(scope: Scope) -> Faults:
 
 
 def late_by_id(events: pl.LazyFrame) -> pl.DataFrame:
-    """Return the minutes of one book with events whose ids belong more than `SKEW` earlier.
+    """Return the minutes of one book with events whose ids belong to a time more than `SKEW` earlier.
 
-    A book is put in the order of its ids, and read from a snapshot on, with as much before and after as clocks may
-    differ. Where ids and times differ by more, the rebuilt book depends on which events are read.
+    A book is rebuilt in the order of ids from a snapshot on, with as many events before and after as clocks may differ.
+    If ids and times differ by more, the rebuilt book depends on which events are read.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def late_by_id(events: pl.LazyFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per such minute, sorted
-        ``minute`` [min since the epoch], ``lowest`` id in it, and ``before``, a higher one that came earlier. No rows
-        where an event has no id: then times alone give the order.
+        ``minute`` [min since the epoch], ``lowest`` id in it, and ``before``, a higher id that came earlier. No rows
+        if an event has no id: then times alone give the order.
     """
     id_ = pl.col("last_id")
     minutes = (
@@ -161,10 +161,10 @@ def _described(crossed: pl.DataFrame) -> Faults:
 
 
 def unlike_events(scope: Scope) -> Faults:
-    """Find stored minutes that differ from those computed from the events.
+    """Find stored minutes that differ from the minutes computed from the events.
 
-    Minutes that late events are known to have changed are left out, because nobody reads them. So is a book whose ids
-    and times disagree: its events do not determine it, and the check of ids finds it.
+    Minutes that late events are known to have changed are left out, because no query reads them. So is a book whose ids
+    and times disagree: its events do not determine it, and the check ``ids`` finds it.
     """
     recipe = RECIPES[scope.table.name]
     if scope.members:
@@ -196,9 +196,9 @@ def unlike_events(scope: Scope) -> Faults:
     count, example = 0, ""
     for first, last in spans(counts):
         for start, end in unchanged((first * MINUTE, min((last + 1) * MINUTE, state.until))):
-            made = recipe.minutes(scope.lake, Ask(exchange, raw_symbol, start, end, block_size))
+            computed = recipe.minutes(scope.lake, Ask(exchange, raw_symbol, start, end, block_size))
             wrong = _differing(
-                scope.rows.filter(time.is_between(start, end, closed="left")), made, scope.table
+                scope.rows.filter(time.is_between(start, end, closed="left")), computed, scope.table
             )
             # An event may have changed them just now.
             still = unchanged((start, end)) if wrong.height else []
@@ -215,7 +215,7 @@ def unlike_events(scope: Scope) -> Faults:
 def _are_like_events(scope: Scope, recipe: Recipe) -> bool:
     """Return whether the minutes of many markets are certainly those of their events.
 
-    False also where it takes a closer look: where events came late, or are too many to be read at once.
+    Also false if this takes a check of each market: if events came late, or are too many to be read at once.
     """
     raw = scope.lake.delta(recipe.raw.name)
     asks: list[Ask] = []
@@ -233,33 +233,33 @@ def _are_like_events(scope: Scope, recipe: Recipe) -> bool:
         events += sum(file.rows or 0 for file in _delta.files(raw, market))
     if recipe.lasts or events > _AT_ONCE:
         return False
-    made = recipe.minutes(scope.lake, *asks)
-    return _differing(within(scope.rows, asks), made, scope.table).is_empty()
+    computed = recipe.minutes(scope.lake, *asks)
+    return _differing(within(scope.rows, asks), computed, scope.table).is_empty()
 
 
-def _differing(stored: pl.LazyFrame, made: pl.LazyFrame, table: Table) -> pl.DataFrame:
+def _differing(stored: pl.LazyFrame, computed: pl.LazyFrame, table: Table) -> pl.DataFrame:
     """Return the keys that only one of two frames has, or whose values differ, with the values of both."""
-    frames = [frame.select(table.names) for frame in (stored, made)]
-    ours, theirs = pl.collect_all(frames, engine="streaming")
-    both = ours.with_columns(__stored=pl.lit(True)).join(
-        theirs.with_columns(__made=pl.lit(True)),
+    frames = [frame.select(table.names) for frame in (stored, computed)]
+    stored_rows, computed_rows = pl.collect_all(frames, engine="streaming")
+    both = stored_rows.with_columns(__stored=pl.lit(True)).join(
+        computed_rows.with_columns(__computed=pl.lit(True)),
         on=table.key,
         how="full",
         coalesce=True,
-        suffix="__made",
+        suffix="__computed",
         nulls_equal=True,
     )
-    alone = pl.col("__stored").is_null() | pl.col("__made").is_null()
-    differ = [_differ(name, theirs.schema[name]) for name in table.names if name not in table.key]
+    alone = pl.col("__stored").is_null() | pl.col("__computed").is_null()
+    differ = [_differ(name, computed_rows.schema[name]) for name in table.names if name not in table.key]
     return both.filter(alone | pl.any_horizontal(differ)).sort(table.key)
 
 
 def _differ(name: str, dtype: pl.DataType) -> pl.Expr:
-    stored, made = pl.col(name), pl.col(f"{name}__made")
+    stored, computed = pl.col(name), pl.col(f"{name}__computed")
     if not dtype.is_float():
-        return stored.ne_missing(made)
-    far = (stored - made).abs() > _CLOSE * pl.max_horizontal(stored.abs(), made.abs())
-    return far.fill_null(stored.is_null() != made.is_null())
+        return stored.ne_missing(computed)
+    far = (stored - computed).abs() > _CLOSE * pl.max_horizontal(stored.abs(), computed.abs())
+    return far.fill_null(stored.is_null() != computed.is_null())
 
 
 def _first_difference(wrong: pl.DataFrame, table: Table) -> str:
@@ -267,8 +267,8 @@ def _first_difference(wrong: pl.DataFrame, table: Table) -> str:
     key = ", ".join(f"{name} {row[name]!r}" for name in table.key if name not in table.partitions)
     if row["__stored"] is None:
         return f"{key} is not kept"
-    if row["__made"] is None:
+    if row["__computed"] is None:
         return f"{key} is kept, and no event says it"
     values = (name for name in table.names if name not in table.key)
     name = next(name for name in values if wrong.select(_differ(name, wrong.schema[name]))[0, 0])
-    return f"{key}: {name} is {row[name]!r}, by its events {row[f'{name}__made']!r}"
+    return f"{key}: {name} is {row[name]!r}, by its events {row[f'{name}__computed']!r}"

@@ -1,14 +1,15 @@
 """Recorded files into a lake.
 
-A layout says how files are written, and `Market` what the files do not say of their market::
+A layout says how files are written. `Market` says what the files do not say about their market::
 
     ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
 
-`LAYOUTS` has every layout by its name. All but those with a column map are recognised by a file's name and first lines,
-where no layout is given. Frames go in with `tidytape.lake.Lake.write`.
+`LAYOUTS` has every layout by its name. Without a layout, `ingest` recognises each file by its name and first lines;
+files with a column map are never recognised. `ingest_frame` puts a frame into a lake, and `ingest_prediction_markets`
+reports of prediction markets.
 
-A layout of one's own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
-`put_texts`. It is passed to `ingest` as an object; it is never recognised, and no command bears its name.
+A layout of your own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
+`put_texts`. Pass an object of it to `ingest`: files of it are never recognised, and it has no command.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from tidytape.lake.ingest._binance_ws import BinanceWs
 from tidytape.lake.ingest._coinbase import Coinbase
 from tidytape.lake.ingest._cryptofeed import Cryptofeed
 from tidytape.lake.ingest._deribit_chain import DeribitChain
+from tidytape.lake.ingest._frames import ingest_frame
 from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS
 from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import BadLines, Piece, numbered
-from tidytape.lake.ingest._mapped import Csv, Jsonl, Parquet, put_texts
+from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._own_files import Csv, Jsonl, Parquet
+from tidytape.lake.ingest._prediction import PredictionFile, PredictionReport, ingest_prediction_markets
 from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
 from tidytape.lake.ingest._run import ingest
 from tidytape.lake.ingest._tardis import Tardis, TardisNode
@@ -54,11 +58,15 @@ __all__ = [
     "Parquet",
     "Parsed",
     "Piece",
+    "PredictionFile",
+    "PredictionReport",
     "Progress",
     "TableCount",
     "Tardis",
     "TardisNode",
     "ingest",
+    "ingest_frame",
+    "ingest_prediction_markets",
     "numbered",
     "put_texts",
     "summary",

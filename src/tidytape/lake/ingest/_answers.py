@@ -1,4 +1,4 @@
-"""Saved answers of an exchange's REST API with trades or candles: what such layouts share."""
+"""What the layouts for saved answers of REST APIs share: each answer has trades or candles."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ from tidytape.lake._tables import RECORDED_CANDLES, TRADES
 from tidytape.lake.ingest._decode import json_values
 from tidytape.lake.ingest._fields import length
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
-from tidytape.lake.ingest._mapped import Csv, put_texts
+from tidytape.lake.ingest._mapped_rows import put_texts
 from tidytape.lake.ingest._market import Market, option
+from tidytape.lake.ingest._own_files import Csv
 
 Event = tuple[str, Mapping[str, Any]] | str
-"""Name of the table that an entry is for, and its values by our columns; or the reason why it is no event."""
+"""A table and the values of one row by our columns; or, as a str, the reason why an entry is not an event."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers(Layout):
     """Saved JSON of a REST API; a file holds one answer, or one per line. Events are numbered through the file.
 
-    Subclasses have a ``name``, ``time_units`` and ``events``, and a ``default_exchange`` where there is only one.
+    Subclasses have a ``name``, ``time_units`` and ``events``, and if all files are of one exchange a
+    ``default_exchange``.
 
     Parameters
     ----------
     interval : str, optional
-        How long candles are, e.g. ``"1m"``; files of candles need it.
+        Length of the candles, e.g. ``"1m"``; files of candles need it.
 
     Attributes
     ----------
@@ -71,20 +73,20 @@ class Answers(Layout):
         answer : object
             One JSON value.
         parsed : Parsed
-            Counts with ``ignore`` what is not kept.
+            Its method ``ignore`` counts the messages that are not kept.
 
         Yields
         ------
         (str, mapping) or str
-            Name of the table, and values by its columns, as JSON has them. A value that is left out is null. Or the
-            reason why an entry is no event: it counts as a bad line, and the entries after it are read.
+            Name of the table, and values by its columns, as JSON has them. A missing value is null. A str is the reason
+            why an entry is not an event: the entry counts as a bad line, and the next entries are read.
 
         Raises
         ------
         ValueError, LookupError
-            If the answer is broken, so that nothing more is read of it: it counts as a bad line. The text of a
-            ValueError says what is wrong; of a LookupError, as of ``answer["price"]``, the message is that the answer
-            has no such field.
+            If the answer is broken: the rest of it is not read, and it counts as a bad line. The text of a ValueError
+            says what is wrong. For a LookupError, e.g. of ``answer["price"]``, the message says that the answer has no
+            such field.
         """
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
@@ -108,14 +110,14 @@ class Answers(Layout):
                 parsed.bad.add(parsed.lines, str(error))
         if RECORDED_CANDLES.name in rows and self.interval is None:
             raise QueryError("interval", got=None, expected=f"how long the candles of {job.path.name} are")
-        for table, found in rows.items():
+        for table, events in rows.items():
             interval = self.interval if table == RECORDED_CANDLES.name else None
             rows_are = Csv(table=table, time_unit=self._time_unit(table, job), interval=interval)
-            put_texts(_texts(found), rows_are, job, parsed, exchange=self.default_exchange)
+            put_texts(_texts(events), rows_are, job, parsed, exchange=self.default_exchange)
         return parsed
 
     def _time_unit(self, table: str, job: Job) -> str:
-        """Return how the times of a table are written; QueryError where the layout does not say it."""
+        """Return how the times of a table are written; QueryError if the layout does not say it."""
         time_units: object = getattr(self, "time_units", None)
         if not isinstance(time_units, Mapping) or table not in time_units:
             raise QueryError(
@@ -128,14 +130,14 @@ class Answers(Layout):
 
 
 def _missing(error: LookupError) -> str:
-    """Return the name or the place that was looked for in vain."""
+    """Return the name, or a text for the place, that an answer does not have."""
     return (
         repr(error.args[0]) if isinstance(error, KeyError) and error.args else "item at some place of a list"
     )
 
 
 def _texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Return rows as columns of text, ``line`` as it is; null stays null, and so does what a row leaves out."""
+    """Return rows as columns of text, with ``line`` as a number; a null or missing value is null."""
     names = dict.fromkeys(name for row in rows for name in row if name != "line")
     columns: dict[str, Any] = {"line": pl.Series([row["line"] for row in rows], dtype=pl.Int64)}
     for name in names:

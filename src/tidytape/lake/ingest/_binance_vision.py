@@ -1,41 +1,42 @@
-"""Dumps of data.binance.vision: CSV files, most of them the only one in a zip archive.
+"""Dumps of data.binance.vision: CSV files, most of them in a zip archive of one file.
 
 ========================= =========================================================================================
 dump                      becomes
 ========================= =========================================================================================
 ``trades``                trades
-``aggTrades``             trades, each one the fills of one order at one price. Their ids count otherwise than those of
-                          ``trades``: put one or the other of a market into a lake, never both
+``aggTrades``             trades; one row is all fills of an order at one price. Their ids differ from those of
+                          ``trades``, so put only one of the two dumps of a market into a lake
 ``fundingRate``           funding, settled rates
 ``metrics``               open interest. The ratios of traders are left out
-``liquidationSnapshot``   liquidations, at the average price and with the amount that was filled. Rows come doubled;
-                          the repeated ones are counted, not kept
-``klines``                recorded candles. They are served where a market has no trades
-``bookDepth``             nothing, an error: a row is the amount between the price and some percent off it. Which prices
-                          it rests at is lost, so no level of a book can be made of it
+``liquidationSnapshot``   liquidations, at the average price and with the amount that was filled. Each row comes twice;
+                          repeated rows are counted, not kept
+``klines``                recorded candles. The service uses them if a market has no trades
+``bookDepth``             nothing, an error: a row is the amount between the price and some percent away from it. The
+                          prices of its orders are lost, so it cannot become levels of a book
 ``bookTicker``            nothing, an error: the best prices alone are no book
 ========================= =========================================================================================
 
-Which dump a file is, its name tells, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its header; where both do they must
-agree. Files of the spot market have no header. Times are milliseconds or, of the spot market since 2025, microseconds;
-the first one tells which.
+The name of a file, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its header tells which dump it is; if both do, they must
+agree. Files of the spot market have no header. Times are in milliseconds, those of the spot market since 2025 in
+microseconds; the first time of a file tells which.
 
-Nothing in a file tells the market it is from, so the exchange has to be given.
+Nothing in a file tells from which of Binance's exchanges it is, so the caller has to name the exchange.
 
 Amounts of COIN-M futures, BTCUSD_PERP or BTCUSD_240927, are contracts of some USD each. So trades and liquidations need
 the ``contract``, ``"INVERSE"``, and its ``contract_size``, see `tidytape.lake.ingest.ingest`, unless they are
-registered. Binance says 100 USD for BTC and mostly 10 USD for others [1]_: "mostly" is why it is not filled in here.
-The amounts in coin that ``trades`` hold beside must agree with it. ``metrics`` and ``klines`` tell coins as well, which
-are taken.
+registered. Binance says 100 USD for BTC and mostly 10 USD for others [1]_; because of "mostly" tidytape does not fill
+it in. ``trades`` also have the amounts in coin, which must agree with it. ``metrics`` and ``klines`` also have coins,
+and tidytape takes those.
 
-How long they are the name tells, ``BTCUSDT-1m-2024-08-08.zip``; where it does not, the first row that closes one unit
-of time before another candle would open. Every row must agree. A month has no length, so its candles are refused.
+The name tells how long candles are: ``BTCUSDT-1m-2024-08-08.zip``. Without such a name, the first row tells it whose
+length (from its open to one unit of time after its close) is that of a candle. Every row must agree. Months differ in
+length, so their candles are refused.
 
-Dumps of candles of mark, index and premium prices have the same names and columns. They have no volume, though prices
-moved, and no such row is taken for trades.
+Dumps of candles of mark, index and premium prices have the same names and columns. Their volume is 0
+although prices moved; such rows are bad lines, because they are not of trades.
 
-COIN-M futures count contracts, and tell the coins beside: those are the volume. The volume in terms of the quote is
-contracts times the size of one, so it is null while nobody said what a contract is.
+Candles of COIN-M futures have a column of contracts and a column of coins: the coins are the volume. The volume in the
+quote is contracts times the size of one, so it is null as long as the contract is not known.
 
 References
 ----------
@@ -77,7 +78,7 @@ from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._time import ISO, UNITS, unit_of
 from tidytape.times import HOUR
 
-_ANY_TIME = time("ms")  # a stand-in: the file's first time tells the unit
+_ANY_TIME = time("ms")  # a placeholder: the file's first time tells the unit
 _ORDER_CLOSES = {"sell": Side.BUY.value, "buy": Side.SELL.value}
 """A liquidating order that sells closes a long, which is our BUY."""
 
@@ -89,13 +90,13 @@ class _Dump:
     Attributes
     ----------
     columns : tuple of str
-        Its header, of the columns that every version has; more may follow.
+        Header of the columns that every version has; more may follow.
     widths : tuple of int
-        Numbers of columns that a file without a header may have; empty where all have one.
+        Numbers of columns that a file without a header may have; empty if all files have a header.
     fields : mapping of str to Field
         The columns that are read, by our names.
     refusal : str
-        Why it cannot go into a lake, empty where it can.
+        Why it cannot go into a lake; empty if it can.
     """
 
     columns: tuple[str, ...]
@@ -177,7 +178,7 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
                 "side": Field("side", word(_ORDER_CLOSES)),
                 "price": Field("average_price", NOT_NEGATIVE),
                 "amount": Field("accumulated_fill_quantity", NOT_NEGATIVE),
-                # The rest of the order: what is the same in all of it is the same row.
+                # The rest of the order: rows that are equal in all of these fields are one row.
                 "order": Field("order_type", TEXT, needed=False),
                 "in_force": Field("time_in_force", TEXT, needed=False),
                 "quantity": Field("original_quantity", TEXT, needed=False),
@@ -199,7 +200,7 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
 )  # fmt: skip
 
 _INTERVALS = r"\d{1,2}(?:s|m|h|d|w|mo)"
-"""How names write how long candles are."""
+"""How names of files write the length of candles."""
 
 _NAME = re.compile(
     rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_INTERVALS})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
@@ -214,7 +215,7 @@ class _Columns(Header):
 
 
 def _described(job: Job, first: str) -> _Columns:
-    """Which dump a file is, and its columns, by its name and its first line."""
+    """Return which dump a file is, and its columns, by its name and its first line."""
     match = _NAME.fullmatch(job.path.name)
     named = None if match is None else match[2] if match[2] in _DUMPS else "klines"
     names = _split_header(first)
@@ -258,7 +259,7 @@ def _refused(job: Job, reason: str) -> IngestError:
 
 
 def _symbol(job: Job) -> str:
-    """The market of a file whose columns do not name it."""
+    """Return the symbol of the market of a file whose columns do not name it."""
     if job.raw_symbol is not None:
         return job.raw_symbol
     match = _NAME.fullmatch(job.path.name)
@@ -275,12 +276,12 @@ def _symbol(job: Job) -> str:
 def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = False) -> bool:
     """Return whether a market is a COIN-M future, whose amounts are inverse contracts, and note it.
 
-    The symbol says it, or a column of coins, which no other market has.
+    The symbol tells it, or a column of coins, which files of other markets do not have.
     """
-    found = has_coins or is_coin_margined(symbol)
-    if found:
-        parsed.inverse.add((job.known_exchange, symbol))
-    return found
+    if not (has_coins or is_coin_margined(symbol)):
+        return False
+    parsed.inverse.add((job.known_exchange, symbol))
+    return True
 
 
 def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
@@ -313,12 +314,12 @@ _WORDS = {length: word for word, length in LENGTHS.items() if word.islower()}
 
 
 def _named_length(job: Job) -> int | None:
-    """Return how long a file's candles are by its name, None where that does not tell. [ns]
+    """Return the length of a file's candles by its name, None if the name does not tell it. [ns]
 
     Raises
     ------
     IngestError
-        If it names none that a candle of the lake can have.
+        If the name has a length that candles of the lake cannot have.
     """
     match = _NAMED.search(job.path.name)
     if match is None:
@@ -326,7 +327,7 @@ def _named_length(job: Job) -> int | None:
     if match[1].endswith("mo"):
         reason = "klines of months: they differ in length, and a candle of the lake has one; take those of 1d"
     elif match[1] not in LENGTHS:
-        reason = f"klines of {match[1]}: none of {', '.join(_WORDS[one] for one in sorted(_WORDS))}"
+        reason = f"klines of {match[1]}: none of {', '.join(_WORDS[length] for length in sorted(_WORDS))}"
     else:
         return LENGTHS[match[1]]
     raise IngestError(f"{job.path}: {reason}", path=str(job.path))
@@ -338,21 +339,21 @@ def _put_candles(rows: pl.DataFrame, job: Job, parsed: Parsed, *, coin_margined:
     Parameters
     ----------
     rows : polars.DataFrame, one row per line
-        The columns of the dump by our names: ``close_time`` and ``trades`` beside those of the table.
+        The columns of the dump by our names: those of the table, ``close_time`` and ``trades``.
     job : Job
         The file.
     parsed : Parsed
-        Takes the rows; its ``time_unit`` is that of both times, and its ``interval`` what rows before told.
+        Takes the rows; its ``time_unit`` is that of both times, its ``interval`` the length by earlier rows.
     coin_margined : bool
-        The volumes are contracts, and those of the quote coin.
+        The volumes are contracts, and the volumes in the quote are coins.
     """
     unit = 10 ** UNITS.get(parsed.time_unit or "ms", 6)
-    told = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + unit)
+    timed = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + unit)
     named = _named_length(job)
     if parsed.interval is None:
-        known = told["interval"].filter(told["interval"].is_in(list(_WORDS)))
+        known = timed["interval"].filter(timed["interval"].is_in(list(_WORDS)))
         parsed.interval = named or (known[0] if known.len() else None)
-    good = parsed.bad.take(_agreeing(told, parsed.interval, named=named is not None))
+    good = parsed.bad.take(_agreeing(timed, parsed.interval, named=named is not None))
     idle = (pl.col("volume") == 0) & ((pl.col("trades") != 0) | (pl.col("high") != pl.col("low")))
     good = parsed.bad.take(
         good.with_columns(
@@ -372,16 +373,16 @@ def _put_candles(rows: pl.DataFrame, job: Job, parsed: Parsed, *, coin_margined:
     parsed.batch(RECORDED_CANDLES).add(candles)
 
 
-def _agreeing(rows: pl.DataFrame, wanted: int | None, *, named: bool) -> pl.DataFrame:
-    """The rows with a ``reason`` where one closes at another time than its length says."""
-    if wanted is None:
+def _agreeing(rows: pl.DataFrame, candle_length: int | None, *, named: bool) -> pl.DataFrame:
+    """Return the rows, with a ``reason`` if a candle closes at another time than its length says."""
+    if candle_length is None:
         reason = "it closes when no candle would whose length is one of " + ", ".join(
-            _WORDS[one] for one in sorted(_WORDS)
+            _WORDS[length] for length in sorted(_WORDS)
         )
         return rows.with_columns(reason=pl.lit(reason))
     before = "the name of the file" if named else "a row before it"
-    reason = f"it does not close after {_WORDS[wanted]}, as {before} says"
-    return rows.with_columns(reason=pl.when(pl.col("interval") != wanted).then(pl.lit(reason)))
+    reason = f"it does not close after {_WORDS[candle_length]}, as {before} says"
+    return rows.with_columns(reason=pl.when(pl.col("interval") != candle_length).then(pl.lit(reason)))
 
 
 def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
@@ -393,23 +394,23 @@ def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 
 
 def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
-    kept = parsed.only(rows, job.raw_symbol, others="metrics of another market")
-    # Of a future whose trades are contracts as well: the value is in coin.
+    metrics = parsed.only(rows, job.raw_symbol, others="metrics of another market")
+    # The value is in coin also for futures whose trades count contracts.
     parsed.coins.add(OPEN_INTEREST.name)
-    symbols = [symbol for symbol in kept["raw_symbol"].unique() if is_coin_margined(symbol)]
+    symbols = [symbol for symbol in metrics["raw_symbol"].unique() if is_coin_margined(symbol)]
     coin_margined = pl.col("raw_symbol").is_in(symbols)
-    told = kept.with_columns(
+    interest = metrics.with_columns(
         pl.when(coin_margined).then("value").otherwise("amount").alias("amount"),
         pl.when(~coin_margined).then("value").alias("quote_amount"),
     )
-    parsed.ignore("metrics without open interest", told["amount"].null_count())
-    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(told.filter(pl.col("amount").is_not_null())))
+    parsed.ignore("metrics without open interest", interest["amount"].null_count())
+    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest.filter(pl.col("amount").is_not_null())))
 
 
 def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
     filled = rows.filter((pl.col("amount") > 0) & (pl.col("price") > 0))
     parsed.ignore("liquidating order that was not filled", rows.height - filled.height)
-    # There is no id, and each row comes twice: so a row's whole content names it.
+    # A row has no id, and comes twice: its whole content is its id.
     content = list(_DUMPS["liquidationSnapshot"].fields)
     symbol = _symbol(job)
     _coin_margined(job, symbol, parsed)
@@ -466,20 +467,20 @@ class BinanceVision(Layout):
         exchange = pl.lit(job.known_exchange)
         parsed = Parsed(spool, amount_unit=of_binance)
         for header, texts in delimited(job, parsed, progress, lambda _, first: _described(job, first)):
-            # A column that only some versions have is read where it is.
+            # Only some versions of a dump have the columns that are not needed.
             dump_fields = {
-                ours: column
-                for ours, column in _DUMPS[header.kind].fields.items()
+                name: column
+                for name, column in _DUMPS[header.kind].fields.items()
                 if column.needed or column.name in header.names
             }
-            wanted = header.chosen(texts, dump_fields)
+            columns = header.chosen(texts, dump_fields)
             if parsed.time_unit is None:
-                parsed.time_unit = unit_of(wanted["timestamp"])
+                parsed.time_unit = unit_of(columns["timestamp"])
             times = time(parsed.time_unit or "ms")
             fields = {
-                ours: Field(column.name, times) if column.kind is _ANY_TIME else column
-                for ours, column in dump_fields.items()
+                name: Field(column.name, times) if column.kind is _ANY_TIME else column
+                for name, column in dump_fields.items()
             }
-            rows = parsed.bad.take(checked(wanted, fields))
+            rows = parsed.bad.take(checked(columns, fields))
             _PUT[header.kind](rows.with_columns(exchange=exchange), job, parsed)
         return parsed

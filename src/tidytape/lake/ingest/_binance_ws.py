@@ -2,13 +2,14 @@
 
 A line is the receive time in epoch nanoseconds, a space, and one message as JSON: ``trade``, ``depthUpdate`` or
 ``bookTicker`` of a combined stream, or the answer of the REST depth endpoint, known by its ``lastUpdateId``. Trades
-and book events are kept, other messages are counted.
+and book events are kept; other messages are counted.
 
-A depth answer of most markets names no symbol: it belongs to the only symbol of the file. That of the spot market has
-no time of the exchange either; its row then carries the receive time, by the recorder's clock.
+Most depth answers name no symbol: they belong to the only symbol of the file. Those of the spot market have no time of
+the exchange either; their rows have the receive time, by the recorder's clock.
 
 A message of a COIN-M future has the field ``ps``, or a symbol such as BTCUSD_PERP or BTCUSD_240927. Its amounts count
-contracts of a fixed number of USD, under any exchange name, so the caller must give ``contract`` and ``contract_size``.
+contracts of a fixed number of USD, however the caller calls the exchange. So ``contract`` and ``contract_size`` are
+needed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _HEAD = pl.Struct(
         "stream": pl.String(),
         "lastUpdateId": pl.Int64(),
         "E": pl.Int64(),
-        "symbol": pl.String(),  # of a depth answer of futures with margin in coin
+        "symbol": pl.String(),  # only in depth answers of futures with margin in coin
         "pair": pl.String(),
         "data": pl.Struct(
             {
@@ -43,14 +44,14 @@ _HEAD = pl.Struct(
                 "E": pl.Int64(),  # time of the event
                 "T": pl.Int64(),  # time of the trade
                 "s": pl.String(),  # symbol
-                "ps": pl.String(),  # pair: futures with margin in coin have it
+                "ps": pl.String(),  # pair; only futures with margin in coin have it
                 "t": pl.Int64(),  # trade id
                 "p": pl.String(),  # price
                 "q": pl.String(),  # quantity
                 "m": pl.Boolean(),  # the buyer was the maker, so the seller was the aggressor
                 "U": pl.Int64(),  # first update id
                 "u": pl.Int64(),  # last update id
-                "pu": pl.Int64(),  # last id of the update before: futures have it, the spot market has not
+                "pu": pl.Int64(),  # last id of the previous update; only futures have it
             }
         ),
     }
@@ -82,7 +83,7 @@ class BinanceWs(Layout):
         memory = {} if job.piece is None else job.piece.memory
         snapshots: list[pl.DataFrame] = []
         symbols: set[str] = memory.setdefault("symbols", set())
-        # Levels of a later piece count on: there are fewer levels than bytes.
+        # Numbers of levels grow from piece to piece, because a piece has fewer levels than bytes.
         rows = 0 if job.piece is None else job.piece.offset
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
@@ -102,7 +103,7 @@ class BinanceWs(Layout):
             rows += answers.height
             snapshots.append(answers)
         parsed.futures = memory.get("futures", False)
-        # The trades at the beginning of a log do not tell whether they are of a spot market.
+        # Without a depth update the log does not yet tell whether its market is a spot market.
         parsed.any_class = job.piece is not None and "futures" not in memory
         if job.piece is None and job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
             message = f"{job.path}: has no {job.raw_symbol!r}, only {', '.join(sorted(symbols))}"
@@ -118,7 +119,7 @@ class BinanceWs(Layout):
 
 
 def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
-    """One row per readable line that is kept: what all kinds have, and a trade's own fields."""
+    """Return one row per line with a trade, an update or a snapshot: the fields of all kinds of messages."""
     halves = pl.col("text").str.splitn(" ", 2).struct
     split = lines.with_columns(
         received=nanoseconds(halves.field("field_0"), "ns"), text=halves.field("field_1")
@@ -128,12 +129,12 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
         )
     )
     split = parsed.bad.take(split)
-    whole = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
+    with_head = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
         reason=pl.when(pl.col("head").is_null()).then(
             pl.lit("the JSON is broken, or a field is of another type")
         )
     )
-    heads = parsed.bad.take(whole).unnest("head")
+    heads = parsed.bad.take(with_head).unnest("head")
     data = pl.col("data").struct
     messages = heads.with_columns(
         kind=pl.when(data.field("e").is_in(["trade", "depthUpdate"])).then(data.field("e"))
@@ -147,18 +148,18 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
         messages.filter(pl.col("kind").is_null()).group_by(other.alias("name")).len().iter_rows()
     ):
         parsed.ignore(name, count)
-    kept = messages.filter(pl.col("kind").is_not_null())
-    unknown = pl.col("symbol").is_in(unstorable(kept["symbol"]).implode())
+    events = messages.filter(pl.col("kind").is_not_null())
+    unknown = pl.col("symbol").is_in(unstorable(events["symbol"]).implode())
     reason = pl.when(unknown).then(pl.lit("the symbol is not printable, or too long for a folder"))
-    return parsed.bad.take(kept.with_columns(reason=reason))
+    return parsed.bad.take(events.with_columns(reason=reason))
 
 
 def _coin_margined(messages: pl.DataFrame, exchange: str) -> set[tuple[str, str]]:
     """Return the markets whose messages or symbols say that their amounts are contracts of some USD."""
-    said = messages.select("symbol", "pair").drop_nulls("symbol").unique()
+    symbols = messages.select("symbol", "pair").drop_nulls("symbol").unique()
     return {
         (exchange, symbol)
-        for symbol, pair in said.iter_rows()
+        for symbol, pair in symbols.iter_rows()
         if is_coin_margined(symbol) or (pair is not None and is_in_dollars(pair))
     }
 
@@ -191,7 +192,7 @@ def _trades(messages: pl.DataFrame, exchange: str, parsed: Parsed) -> pl.DataFra
 
 
 def _updates(messages: pl.DataFrame) -> pl.DataFrame:
-    """One row per update, both sides as lists of levels."""
+    """Return one row per update, with both sides as lists of levels."""
     data = messages.filter(kind="depthUpdate")
     sides = decoded(data["text"], _UPDATE).struct.field("data").struct
     fields = data.select("line", "received", "data").unnest("data")
@@ -212,7 +213,7 @@ def _updates(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _answers(messages: pl.DataFrame) -> pl.DataFrame:
-    """One row per depth snapshot, in the same columns."""
+    """Return one row per depth snapshot, with the columns of updates."""
     data = messages.filter(kind="depth snapshot")
     sides = decoded(data["text"], _SNAPSHOT).struct
     return data.select(
@@ -230,8 +231,8 @@ def _answers(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> pl.DataFrame:
-    """One row per level of each event, counted on from ``rows``; an event with a bad level is bad as a whole."""
-    found = pl.concat(
+    """Return one row per level of each event, numbered from ``rows`` + 1; an event with a bad level is a bad line."""
+    levels = pl.concat(
         events.filter(pl.col(column).list.len() > 0)
         .select(
             "line",
@@ -244,7 +245,7 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
     good = pl.all_horizontal(
         pl.col("level").list.len() == 2, pl.col("price", "size").is_finite(), pl.col("size") >= 0
     )
-    bad = found.filter(~good.fill_null(value=False))["line"].unique()
+    bad = levels.filter(~good.fill_null(value=False))["line"].unique()
     checked = events.with_columns(
         reason=pl.when(pl.col("reason").is_not_null())
         .then("reason")
@@ -253,10 +254,10 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
         .when(pl.col("line").is_in(bad.implode()))
         .then(pl.lit("a level that is no price and size"))
     )
-    kept = parsed.bad.take(checked).drop("bids", "asks")
+    good_events = parsed.bad.take(checked).drop("bids", "asks")
     return (
-        found.drop("level")
-        .join(kept, on="line", how="inner", maintain_order="left")
+        levels.drop("level")
+        .join(good_events, on="line", how="inner", maintain_order="left")
         .sort("line", maintain_order=True)
         .with_columns(
             exchange=pl.lit(exchange),
@@ -265,7 +266,7 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
     )
 
 
-def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+def _place(snapshots: list[pl.DataFrame], symbols: set[str], raw_symbol: str | None, parsed: Parsed) -> None:
     """Add the snapshots; those that name no symbol belong to the only symbol of the file."""
     answers = pl.concat(snapshots) if snapshots else pl.DataFrame()
     if answers.is_empty():
@@ -276,9 +277,9 @@ def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None,
     if answers.is_empty():
         return
     if parsed.piece is not None:
-        _place_in_piece(answers, symbols, wanted, parsed)
+        _place_in_piece(answers, symbols, raw_symbol, parsed)
         return
-    known = symbols or ({wanted} if wanted is not None else set())
+    known = symbols or ({raw_symbol} if raw_symbol is not None else set())
     if len(known) == 1:
         parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
         return
@@ -286,9 +287,9 @@ def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None,
         parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known)}")
 
 
-def _place_in_piece(answers: pl.DataFrame, symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+def _place_in_piece(answers: pl.DataFrame, symbols: set[str], raw_symbol: str | None, parsed: Parsed) -> None:
     """Add the snapshots of a piece that name no symbol, or wait until a symbol is known."""
-    known = symbols | ({wanted} if wanted is not None else set())
+    known = symbols | ({raw_symbol} if raw_symbol is not None else set())
     if not known:
         parsed.waits = True
     elif len(known) == 1:
@@ -310,6 +311,6 @@ def _number(text: pl.Expr | str) -> pl.Expr:
 
 
 def _exchange_time(name: str) -> pl.Expr:
-    """Epoch nanoseconds of a time in ms, or in us where the stream was asked for that; the two cannot be mixed up."""
+    """Return a time in ms or in us as epoch nanoseconds; no time of this century could be in both units."""
     text = pl.col(name).cast(pl.String)
     return pl.coalesce(nanoseconds(text, "ms"), nanoseconds(text, "us"))

@@ -1,8 +1,8 @@
 """Answers of Coinbase Exchange's REST API as they were saved: ``/products/…/trades`` and ``/products/…/candles``.
 
-Trades are an array of objects. Their ``side`` is that of the maker [1]_; ours is that of the aggressor, the other one.
-Candles are an array of arrays: seconds, low, high, open, close, volume [2]_. How long they are stands nowhere, so the
-caller says it. Neither names the product. A file may hold one answer, or one per line.
+Trades are an array of objects. Their ``side`` is the side of the maker [1]_; ours is the other one, of the aggressor.
+Candles are an array of arrays: seconds, low, high, open, close, volume [2]_. The answer has
+neither their length nor the product, so the caller gives both. A file may hold one answer, or one per line.
 
 References
 ----------
@@ -33,7 +33,7 @@ class Coinbase(Answers):
     Parameters
     ----------
     interval : str, optional
-        How long candles are, e.g. ``"1m"``; files of candles need it.
+        Length of the candles, e.g. ``"1m"``; files of candles need it.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Coinbase(Answers):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is an answer with trades; candles could be anyone's."""
+        """Return whether a file is an answer with trades; candles could be of any exchange."""
         first = re.match(r"\s*\[\s*\{([^}]*)\}", head)
         return first is not None and all(f'"{field}"' in first[1] for field in _TRADE.values())
 
@@ -58,9 +58,9 @@ class Coinbase(Answers):
 
 
 def _event(entry: Any) -> Event:
-    """Return the event of an entry."""
+    """Return the event that an entry of an answer is."""
     if isinstance(entry, dict) and entry.keys() >= set(_TRADE.values()):
-        trade = {ours: entry[theirs] for ours, theirs in _TRADE.items()}
+        trade = {column: entry[field] for column, field in _TRADE.items()}
         maker = str(trade["side"]).lower()
         return TRADES.name, trade | {"side": _TAKERS.get(maker, maker)}
     if isinstance(entry, list) and len(entry) == len(_CANDLE):

@@ -1,6 +1,6 @@
-"""Amounts in contracts or in the quote: what they are in coin.
+"""Convert amounts in contracts or in the quote to coin.
 
-A contract of size s is worth, for n of them at price p:
+n contracts of size s at price p are:
 
 =========== =================== ===================
 kind        amount [coin]       quote_amount [quote]
@@ -13,17 +13,17 @@ INVERSE     n s / p             n s
 Sizes are decimals, and n s is the float nearest to the decimal product: 3 contracts of 0.001 are 0.003. An amount in
 the quote is an inverse contract of size 1, `QUOTE`.
 
-Candles do not say at which prices their volume traded. For LINEAR and VANILLA contracts ``volume`` is n s, and
-``quote_volume`` stays as the file has it. For INVERSE contracts n s is ``quote_volume``, and ``volume`` is null: it is
-not known, because quote over close is a guess. A layout that has the coins as well hands over the contracts in columns
-``contracts`` and ``buy_contracts`` beside the table's; then ``volume`` stays.
+Candles do not tell at which prices their volume traded. For LINEAR and VANILLA contracts ``volume`` is n s, and
+``quote_volume`` stays as the file has it. For INVERSE contracts ``quote_volume`` is n s, and ``volume`` is null: the
+quote divided by the close would be a guess. If a file also has the coins, its layout adds the contracts as columns
+``contracts`` and ``buy_contracts``; then ``volume`` stays.
 
-A layout may hand over trades with a column ``coins`` beside the table's, the amount in coin as the exchange reports it.
-The converted amount has to agree with it.
+A layout may add a column ``coins`` to trades: the amount in coin that the exchange reports. The converted amount must
+agree with it.
 
-A report of open interest has no price. A layout may hand over its rows with a column ``price`` beside the table's, e.g.
-the mark price of that moment; the open interest of an inverse contract is refused without. Of a linear contract it
-gives ``quote_amount``, which otherwise stays as the file has it.
+A report of open interest has no price. A layout may add a column ``price``, e.g. the mark price at that time. Without
+it, open interest of inverse contracts is refused. For linear contracts the price gives ``quote_amount``, which stays
+as the file has it if there is no price.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ COUNTED = (TRADES, BOOK, RECORDED_CANDLES, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN
 
 _MARKET = ["exchange", "raw_symbol"]
 _DIGITS = 15
-"""A float holds so many decimal digits exactly."""
+"""Number of decimal digits that a float holds exactly."""
 _APART = 1e-3
-"""Relative difference that rounding by the exchange explains; a wrong size differs by a factor."""
+"""Relative difference up to which amounts agree: exchanges round, while a wrong size makes a larger difference."""
 _FINEST = 1e-8
-"""Absolute difference that rounding explains. [coin]"""
+"""Absolute difference up to which amounts agree. [coin]"""
 
 
 class ContractKind(StrEnum):
@@ -90,19 +90,19 @@ QUOTE = Contract(ContractKind.INVERSE, Decimal(1))
 
 
 def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None:
-    """Have the amounts of a batch converted when its rows are read.
+    """Convert the amounts of a batch to coin; this happens when its rows are read.
 
     Parameters
     ----------
     batch : Batch
-        Rows of one of the tables `COUNTED`; others are left alone.
+        Rows of one of the tables `COUNTED`; batches of other tables stay as they are.
     contracts : mapping of (str, str) to Contract
-        By (exchange, raw_symbol). The amounts of a market that is not among them are in coin.
+        By (exchange, raw_symbol). Amounts of other markets are in coin.
 
     Raises
     ------
     IngestError
-        When the rows are read, if they need a price and have none, or the file itself says other amounts.
+        When the rows are read, if a price is needed and missing, or the file has other amounts in coin.
     """
     if batch.table not in COUNTED or contracts.keys().isdisjoint(batch.markets):
         return
@@ -122,12 +122,12 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
 
 
 def require_quotes(batch: Batch) -> None:
-    """Have the rows of a batch refused when they are read, if a file's own amounts in the quote contradict the others.
+    """Refuse a batch, when its rows are read, if the file's amounts in the quote contradict its other amounts.
 
     Raises
     ------
     IngestError
-        When the rows are read, if the sums of a market have a ratio at which none of it traded.
+        When the rows are read, if the ratio of a market's two sums is not a price at which it traded.
     """
     if batch.table.name in QUOTED:
         batch.change(partial(_with_quotes, table=batch.table))
@@ -145,7 +145,7 @@ def _with_quotes(rows: pl.DataFrame, *, table: Table) -> pl.DataFrame:
 
 
 def _facts(contract: Contract) -> tuple[bool, float, float]:
-    """Return the size as a fraction of integers: a whole number of contracts is then multiplied and divided once."""
+    """Return the kind and the size as a fraction of integers, so that one multiplication and one division convert."""
     times, over = contract.size.as_integer_ratio()
     return contract.kind is ContractKind.INVERSE, float(times), float(over)
 
@@ -176,20 +176,20 @@ def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.D
 
 
 def _times(column: str) -> pl.Expr:
-    """Contracts times size, rounded to the decimals that a float holds exactly."""
+    """Return contracts times size, rounded to the digits that a float holds exactly."""
     return (pl.col(column) * pl.col("__times") / pl.col("__over")).round_sig_figs(_DIGITS)
 
 
-def _require_equal(rows: pl.DataFrame, table: Table, ours: str, theirs: str, unit: str) -> None:
-    """Raise IngestError where a converted amount is not what the file has in another column."""
-    apart = (pl.col(ours) - pl.col(theirs)).abs() > _APART * pl.col(theirs) + _FINEST
+def _require_equal(rows: pl.DataFrame, table: Table, amount: str, reported: str, unit: str) -> None:
+    """Raise IngestError if a converted amount differs from the amount that the file reports."""
+    apart = (pl.col(amount) - pl.col(reported)).abs() > _APART * pl.col(reported) + _FINEST
     wrong = rows.filter(apart.fill_null(value=False))
     if wrong.is_empty():
         return
     row = wrong.row(0, named=True)
     raise IngestError(
-        f"{table.name}: {counted(wrong.height, 'amount')} not as the file says in {unit}: {row[ours]:.8g} by the "
-        f"size of a contract and {row[theirs]:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
+        f"{table.name}: {counted(wrong.height, 'amount')} not as the file says in {unit}: {row[amount]:.8g} by the "
+        f"size of a contract and {row[reported]:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
         f"{row['timestamp']}: is the size another?"
     )
 

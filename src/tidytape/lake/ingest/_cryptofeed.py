@@ -1,13 +1,13 @@
 """Raw answers of BitMEX's list of instruments, as cryptofeed records them.
 
-A line is the address that was asked, `` -> ``, the receive time in epoch seconds, ``: `` and the answer. Of the list of
-instruments each contract becomes a report of funding, where it has a rate, and of open interest. Other lines are
-counted, not kept.
+A line is the address of the request, `` -> ``, the receive time in epoch seconds, ``: `` and the answer. Each contract
+of the list becomes a report of funding, if it has a rate, and a report of open interest. Other lines are counted, not
+kept.
 
-Open interest is in contracts, and the list says what one is: of an inverse contract ``multiplier`` over
-``underlyingToSettleMultiplier`` in the quote, of a linear one ``multiplier`` over ``quoteToSettleMultiplier`` in coin
-[1]_. The registry keeps it, so trades of the same markets need no ``contract``. A quanto contract is worth another
-number of coins at every rate of two other markets: its open interest is counted, not kept.
+Open interest is in contracts, and the list says what one contract is [1]_: an inverse one is ``multiplier`` over
+``underlyingToSettleMultiplier`` in the quote, a linear one ``multiplier`` over ``quoteToSettleMultiplier`` in coin. The
+registry keeps it, so trades of the same markets need no ``contract``. The value of a quanto contract in coin depends on
+the rates of two other markets, so its open interest is counted, not kept.
 
 References
 ----------
@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import orjson
 import polars as pl
 
 from tidytape.frames._grid import exact
-from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._batch import Spool
 from tidytape.lake._tables import FUNDING, OPEN_INTEREST
 from tidytape.lake.ingest._contracts import Contract, ContractKind
@@ -80,62 +80,77 @@ class Cryptofeed(Layout):
         parsed = Parsed(spool, amount_unit=_contracts, piece=job.piece)
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
-            # A line is a whole answer: few and long, so one by one.
+            # One by one, because a file has few lines, and each is a long answer.
             for line, text in lines.iter_rows():
                 _take(line, text, job, parsed)
         return parsed
 
 
-def _contracts(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
-    return AmountUnit.CONTRACTS
+def _contracts(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
+    return CountedUnit.CONTRACTS
 
 
 def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
+    """Put the contracts of one line into the tables of funding and open interest."""
     match = _LINE.fullmatch(text)
     if match is None or not match[1].startswith(_ADDRESS):
         parsed.ignore("line that is no answer with instruments")
         return
     try:
-        contracts = orjson.loads(match[3])
-    except orjson.JSONDecodeError:
-        parsed.bad.add(line, "the answer is no JSON")
+        instruments = _instruments(match[3])
+    except ValueError as error:
+        parsed.bad.add(line, str(error))
         return
-    if not (isinstance(contracts, list) and all(isinstance(contract, dict) for contract in contracts)):
-        parsed.bad.add(line, "the answer is no list of instruments")
-        return
-    texts = pl.DataFrame(
-        {
-            ours: pl.Series(
-                [
-                    None if (value := contract.get(field.name)) is None else str(value)
-                    for contract in contracts
-                ],
-                dtype=pl.String,
-            )
-            for ours, field in _FIELDS.items()
-        }
-    ).with_columns(line=pl.lit(line, pl.Int64))
-    rows = parsed.bad.take(checked(texts, _FIELDS))
+    rows = parsed.bad.take(checked(_texts(instruments, line), _FIELDS))
     rows = parsed.only(rows, job.raw_symbol, others="contract of another symbol")
     placed = rows.with_columns(
         exchange=pl.lit(job.exchange or Cryptofeed.default_exchange),
         received=nanoseconds(pl.lit(match[2]), "s"),
-        # A span is written as the time that it is after the year 2000.
+        # The interval is written as a time: the interval after the start of the year 2000.
         funding_interval=nanoseconds(pl.col("interval"), ISO) - _YEAR_2000,
     )
+    _put(placed, parsed)
+
+
+def _instruments(answer: str) -> list[dict[str, Any]]:
+    """Return the instruments of an answer; ValueError says why it has none."""
+    try:
+        instruments = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        raise ValueError("the answer is no JSON") from None
+    if not (isinstance(instruments, list) and all(isinstance(entry, dict) for entry in instruments)):
+        raise ValueError("the answer is no list of instruments")
+    return instruments
+
+
+def _texts(instruments: list[dict[str, Any]], line: int) -> pl.DataFrame:
+    """Return the fields of instruments as columns of text, by our names."""
+    columns = {
+        column: pl.Series(
+            [None if (value := entry.get(field.name)) is None else str(value) for entry in instruments],
+            dtype=pl.String,
+        )
+        for column, field in _FIELDS.items()
+    }
+    return pl.DataFrame(columns).with_columns(line=pl.lit(line, pl.Int64))
+
+
+def _put(contracts: pl.DataFrame, parsed: Parsed) -> None:
+    """Put checked contracts into the tables; quanto contracts have no open interest in coin."""
     has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
-    parsed.batch(FUNDING).add(FUNDING.conform(placed.filter(has_funding)))
-    interest = placed.filter(pl.col("amount").is_not_null())
-    parsed.ignore("open interest of a quanto contract", interest.filter("is_quanto").height)
-    interest = interest.filter(~pl.col("is_quanto").fill_null(value=False))
+    has_interest = pl.col("amount").is_not_null()
+    is_quanto = pl.col("is_quanto").fill_null(value=False)
+    parsed.batch(FUNDING).add(FUNDING.conform(contracts.filter(has_funding)))
+    parsed.ignore("open interest of a quanto contract", contracts.filter(has_interest & is_quanto).height)
+    interest = contracts.filter(has_interest & ~is_quanto)
     parsed.contracts.update(_sizes(interest))
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
-    neither = placed.filter(~has_funding & pl.col("amount").is_null())
+    neither = contracts.filter(~has_funding & ~has_interest)
     parsed.ignore("contract without funding rate and open interest", neither.height)
 
 
-def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
-    """Yield what one contract is of each market whose entry says it."""
+def _sizes(instruments: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
+    """Yield each market whose entry says what one contract is, with the contract."""
     names = (
         "exchange",
         "raw_symbol",
@@ -144,7 +159,7 @@ def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
         "underlying_multiplier",
         "quote_multiplier",
     )
-    for exchange, symbol, is_inverse, multiplier, underlying, quote in listed.select(names).iter_rows():
+    for exchange, symbol, is_inverse, multiplier, underlying, quote in instruments.select(names).iter_rows():
         kind = ContractKind.INVERSE if is_inverse else ContractKind.LINEAR
         per = underlying if is_inverse else quote
         if is_inverse is not None and multiplier and per and multiplier / per > 0:

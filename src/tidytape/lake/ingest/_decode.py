@@ -1,7 +1,7 @@
-"""Lines of text to columns: delimited text and JSON objects.
+"""Split lines of delimited text or JSON objects into columns.
 
-polars decodes a block of lines in one pass. Only where that fails the block is halved until the broken lines stand
-alone, so that each of them is known by its number.
+polars decodes a block of lines in one pass. If that fails, the block is halved, and halved again, until each broken
+line is alone and its number is known.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Header:
     Attributes
     ----------
     names : list of str
-        What they are called, in order.
+        Names of the columns, in order.
     is_line : bool
-        Whether the first line says so, and holds no row.
+        Whether the first line is the header, and not a row.
     delimiter : str
-        One character, which does not count inside quotes.
+        One character; inside quotes it does not separate columns.
     is_ragged : bool
-        Whether a line may end early: the columns that it lacks are null.
+        Whether a line may have fewer columns than the header: the missing ones are null.
     """
 
     names: list[str]
@@ -47,7 +47,7 @@ class Header:
         """Return ``line`` and the columns of some fields, by our names."""
         return texts.select(
             "line",
-            *(pl.col(f"c{self.names.index(field.name)}").alias(ours) for ours, field in fields.items()),
+            *(pl.col(f"c{self.names.index(field.name)}").alias(column) for column, field in fields.items()),
         )
 
 
@@ -68,7 +68,7 @@ def delimited(
     progress : callable
         Called with the number of bytes read.
     described : callable
-        Returns the header, from the number and text of the first line that can be read; IngestError where that is none.
+        Returns the header, from the number and text of the first readable line; IngestError if that is not a header.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def delimited(
                 header = described(number, text)
             except IngestError:
                 if parsed.bad.first and parsed.bad.first[0][0] < number:
-                    break  # that line was the header
+                    break  # the broken line before it was the header
                 raise
             memory["header"] = number, text
             lines = lines[1:] if header.is_line else lines
@@ -113,16 +113,17 @@ def split(lines: pl.DataFrame, header: Header, bad: BadLines) -> pl.DataFrame:
     Parameters
     ----------
     lines : polars.DataFrame, one row per line
-        ``line`` and ``text``, as from `tidytape.lake.ingest._lines.numbered`.
+        ``line`` and ``text``, as `tidytape.lake.ingest.numbered` yields them.
     header : Header
         The columns.
     bad : BadLines
-        Takes the lines with more columns, with fewer unless they may end early, or with quotes that do not fit.
+        Takes the lines with too many columns, too few columns, or quotes that do not match.
 
     Returns
     -------
     polars.DataFrame, one row per good line, same order
-        ``line`` and the columns, called ``c0``, ``c1``, … because a header may name two alike, without spaces around.
+        ``line`` and the columns without surrounding spaces. They are called ``c0``, ``c1``, …, because two columns of a
+        header may have one name.
 
     Examples
     --------
@@ -136,30 +137,30 @@ def split(lines: pl.DataFrame, header: Header, bad: BadLines) -> pl.DataFrame:
     text = pl.col("text")
     if lines["text"].str.contains('"', literal=True).any():
         text = text.str.replace_all(r'"[^"]*"', "")
-    found = text.str.count_matches(header.delimiter, literal=True) + 1
-    columns = pl.when(found == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
-    too_few = pl.lit(not header.is_ragged) & (found < width)
+    line_width = text.str.count_matches(header.delimiter, literal=True) + 1
+    noun = pl.when(line_width == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
+    too_few = pl.lit(not header.is_ragged) & (line_width < width)
     reason = pl.coalesce(
         pl.when(text.str.contains('"', literal=True)).then(pl.lit("a quote that does not end")),
-        pl.when(found > width).then(pl.lit("more columns than the header")),
-        pl.when(too_few).then(pl.format("{} {}, and the header has {}", found, columns, pl.lit(width))),
+        pl.when(line_width > width).then(pl.lit("more columns than the header")),
+        pl.when(too_few).then(pl.format("{} {}, and the header has {}", line_width, noun, pl.lit(width))),
     )
-    whole = bad.take(lines.with_columns(reason=reason))
-    good, table = _salvaged(whole["text"], partial(_columns, width=width, delimiter=header.delimiter))
-    for line in whole.filter(~good)["line"]:
+    lines = bad.take(lines.with_columns(reason=reason))
+    good, table = _salvaged(lines["text"], partial(_columns, width=width, delimiter=header.delimiter))
+    for line in lines.filter(~good)["line"]:
         bad.add(line, "a misplaced quote")
-    return table.select(pl.all().str.strip_chars()).insert_column(0, whole.filter(good)["line"])
+    return table.select(pl.all().str.strip_chars()).insert_column(0, lines.filter(good)["line"])
 
 
 def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
-    """Return each line as a struct of ``dtype``, null where the line is no object of that shape.
+    """Return each line as a struct of ``dtype``, null if the line is not an object of that shape.
 
     Parameters
     ----------
     text : polars.Series of str
         One JSON object each.
     dtype : polars.Struct
-        The fields wanted; others are passed over, absent ones become null.
+        The fields to read. Other fields are ignored; absent fields become null.
 
     Returns
     -------
@@ -175,12 +176,12 @@ def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
     table = _objects(text.filter(shaped), dtype=dtype)
     if table is not None and table.height == len(text):
         return table["object"]
-    # Most broken lines are no JSON at all, which is quicker to see one by one.
+    # Most broken lines are not JSON at all; a test of each line finds those faster than halving.
     shaped &= text.map_elements(_is_json, return_dtype=pl.Boolean)
     good, table = _salvaged(text.filter(shaped), partial(_objects, dtype=dtype))
     rows = pl.int_range(len(text), eager=True).filter(shaped).filter(good)
-    found = pl.DataFrame({"row": rows, "object": table["object"]})
-    return pl.select(row=pl.int_range(len(text))).join(found, on="row", how="left", maintain_order="left")[
+    objects = pl.DataFrame({"row": rows, "object": table["object"]})
+    return pl.select(row=pl.int_range(len(text))).join(objects, on="row", how="left", maintain_order="left")[
         "object"
     ]
 
@@ -188,7 +189,7 @@ def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
 def _salvaged(
     text: pl.Series, decode: Callable[[pl.Series], pl.DataFrame | None]
 ) -> tuple[pl.Series, pl.DataFrame]:
-    """Return which lines can be decoded, and those lines decoded."""
+    """Return whether each line can be decoded, and a frame of the decoded lines."""
     table = decode(text)
     if table is not None:
         return pl.repeat(value=True, n=len(text), dtype=pl.Boolean, eager=True), table
@@ -197,12 +198,14 @@ def _salvaged(
         assert nothing is not None
         return pl.Series([False]), nothing
     half = len(text) // 2
-    (good, left), (also_good, right) = (_salvaged(part, decode) for part in (text[:half], text[half:]))
-    return good.append(also_good), left.vstack(right)
+    (first_good, first_table), (second_good, second_table) = (
+        _salvaged(part, decode) for part in (text[:half], text[half:])
+    )
+    return first_good.append(second_good), first_table.vstack(second_table)
 
 
 def _columns(text: pl.Series, *, width: int, delimiter: str) -> pl.DataFrame | None:
-    """All lines split in one pass; None if any has too many columns or is misquoted."""
+    """Split all lines in one pass; return None if a line has too many columns or a misplaced quote."""
     names = [f"c{position}" for position in range(width)]
     body = "\n".join([delimiter.join(names), *text, ""])
     try:
@@ -226,7 +229,7 @@ def _is_json(text: str) -> bool:
 
 
 def _objects(text: pl.Series, *, dtype: pl.Struct) -> pl.DataFrame | None:
-    """All lines decoded in one pass; None if any is broken, or is no single object."""
+    """Decode all lines in one pass; return None if a line is broken, or is not one object."""
     if text.is_empty():
         return pl.DataFrame(schema={"object": dtype})
     try:
@@ -242,9 +245,9 @@ def json_values(path: Path, bad: BadLines, progress: Progress) -> Iterator[tuple
     Parameters
     ----------
     path : Path
-        The file, which is read as a whole.
+        The file; all of it is read into memory.
     bad : BadLines
-        Takes the lines that are no JSON, in a file of lines.
+        Takes the lines that are not JSON, if each line of the file is one value.
     progress : callable
         Called with the number of bytes read.
 
@@ -260,15 +263,15 @@ def json_values(path: Path, bad: BadLines, progress: Progress) -> Iterator[tuple
             raise IngestError(f"{path}: the file is empty", path=str(path))
         return
     try:
-        whole = orjson.loads("\n".join(lines["text"]))
+        content = orjson.loads("\n".join(lines["text"]))
     except orjson.JSONDecodeError as error:
         text = lines["text"].str.strip_chars()
         if lines.height == 1 or not text.str.contains(r"^(\{.*\}|\[.*\])$").any():
-            if bad.count:  # which says why
+            if bad.count:  # a bad line already says why
                 return
             raise IngestError(f"{path}: no JSON: {error}", path=str(path)) from error
     else:
-        yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
+        yield from enumerate(content if isinstance(content, list) else [content], 1)
         return
     for number, text in lines.select("line", "text").iter_rows():
         try:

@@ -1,6 +1,6 @@
 """Snapshots of Deribit's option chains, as delimited files with a header.
 
-One line per option. Columns are known by their names, others are passed over:
+One line per option. Columns are recognised by their names, and others are ignored:
 
 ========================= =========================================================================================
 ours                      the file's
@@ -18,7 +18,7 @@ ours                      the file's
 ``open_interest``         ``open_interest``, in coin
 ========================= =========================================================================================
 
-Of the last five an empty one is unknown; a quote without a volatility is kept, for its open interest counts.
+The last five may be empty, which means unknown. A quote without a volatility is kept, because its open interest counts.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DeribitChain(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is such a snapshot: its header has all the columns."""
+        """Return whether a file is such a snapshot: its header has all of these columns."""
         return not _missing(_names(head.partition("\n")[0]))
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
@@ -74,10 +74,10 @@ class DeribitChain(Layout):
         exchange = pl.lit(job.exchange or self.default_exchange)
         for header, texts in delimited(job, parsed, progress, lambda _, first: _header(job, first)):
             quotes = parsed.bad.take(checked(header.chosen(texts, _FIELDS), _FIELDS))
-            wanted = parsed.only(quotes, job.raw_symbol, others="quote of another option")
+            quotes = parsed.only(quotes, job.raw_symbol, others="quote of another option")
             percent = pl.col("implied_volatility") * 100
             parsed.batch(OPTION_QUOTES).add(
-                OPTION_QUOTES.conform(wanted.with_columns(percent, exchange=exchange))
+                OPTION_QUOTES.conform(quotes.with_columns(percent, exchange=exchange))
             )
         return parsed
 

@@ -1,4 +1,4 @@
-"""What the columns of a file hold, as data: text to values, and the reason where a value or a candle is none.
+"""What the columns of a file hold, as data: text becomes values, and a wrong value or candle gets a reason.
 
 Examples
 --------
@@ -23,7 +23,7 @@ from tidytape.query import _values as values
 from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK
 
 _QUOTED = 80
-"""Most characters of a value that a message shows."""
+"""Number of characters of a value that a message shows at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Kind:
     Attributes
     ----------
     value : callable
-        Expression of text to expression of values, null where the text stands for none.
+        Takes an expression of text, and returns one of values, null if the text does not stand for a value.
     expected : str
-        What it stands for, as an error says it.
+        What the text has to be, in the words of an error.
     hint : str
-        What a user can do about a text that stands for none.
+        What a user can do if the text is something else.
     """
 
     value: Callable[[pl.Expr], pl.Expr]
@@ -52,11 +52,11 @@ class Field:
     Attributes
     ----------
     name : str
-        What the file calls it.
+        Its name in the file.
     kind : Kind
         What it holds.
     needed : bool
-        Whether a line without it is broken.
+        Whether a line without a value is broken.
     """
 
     name: str
@@ -95,7 +95,7 @@ INTEGER = Kind(lambda text: text.cast(pl.Int64, strict=False), "an integer of 64
 
 
 def time(unit: str, *, hint: str = "") -> Kind:
-    """Times written in one way, see `tidytape.lake.ingest._time`; values are epoch nanoseconds."""
+    """Return the kind of times written in one way, see `tidytape.lake.ingest._time`; values are epoch nanoseconds."""
     return Kind(
         lambda text: nanoseconds(text, unit),
         f"{described(unit)} between 2000 and 2100",
@@ -104,7 +104,7 @@ def time(unit: str, *, hint: str = "") -> Kind:
 
 
 def word(meaning: Mapping[str, str]) -> Kind:
-    """One of some words, in any case; values are what they mean."""
+    """Return the kind of some words, in lower or upper case; values are their meanings."""
     return Kind(
         lambda text: text.str.to_lowercase().replace_strict(
             dict(meaning), default=None, return_dtype=pl.String
@@ -115,44 +115,44 @@ def word(meaning: Mapping[str, str]) -> Kind:
 
 def _flag(text: pl.Expr) -> pl.Expr:
     lower = text.str.to_lowercase()
-    told = lower.is_in(["true", "t", "1"])
-    return pl.when(told | lower.is_in(["false", "f", "0"])).then(told)
+    is_true = lower.is_in(["true", "t", "1"])
+    return pl.when(is_true | lower.is_in(["false", "f", "0"])).then(is_true)
 
 
 FLAG = Kind(_flag, "one of true, t, 1, false, f, 0")
 
 
 def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
-    """Return the values of some columns, and a ``reason`` where one of them is none.
+    """Return the values of some columns, and a ``reason`` for a line with a wrong or missing one.
 
     Parameters
     ----------
     rows : polars.DataFrame, one row per line
-        ``line`` and one column of text per field. What is empty is absent.
+        ``line`` and one column of text per field. An empty text is a missing value.
     fields : mapping of str to Field
         By the name of the column in ``rows``.
 
     Returns
     -------
     polars.DataFrame, same rows
-        ``line``, the values and ``reason``, null where the line is good.
+        ``line``, the values and ``reason``, null if the line is good.
     """
-    said = {name: pl.col(name).fill_null("") != "" for name in fields}
+    has_text = {name: pl.col(name).fill_null("") != "" for name in fields}
     values = rows.select(
         "line",
         *(
-            field.kind.value(pl.when(said[name]).then(pl.col(name))).alias(name)
+            field.kind.value(pl.when(has_text[name]).then(pl.col(name))).alias(name)
             for name, field in fields.items()
         ),
-        *(there.alias(f"{name}:said") for name, there in said.items()),
+        *(expression.alias(f"{name}:has_text") for name, expression in has_text.items()),
         *(pl.col(name).alias(f"{name}:text") for name in fields),
     )
     wrong = {
-        name: pl.col(name).is_null() if field.needed else pl.col(name).is_null() & pl.col(f"{name}:said")
+        name: pl.col(name).is_null() if field.needed else pl.col(name).is_null() & pl.col(f"{name}:has_text")
         for name, field in fields.items()
     }
     reason = pl.lit(None, pl.String)
-    # Quoting takes longer than looking, so it is left to where something is wrong.
+    # Texts are quoted only if a value is wrong, because quoting takes longer than checking.
     if values.select(pl.any_horizontal(*wrong.values()).any()).item():
         reason = pl.coalesce(
             *(pl.when(wrong[name]).then(_reason(name, field)) for name, field in fields.items())
@@ -161,30 +161,30 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
 
 
 def _reason(name: str, field: Field) -> pl.Expr:
-    """What is wrong with the values of a column that are wrong, each quoted on one line."""
+    """Return what is wrong with the wrong values of a column, each quoted on one line."""
     text = pl.col(f"{name}:text")
     cut = (
         pl.when(text.str.len_chars() > _QUOTED).then(text.str.head(_QUOTED - 1) + pl.lit("…")).otherwise(text)
     )
     quoted = pl.concat_str(pl.lit("'"), cut.str.replace_all(r"\p{C}", "�"), pl.lit("'"))
     kind = field.kind
-    told = pl.concat_str(
+    message = pl.concat_str(
         pl.lit(f"the {field.name} "),
         quoted,
         pl.lit(f" is not {kind.expected}" + (f"; {kind.hint}" if kind.hint else "")),
     )
-    return pl.when(pl.col(f"{name}:said")).then(told).otherwise(pl.lit(f"no {field.name}"))
+    return pl.when(pl.col(f"{name}:has_text")).then(message).otherwise(pl.lit(f"no {field.name}"))
 
 
 LENGTHS: Mapping[str, int] = MappingProxyType(
     {
-        # What dumps have beside the intervals of the service.
+        # Lengths of candles in dumps that are not intervals of the service.
         **{word: values.milliseconds(word, parameter="interval") * MILLISECOND
            for word in ("1s", "3m", "2h", "6h", "8h", "12h", "3d")},
         **{word: interval.seconds * SECOND for interval in Interval for word in (interval.alias, interval.value)},
     }
 )  # fmt: skip
-"""Lengths by the words for them, 1M (a month, which has no length) not among them. [ns]"""
+"""Lengths by the words for them, without 1M, because months differ in length. [ns]"""
 
 
 def length(word: object) -> int:
@@ -193,7 +193,7 @@ def length(word: object) -> int:
     Raises
     ------
     QueryError
-        If it stands for none.
+        If it is no such word.
     """
     if not isinstance(word, str) or word.strip() not in LENGTHS:
         raise QueryError(
@@ -208,19 +208,21 @@ def length(word: object) -> int:
 
 def _length(text: pl.Expr) -> pl.Expr:
     number = text.cast(pl.Int64, strict=False)
-    # A number is nanoseconds. What would be less than a second was meant in another unit.
-    told = pl.when(number >= SECOND).then(number)
-    return pl.coalesce(text.replace_strict(dict(LENGTHS), default=None, return_dtype=pl.Int64), told)
+    # A number is in nanoseconds. Less than a second was probably meant in another unit.
+    as_nanoseconds = pl.when(number >= SECOND).then(number)
+    return pl.coalesce(
+        text.replace_strict(dict(LENGTHS), default=None, return_dtype=pl.Int64), as_nanoseconds
+    )
 
 
 INTERVAL = Kind(_length, "an interval such as 1m, or a number of ns from 1e9")
 
 
 def impossible(candles: pl.DataFrame) -> pl.DataFrame:
-    """Return the candles with a ``reason`` where one cannot be.
+    """Return the candles, with a ``reason`` for each that is impossible.
 
-    A candle starts on the grid of its length: at a multiple of it since the Unix epoch in UTC, a week on Monday. Of
-    other lengths above a day nobody says which day they are counted from, so they start at any midnight.
+    A candle starts at a multiple of its length since the Unix epoch in UTC, and a week on Monday. No rule says from
+    which day other lengths above a day are counted, so such candles may start at any midnight.
 
     Parameters
     ----------
@@ -231,7 +233,7 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, same rows
-        With ``reason``, null where there is nothing against it.
+        With ``reason``, null if the candle is possible.
 
     Examples
     --------
@@ -252,11 +254,11 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
             "the open or the close is not between low and high",
         ),
         *(
-            (pl.col(f"buy_{whole}") > pl.col(whole), f"the buy_{whole} is more than the {whole}")
-            for whole in ("volume", "quote_volume")
-            if {whole, f"buy_{whole}"} <= set(candles.columns)
+            (pl.col(f"buy_{total}") > pl.col(total), f"the buy_{total} is more than the {total}")
+            for total in ("volume", "quote_volume")
+            if {total, f"buy_{total}"} <= set(candles.columns)
         ),
     ]
     return candles.with_columns(
-        reason=pl.coalesce(*(pl.when(found).then(pl.lit(reason)) for found, reason in wrong))
+        reason=pl.coalesce(*(pl.when(is_wrong).then(pl.lit(reason)) for is_wrong, reason in wrong))
     )

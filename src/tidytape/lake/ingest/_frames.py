@@ -1,4 +1,4 @@
-"""Frames of polars and pandas into a lake, by the checks, reports and rules of repeated rows that files have."""
+"""Put frames of polars and pandas into a lake, with the checks, reports and rules for repeated rows of files."""
 
 from __future__ import annotations
 
@@ -7,42 +7,108 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 
 from tidytape.errors import QueryError
 from tidytape.frames._door import READABLE
 from tidytape.lake._batch import Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
+from tidytape.lake._tables import TRADES
+from tidytape.lake.ingest._columns import known_columns
 from tidytape.lake.ingest._layout import Job, Parsed, Progress
-from tidytape.lake.ingest._mapped import Mapped, Rows, known_columns
+from tidytape.lake.ingest._mapped import Mapped
+from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import IngestReport
 from tidytape.lake.ingest._run import require_good, source_of
-from tidytape.lake.ingest._write import Writer, stated
+from tidytape.lake.ingest._write import Writer, fill_funding_intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NAME = Path("frame")
-"""What reports and errors call it."""
+"""What reports and errors call a frame."""
 
 _ROWS = 250_000
-"""Rows that are checked at once."""
+"""Number of rows that are checked at once."""
 
 
-def write(
-    lake: Lake,
+def ingest_frame(
     frame: Any,
-    market: Market,
+    lake: Lake,
     *,
-    table: str,
-    columns: Mapping[str, str] | None,
-    time_unit: str | Mapping[str, str] | None,
-    interval: str | None,
-    skip_bad: bool,
+    table: str = TRADES.name,
+    market: Market | None = None,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str | Mapping[str, str] | None = None,
+    interval: str | None = None,
+    skip_bad: bool = False,
 ) -> IngestReport:
-    """Put a frame into a lake, see `tidytape.lake.Lake.write`."""
+    """Put a frame into a lake, as `ingest` does with a file.
+
+    Values are checked, amounts converted and markets registered; rows that are there already are not added again,
+    and a frame that went in before changes nothing. Rows that have every column of a table can be added as they
+    are with `tidytape.lake.LakeWriter.append`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame or pandas.DataFrame, one row per event
+        Columns of the table, or of the map. A column of the same name in capitals, as ``Open``, is taken too. Of
+        pandas an index of times is ``timestamp``, and levels of another index that have names are columns.
+    lake : Lake
+        Where it goes.
+    table : str
+        What the rows are, the name of one of `tidytape.lake.TABLES`.
+    market : tidytape.lake.ingest.Market, optional
+        What the frame does not say of its market: exchange and raw symbol, mostly, as
+        ``Market(exchange="X", raw_symbol="BTC-USD")``.
+    columns : mapping of str to str, optional
+        Our columns to the frame's, e.g. ``{"price": "px"}``.
+    time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
+        How times are written that are whole numbers or text. Those with a zone need none; ``iso`` says that times
+        without a zone are in UTC, and ``date`` that dates stand for their first instant in UTC.
+    interval : str, optional
+        Of candles: how long all of them are, e.g. ``"1h"``; needed where no column ``interval`` tells it.
+    skip_bad : bool
+        Leave broken rows out and count them, instead of failing. A line of the report is a row, from 1.
+
+    Returns
+    -------
+    tidytape.lake.ingest.IngestReport
+
+    Raises
+    ------
+    QueryError
+        If an argument cannot be right, a column is missing or could be either of two, a column has values of
+        several kinds, the rows are of several exchanges, or a time has neither zone nor unit.
+    IngestError
+        If a row is broken and ``skip_bad`` is not set, or contradicts the lake.
+    LakeError
+        If the lake cannot be written.
+
+    Examples
+    --------
+    Candles as ccxt returns them:
+
+    >>> import polars as pl, tempfile
+    >>> from tidytape.lake import Lake
+    >>> from tidytape.lake.ingest import Market
+    >>> ohlcv = [[1700000040000, 10.0, 12.0, 9.0, 11.0, 3.5]]
+    >>> candles = pl.DataFrame(
+    ...     ohlcv, schema=["timestamp", "open", "high", "low", "close", "volume"], orient="row"
+    ... )
+    >>> lake = Lake.create(tempfile.mkdtemp())
+    >>> report = ingest_frame(
+    ...     candles, lake, table="candles", interval="1m", time_unit="ms",
+    ...     market=Market(exchange="KRAKEN", raw_symbol="BTC/USD"),
+    ... )
+    >>> print(report.files[0])
+    frame: 1 candle; times in ms
+    """
+    market = market or Market()
     require_market(market)
     layout = _Frame(table=table, columns=columns, time_unit=time_unit, interval=interval)
     rows = _polars(frame, layout)
@@ -55,7 +121,7 @@ def write(
     with Spool() as spool:
         parsed = layout.read(job, spool, lambda _: None)
         require_good(parsed, job, skip_bad=skip_bad)
-        stated(job, parsed)
+        fill_funding_intervals(job, parsed)
         digest = hashlib.sha256(content.getbuffer()).hexdigest()
         writer.put(job, parsed, source_of(digest, job, layout, skip_bad=skip_bad))
     return writer.report()
@@ -74,28 +140,32 @@ class _Frame(Mapped):
         return name in (self.columns or {}).values() or name.lower() in known_columns(self.of)
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
-        """Read the frame; a column of our name in capitals, such as Open, is ours as well."""
+        """Read the frame; a column of our name in capitals, such as Open, counts as ours."""
         parsed = Parsed(spool)
         data = self.rows.to_arrow()
         columns = dict(self.columns or {})
-        taken = {*columns.values(), *data.column_names}
+        names_in_use = {*columns.values(), *data.column_names}
         for name in data.column_names:
-            ours = name.lower()
-            if ours in known_columns(self.of) and ours not in taken and name not in columns.values():
-                if ours in columns and ours not in (self.columns or {}):
-                    two = f"columns {columns[ours]} and {name}"
+            column = name.lower()
+            if (
+                column in known_columns(self.of)
+                and column not in names_in_use
+                and name not in columns.values()
+            ):
+                if column in columns and column not in (self.columns or {}):
+                    two = f"columns {columns[column]} and {name}"
                     raise QueryError(
-                        "frame", got=two, expected=f"one for {ours}, or columns to say which it is"
+                        "frame", got=two, expected=f"one for {column}, or columns to say which it is"
                     )
-                columns.setdefault(ours, name)
-        rows = Rows.of_arrow(replace(self, columns=columns), job, data.schema, parsed)
-        for ours in self.time_columns:
-            if ours in rows.mapped and self.time_of(ours) is None:
-                _require_zoned(data.schema.field(rows.mapped[ours]))
+                columns.setdefault(column, name)
+        rows = MappedRows.of_arrow(replace(self, columns=columns), job, data.schema, parsed)
+        for column in self.time_columns:
+            if column in rows.mapped and self.time_of(column) is None:
+                _require_zoned(data.schema.field(rows.mapped[column]))
         try:
             for start in range(0, data.num_rows, _ROWS):
                 rows.take_arrow(data.slice(start, _ROWS))
-        except pl.exceptions.PolarsError as error:  # e.g. durations, and bytes that are no text
+        except pl.exceptions.PolarsError as error:  # e.g. durations, or bytes that are not text
             reason = str(error).partition("\n")[0]
             raise QueryError("frame", got=reason, expected=f"columns of {READABLE}") from None
         rows.finish()
@@ -103,10 +173,12 @@ class _Frame(Mapped):
 
 
 def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
-    """The frame as polars has it: levels of the index that have a name are columns, and so is an index of times.
+    """Return a frame as one of polars: named levels of the index, and an index of times, become columns.
 
-    Columns that polars cannot hold are left out, unless they may be ours.
+    Columns that polars cannot hold are left out; QueryError if such a column may be ours.
     """
+    import pandas as pd
+
     if isinstance(frame, pl.DataFrame):
         columns: dict[str, Any] = frame.to_dict()
     elif isinstance(frame, pd.DataFrame):
@@ -114,16 +186,19 @@ def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
         columns = {name: flat[name] for name in flat.columns}
     else:
         raise QueryError("frame", got=type(frame).__name__, expected="an eager frame of polars or pandas")
-    held = {name: _held(column) for name, column in columns.items()}
-    for name, column in held.items():
+    series = {name: _as_series(column) for name, column in columns.items()}
+    for name, column in series.items():
         if column is None and layout.may_read(name):
-            got = f"{columns[name].dtype} in column {name}"
-            raise QueryError("frame", got=got, expected=f"one kind of {READABLE}")
-    return pl.DataFrame({name: column for name, column in held.items() if column is not None})
+            dtype_of_column = f"{columns[name].dtype} in column {name}"
+            raise QueryError("frame", got=dtype_of_column, expected=f"one kind of {READABLE}")
+    return pl.DataFrame({name: column for name, column in series.items() if column is not None})
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of pandas whose index is among its columns, and whose columns have names of one level."""
     """Return a frame of pandas with its index among its columns, under names of one level."""
+    import pandas as pd
+
     names = [str(name) for name in frame.columns.get_level_values(0)]
     if len(set(names)) < len(names):
         raise QueryError(
@@ -144,7 +219,7 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     return flat
 
 
-def _held(column: Any) -> pl.Series | None:
+def _as_series(column: Any) -> pl.Series | None:
     """Return a column as a series of polars that Arrow can hold, or None."""
     try:
         series = column if isinstance(column, pl.Series) else pl.from_pandas(column)
@@ -157,7 +232,7 @@ def _held(column: Any) -> pl.Series | None:
 
 
 def _require_zoned(column: pa.Field) -> None:
-    """Raise QueryError where times are numbers or text, and nothing says how they are written."""
+    """Raise QueryError if times are numbers or text, and the caller does not say how they are written."""
     if not pa.types.is_timestamp(column.type):
         raise QueryError(
             "time_unit",

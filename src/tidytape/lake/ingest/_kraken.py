@@ -2,8 +2,8 @@
 
 An answer is an object whose ``result`` has an array per pair, under Kraken's name of it (XXBTZUSD). Trades are price,
 volume, seconds, ``b`` or ``s`` of the taker, order type, text and, in newer answers, an id [1]_. Candles are seconds,
-open, high, low, close, mean price, volume and number of trades; the last one is still open [2]_ and is left out. How
-long they are stands nowhere, so the caller says it. A file may hold one answer, or one per line.
+open, high, low, close, mean price, volume and number of trades; the last one is still open [2]_ and is left out. The
+answer does not have their length, so the caller gives it. A file may hold one answer, or one per line.
 
 References
 ----------
@@ -33,7 +33,7 @@ class Kraken(Answers):
     Parameters
     ----------
     interval : str, optional
-        How long candles are, e.g. ``"1m"``; files of candles need it.
+        Length of the candles, e.g. ``"1m"``; files of candles need it.
 
     Examples
     --------
@@ -74,6 +74,6 @@ class Kraken(Answers):
 
 
 def _names(entry: Any) -> tuple[str, ...]:
-    """Return what the values of an entry are, by how many it has; nothing for an entry of another kind."""
+    """Return the names of the values of an entry, by their number; no names if it is of another kind."""
     width = len(entry) if isinstance(entry, list) else 0
     return {len(_TRADE) - 1: _TRADE, len(_TRADE): _TRADE, len(_CANDLE): _CANDLE}.get(width, ())

@@ -1,7 +1,7 @@
-"""What a layout is, what it is asked to read, and what it returns.
+"""What a layout is, what it reads, and what it returns.
 
 A new format is a module with a subclass of `Layout`, its line in `tidytape.lake.ingest._layouts`, and its test. The
-commands of ``tidytape ingest``, recognition and the tables of the guide derive from the class.
+command of ``tidytape ingest``, the recognition and the tables of the guide follow from the class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from tidytape.errors import QueryError
-from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._batch import Batch, Spool
 from tidytape.lake._tables import TABLES, Table
 from tidytape.lake.ingest._contracts import Contract
@@ -29,7 +29,7 @@ Progress = Callable[[int], object]
 
 _EVENTS = "events"
 _REMEMBERED = 100_000
-"""Events of a log that are remembered, to number identical ones. [rows]"""
+"""Number of newest events of a log that are remembered, to number identical ones. [rows]"""
 
 
 class Layout(ABC):
@@ -40,22 +40,22 @@ class Layout(ABC):
     Attributes
     ----------
     name : str
-        What the command line, reports and noted sources call it.
+        Its name on the command line, in reports, and in the sources that a lake notes.
     needs_exchange : bool
-        Whether the files never say which exchange they are from, so the caller has to.
+        Whether the caller has to name the exchange, because the files never do.
     names_exchange : bool
-        Whether the files say which exchange they are from, or can only be from one.
+        Whether the files name their exchange, or can only be from one exchange.
     default_exchange : str or None
-        The exchange of a layout that only one has.
+        The exchange, if all files of the layout are from one.
     market_options : tuple of str
         The attributes of `Market` that mean something to these files.
     follows : bool
-        Whether a file can be read piece by piece while it grows: its rows are lines, in the order of time. Such a
-        layout reads ``job.piece`` where there is one.
+        Whether a file can be read piece by piece while it grows: its rows are lines, in the order of time. If
+        ``job.piece`` is set, such a layout reads this piece instead of the file.
     header_lines : int
-        Lines before the first row, which files of the same columns share.
+        Number of lines before the first row; files of the same columns have the same lines.
     amounts : mapping of str to str
-        What decides the unit of the amounts, by the name of each table that files can fill and that has amounts.
+        For each table with amounts that files can fill: what decides the unit of the amounts, in words.
     """
 
     name: ClassVar[str]
@@ -69,7 +69,7 @@ class Layout(ABC):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is written so, by its name and the beginning of its text."""
+        """Return whether a file has this layout, by its name and the beginning of its text."""
         return False
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Layout(ABC):
         QueryError
             If the caller has to say more, e.g. the exchange.
         IngestError
-            If the file cannot be read, or is none of this layout.
+            If the file cannot be read, or has another layout.
         """
 
     @property
@@ -103,14 +103,14 @@ class Layout(ABC):
         return {}
 
     def require_used(self, market: Market) -> None:
-        """Raise QueryError if the caller says of the market what these files have no place for."""
+        """Raise QueryError if the caller says something about the market that these files do not use."""
         if market.funding_interval is not None and "funding_interval" not in self.market_options:
             raise nothing_to_choose("funding_interval", market.funding_interval, self.files)
 
 
-def nothing_to_choose(parameter: str, got: object, files: str) -> QueryError:
-    """Return the error of an option that means nothing to some files."""
-    return QueryError(parameter, got=got, expected=f"nothing, {files} have none to choose")
+def nothing_to_choose(parameter: str, argument: object, files: str) -> QueryError:
+    """Return the error of an option that some files do not use."""
+    return QueryError(parameter, got=argument, expected=f"nothing, {files} have none to choose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,11 @@ class Job:
     path : Path
         The file.
     market : Market
-        What the caller says of its market.
+        What the caller says about its market.
     layout : Layout or None
-        How it is written; None to see from its name and first lines.
+        How it is written; None to recognise it by its name and first lines.
     piece : Piece or None
-        The lines of it to be read; None for all of them.
+        The lines to read; None for the whole file.
     """
 
     path: Path
@@ -136,7 +136,7 @@ class Job:
 
     @property
     def exchange(self) -> str | None:
-        """The exchange of all its rows; None to see from the file."""
+        """The exchange of all its rows; None if the file names it."""
         return self.market.exchange
 
     @property
@@ -144,13 +144,13 @@ class Job:
         """The one market to take from it."""
         return self.market.raw_symbol
 
-    def of(self, **said: str | None) -> Job:
-        """Return the job with more said of the market."""
-        return replace(self, market=replace(self.market, **said))
+    def of(self, **attributes: str | None) -> Job:
+        """Return the job with some attributes of its market replaced."""
+        return replace(self, market=replace(self.market, **attributes))
 
     @property
     def known_exchange(self) -> str:
-        """The exchange, of a file that does not name it; QueryError if the caller did not say it."""
+        """The exchange of a file that does not name it; QueryError if the caller does not name it either."""
         if self.exchange is None:
             raise QueryError(
                 "exchange",
@@ -163,7 +163,7 @@ class Job:
 
 
 def _unknown(table: str, exchange: str, raw_symbol: str) -> None:
-    """A file that says nothing about its amounts."""
+    """Return None: the file says nothing about its amounts."""
 
 
 @dataclass(slots=True)
@@ -177,33 +177,33 @@ class Parsed:
     bad : BadLines
         Lines that could not be read.
     lines : int
-        Lines that were looked at.
+        Number of lines that were read.
     ignored : dict of str to int
-        How many messages of which kind are not kept.
+        Number of messages that are not kept, by kind.
     time_unit : str or None
-        How its times are written, where that had to be found out.
+        How its times are written, once that is known.
     interval : int or None
-        Length of its candles, where that had to be found out. [ns]
+        Length of its candles, if the layout recognises it. [ns]
     amount_unit : callable
-        The unit that the file itself says, of a table's name, an exchange and a symbol; None if it says none.
+        Takes the name of a table, an exchange and a symbol, and returns the unit that the file tells, or None.
     coins : set of str
-        Names of the tables whose amounts the file gives in coin, also where its market counts contracts.
+        Names of the tables whose amounts are in coin in the file, even if its market counts contracts.
     inverse : set of (str, str)
-        Markets, (exchange, raw_symbol), whose messages say that they count contracts of an inverse future.
+        Markets, (exchange, raw_symbol), that count contracts of an inverse future by their messages or symbols.
     contracts : dict of (str, str) to Contract
-        What one contract is, for each market that the file describes.
+        What one contract is, for each market for which the file tells it.
     exchanges : dict of str to str
-        What the file calls an exchange, by its name in the lake.
+        The file's name of an exchange, by its name in the lake.
     any_class : bool
-        Its exchanges have markets of any class, so that a trade alone does not tell that it was on a spot market.
+        Whether its exchanges have markets of any class, so that a market with trades need not be a spot market.
     futures : bool
-        Its market is certainly no spot market.
+        Whether its markets are certainly not spot markets.
     notes : list of Note
-        What a reader should know of rows that are kept.
+        What a user should know about rows that are kept.
     piece : Piece or None
-        The lines that were read of a log that grows.
+        The lines that were read, if the file is a log that grows.
     waits : bool
-        These lines of a log cannot be read without later ones.
+        Whether these lines of a log cannot be read without later ones.
     """
 
     spool: Spool
@@ -212,7 +212,7 @@ class Parsed:
     ignored: dict[str, int] = field(default_factory=dict)
     time_unit: str | None = None
     interval: int | None = None
-    amount_unit: Callable[[str, str, str], AmountUnit | None] = _unknown
+    amount_unit: Callable[[str, str, str], CountedUnit | None] = _unknown
     coins: set[str] = field(default_factory=set)
     inverse: set[tuple[str, str]] = field(default_factory=set)
     contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
@@ -229,11 +229,11 @@ class Parsed:
         return self._batches.setdefault(table.name, Batch(table, self.spool))
 
     def before(self, table: Table) -> Batch:
-        """Return the file's events of one table so far, those of earlier pieces of a log included."""
+        """Return the file's events of one table so far, including those of earlier pieces of a log."""
         batch = self.batch(table)
         if self.piece is None:
             return batch
-        # From now on the newest events of this table are remembered, see `remember`.
+        # This entry makes `remember` keep the newest events of the table.
         earlier = self.piece.memory.setdefault(_EVENTS, {}).setdefault(table.name, table.empty())
         every = Batch(table)
         every.add(earlier)
@@ -241,28 +241,28 @@ class Parsed:
         return every
 
     def remember(self) -> None:
-        """Keep the newest events of the tables that `before` was asked for."""
+        """Keep the newest events of the tables for which `before` was called."""
         if self.piece is None:
             return
-        kept = self.piece.memory.get(_EVENTS, {})
-        for name in kept:
+        remembered = self.piece.memory.get(_EVENTS, {})
+        for name in remembered:
             frames = [part.frame() for part in self.batch(TABLES[name])]
-            kept[name] = pl.concat([kept[name], *frames], how="diagonal").tail(_REMEMBERED)
+            remembered[name] = pl.concat([remembered[name], *frames], how="diagonal").tail(_REMEMBERED)
 
     @property
     def batches(self) -> tuple[Batch, ...]:
-        """Its events, of each table that it has any of, in the order of the lake's tables."""
+        """Its events by table, without empty tables, in the order of the lake's tables."""
         return tuple(batch for name in TABLES if (batch := self._batches.get(name)) and batch.rows)
 
     def ignore(self, kind: str, count: int = 1) -> None:
-        """Count messages that are not kept, if there are any."""
+        """Count messages that are not kept; a count of 0 adds no kind."""
         if count:
             self.ignored[kind] = self.ignored.get(kind, 0) + count
 
     def only(self, rows: pl.DataFrame, raw_symbol: str | None, *, others: str) -> pl.DataFrame:
-        """Return the rows of one market, all if none is named, and count the ``others``."""
+        """Return the rows of one market and count the others; without a symbol, return all rows."""
         if raw_symbol is None:
             return rows
-        kept = rows.filter(pl.col("raw_symbol") == raw_symbol)
-        self.ignore(others, rows.height - kept.height)
-        return kept
+        of_market = rows.filter(pl.col("raw_symbol") == raw_symbol)
+        self.ignore(others, rows.height - of_market.height)
+        return of_market

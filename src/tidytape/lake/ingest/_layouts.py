@@ -1,4 +1,4 @@
-"""The registry of layouts, and which of them a file is written in."""
+"""The registry of layouts, and the recognition of a file's layout."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from tidytape.lake.ingest._kraken import Kraken
 from tidytape.lake.ingest._layout import Layout, nothing_to_choose
 from tidytape.lake.ingest._lean import Lean
 from tidytape.lake.ingest._lines import first_text, inner_name
-from tidytape.lake.ingest._mapped import Csv, Jsonl, Mapped, Parquet
+from tidytape.lake.ingest._mapped import Mapped
 from tidytape.lake.ingest._market import Market
+from tidytape.lake.ingest._own_files import Csv, Jsonl, Parquet
 from tidytape.lake.ingest._tardis import Tardis, TardisNode
 
 LAYOUTS: Mapping[str, type[Layout]] = MappingProxyType(
@@ -41,11 +42,11 @@ LAYOUTS: Mapping[str, type[Layout]] = MappingProxyType(
         )
     }
 )
-"""The layouts by name, in the order of the alphabet."""
+"""The layouts by name, in alphabetical order."""
 
 
 def recognised(path: Path) -> Layout:
-    """Return the only layout that a file can be written in.
+    """Return the only layout that recognises a file.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def recognised(path: Path) -> Layout:
     Raises
     ------
     QueryError
-        If no layout knows it, or several do.
+        If no layout recognises the file, or several do.
     IngestError
         If the file cannot be read.
     """
@@ -64,7 +65,7 @@ def recognised(path: Path) -> Layout:
 
 
 def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
-    """Return the only layout of a file by its names and the beginning of its text; QueryError if there is none."""
+    """Return the only layout that recognises a file by its names and first text; QueryError if none or several do."""
     candidates = [
         layout for layout in LAYOUTS.values() if any(layout.recognises(name, head) for name in names)
     ]
@@ -88,21 +89,21 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
 
 
 def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
-    """Return what the fields of a layout, or of `Market`, say of themselves as options, by name."""
+    """Return the options that the fields of a layout, or of `Market`, stand for, by name."""
     if not is_dataclass(kind):
         return {}
     return {field.name: {"default": field.default, **field.metadata} for field in fields(kind)}
 
 
 def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | None, Market]:
-    """Return the layout and the market that options by name stand for, as the command line takes them.
+    """Return the layout and the market that the options of the command line stand for.
 
     Parameters
     ----------
     layout : str or None
-        Name of the layout; None to see from the files.
+        Name of the layout; None to recognise the files.
     options : mapping
-        Attributes of the layout and of `Market`. None is left out.
+        Attributes of the layout and of `Market`; those that are None are ignored.
 
     Raises
     ------
@@ -116,11 +117,11 @@ def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | No
             expected="one of " + ", ".join(LAYOUTS),
             hint=did_you_mean(layout, LAYOUTS),
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    market = Market(**{name: given.pop(name) for name in options_of(Market) if name in given})
+    attributes = {name: value for name, value in options.items() if value is not None}
+    market = Market(**{name: attributes.pop(name) for name in options_of(Market) if name in attributes})
     kind = None if layout is None else LAYOUTS[layout]
     known = {} if kind is None else options_of(kind)
-    for name, value in given.items():
+    for name, value in attributes.items():
         if name not in known:
             raise nothing_to_choose(name, value, f"{layout or 'recognised'} files")
-    return (None if kind is None else kind(**given)), market
+    return (None if kind is None else kind(**attributes)), market

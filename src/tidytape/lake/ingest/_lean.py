@@ -1,10 +1,10 @@
 """Candles of LEAN, QuantConnect's engine: a zip archive per day, ``20221213_btcusdt_minute_trade.csv`` inside.
 
-A line is milliseconds since midnight UTC, open, high, low, close and volume, without a header. The day, the market and
-how long the candles are stand in the name of the file inside; the exchange stands in none.
+A line is milliseconds since midnight UTC, open, high, low, close and volume, without a header. The name of the file in
+the archive has the day, the market and the length of the candles. No name has the exchange.
 
-LEAN writes symbols in small letters. Ours are in capitals, unless ``raw_symbol`` says how the exchange writes it.
-Quotes are refused: the best bid and ask are no trades.
+LEAN writes symbols in lower case. The lake has them in upper case, unless ``raw_symbol`` says how the exchange writes
+it. Files of quotes are refused, because candles of the best bid and ask are not candles of trades.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tidytape.lake._tables import RECORDED_CANDLES
 from tidytape.lake.ingest._decode import Header, delimited
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._lines import inner_name
-from tidytape.lake.ingest._mapped import Csv, Rows
+from tidytape.lake.ingest._mapped_rows import MappedRows
+from tidytape.lake.ingest._own_files import Csv
 from tidytape.times import DAY, MILLISECOND
 
 _NAME = re.compile(r"(\d{8})_(.+)_(minute|second)_(trade|quote)\.csv")
@@ -42,7 +43,7 @@ class Lean(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is such candles, by the name that LEAN gives it."""
+        """Return whether a file has such candles, by the name that LEAN gives it."""
         return _NAME.fullmatch(name) is not None
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
@@ -61,7 +62,7 @@ class Lean(Layout):
         parsed = Parsed(spool)
         candles = Csv(table=RECORDED_CANDLES.name, time_unit="ms", interval=_INTERVALS[resolution])
         job = job.of(raw_symbol=job.raw_symbol or symbol.upper())
-        rows = Rows(candles, job, _COLUMNS, parsed)
+        rows = MappedRows(candles, job, _COLUMNS, parsed)
         since = pl.col("c0").cast(pl.Int64, strict=False)
         is_time = since.is_between(0, DAY // MILLISECOND, closed="left")
         for _, texts in delimited(job, parsed, progress, lambda *_: Header(_COLUMNS, is_line=False)):

@@ -1,4 +1,4 @@
-"""Files as numbered lines: plain, gzip or zip, block by block, so that memory does not grow with the file."""
+"""Read files as numbered lines: plain, gzip or zip, block by block, so that memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ import polars as pl
 from tidytape.errors import IngestError
 
 BLOCK = 16 * 2**20
-"""Text that is parsed at once. [bytes]"""
+"""Size of the text that is parsed at once. [bytes]"""
 
 _LONGEST = 64 * 2**20
 _SHOWN = 5
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-"""How an archive begins: with a member, or without any."""
+"""The first bytes of a zip archive: with a file in it, or empty."""
 
 _LARGEST_RATIO = 500
-"""Market data packs 5 to 50 times. Beyond this it is the same line over and over, and unpacking it fills the disk."""
+"""Market data becomes 5 to 50 times smaller. Above this ratio a file repeats one line, and could fill the disk."""
 
 _ENCRYPTED = 0x1
 
 
 @dataclass(slots=True)
 class BadLines:
-    """The lines of one file that could not be read: how many, and the first of them.
+    """The broken lines of one file: their number, and the first of them.
 
     Attributes
     ----------
     count : int
-        How many.
+        Number of broken lines.
     first : list of (int, str)
-        Line number, from 1, and what is wrong, of the first few.
+        Number, from 1, and reason of the first few of them.
     """
 
     count: int = 0
@@ -58,7 +58,7 @@ class BadLines:
         Parameters
         ----------
         frame : polars.DataFrame, one row per line
-            With ``line`` and ``reason``, null where the line is good.
+            With ``line`` and ``reason``, null if the line is good.
         """
         bad = frame.filter(pl.col("reason").is_not_null())
         if not bad.is_empty():
@@ -70,18 +70,18 @@ class BadLines:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole lines of a log that grows, see `tidytape.lake.record.follow`.
+    """Complete lines of a log that grows, see `tidytape.lake.record.follow`.
 
     Attributes
     ----------
     data : bytes
         The lines, each with its newline.
     line : int
-        Lines of the log before them.
+        Number of lines of the log before them.
     offset : int
         Where they begin in the log. [bytes]
     memory : dict
-        What the layout remembers of the lines before them, such as their header; it may add to it.
+        What the layout remembers from earlier lines, such as the header; the layout may add to it.
     """
 
     data: bytes
@@ -91,7 +91,7 @@ class Piece:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file as it lies there, in hexadecimal; IngestError if it cannot be read."""
+    """Return the SHA-256 of a file's bytes in hexadecimal; IngestError if it cannot be read."""
     with _opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -105,26 +105,26 @@ def is_packed(path: Path) -> bool:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
-    """Open a file that can be read more than once and is not empty; IngestError for any other, or a failed read."""
+    """Open a regular file that is not empty; IngestError for any other, or if reading fails."""
     try:
         if path.is_dir():
             raise IngestError(f"{path}: a folder, not a file", path=str(path))
         if path.exists() and not path.is_file():
-            # A pipe can be read once, and a device for ever.
+            # A pipe can be read only once, and a device may never end.
             raise IngestError(f"{path}: not a regular file", path=str(path))
         with path.open("rb") as file:
             if not file.read(1):
                 raise IngestError(f"{path}: the file is empty", path=str(path))
             file.seek(0)
             yield file
-    except (OSError, ValueError) as error:  # ValueError: a path that holds a null
+    except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         raise IngestError(f"{path}: {getattr(error, 'strerror', None) or error}", path=str(path)) from error
 
 
 def numbered(
     path: Path, bad: BadLines, progress: Callable[[int], object], piece: Piece | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Yield the lines of a file, plain, gzip or the only one in a zip archive, that are not blank.
+    """Yield the lines of a file that are not blank. The file is plain, gzip, or a zip archive of one file.
 
     Parameters
     ----------
@@ -133,9 +133,9 @@ def numbered(
     bad : BadLines
         Takes lines that are not UTF-8, and the place where a gzip or zip stream breaks off.
     progress : callable
-        Called with the number of bytes taken from the disk.
+        Called with the number of bytes read from the disk.
     piece : Piece, optional
-        Lines of the file that were read already; the file is not opened.
+        Lines of the file that are already in memory; the file is not opened.
 
     Yields
     ------
@@ -165,11 +165,11 @@ def numbered(
                     message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
                     raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
                 continue
-            whole, rest = rest + head, tail
-            frame, number = _frame(whole, number, bad)
+            lines, rest = rest + head, tail
+            frame, number = _frame(lines, number, bad)
             yield frame
     if broken is not None:
-        # What follows the last newline is the beginning of a line whose end is lost.
+        # The text after the last newline is the beginning of a line whose end is lost.
         bad.add(number + 1, broken)
     elif rest:
         frame, number = _frame(rest, number, bad)
@@ -177,7 +177,7 @@ def numbered(
 
 
 def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
-    """Lines of a block, and the number of its last line."""
+    """Return the lines of a block, and the number of its last line."""
     try:
         texts: list[str | None] = list(data.decode("utf-8").split("\n"))
     except UnicodeDecodeError:
@@ -198,12 +198,12 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
 
 
 def first_text(path: Path, size: int = 64 * 2**10) -> str:
-    """Return the beginning of a file's text, whatever it is packed in; empty where it cannot be unpacked.
+    """Return the beginning of a file's text, unpacked; empty if it cannot be unpacked.
 
     Raises
     ------
     IngestError
-        If the file cannot be read, or is a zip archive of other than one file.
+        If the file cannot be read, or is a zip archive of several files or none.
     """
     with _opened(path) as file:
         block = next(_blocks(file, path, lambda _: None), b"")
@@ -222,12 +222,12 @@ def unpacked_blocks(path: Path) -> Iterator[bytes]:
 
 
 def inner_name(path: Path) -> str:
-    """Return the name of the only file in a zip archive, the file's own name if it is none.
+    """Return the name of the only file in a zip archive; for any other file, its own name.
 
     Raises
     ------
     IngestError
-        If the file cannot be read, or is a zip archive of other than one file.
+        If the file cannot be read, or is a zip archive of several files or none.
     """
     with _opened(path) as file:
         if file.read(len(_ZIP[0])) not in _ZIP:
@@ -237,7 +237,7 @@ def inner_name(path: Path) -> str:
 
 
 def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> Iterator[bytes | str]:
-    """Yield the file's text in blocks; last, if a packed stream is broken, what is wrong with it."""
+    """Yield the file's text in blocks of bytes; if a packed stream is broken, the last item is the reason as a str."""
     magic = file.read(len(_ZIP[0]))
     file.seek(0)
     if magic in _ZIP:
@@ -260,17 +260,17 @@ def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> It
 
 
 def _unpacked(
-    text: Any, what: str, taken: Callable[[], int], progress: Callable[[int], object], size: int
+    text: Any, what: str, position: Callable[[], int], progress: Callable[[int], object], size: int
 ) -> Iterator[bytes | str]:
-    """Yield the blocks of a stream; last, if it is broken, what is wrong with it."""
+    """Yield the blocks of a stream; if it is broken, the last item is the reason as a str."""
     before = 0
     broken: str | None = None
     while broken is None:
         parts: list[bytes] = []
         try:
-            # A packed stream gives little at a time.
-            while left := size - sum(map(len, parts)):
-                part = text.read1(left)
+            # A packed stream returns few bytes per read.
+            while missing := size - sum(map(len, parts)):
+                part = text.read1(missing)
                 if not part:
                     break
                 parts.append(part)
@@ -278,11 +278,11 @@ def _unpacked(
             broken = f"the {what} breaks off"
         except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
             broken = f"the {what} is broken: {error}"
-            # Damage shows late: what was unpacked before it may not be what was packed. Not so where a whole stream,
-            # whose checksum is right, is followed by other bytes.
+            # Damage is noticed late, so the last unpacked bytes may be wrong. They are right only if other bytes follow
+            # a complete stream, because its checksum was right.
             if not str(error).startswith("Not a gzipped file"):
                 parts.clear()
-        now = taken()
+        now = position()
         progress(now - before)
         before = now
         if parts:
@@ -296,19 +296,21 @@ def _archive(file: BinaryIO, path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
-        # The table of contents is the archive's end.
+        # The table of contents is at the end of the archive.
         message = f"{path}: no whole zip archive, or one that was cut off: {error}"
         raise IngestError(message, path=str(path)) from error
 
 
 def _only_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
-    """Return the archive's only file; IngestError if there are others, or it is encrypted or suspiciously large."""
+    """Return the archive's only file; IngestError if there is not exactly one, or if it is encrypted or too large."""
     members = [member for member in archive.infolist() if not member.is_dir()]
     reason = ""
     if len(members) != 1:
         names = ", ".join(member.filename for member in members[:5])
-        held = f"{len(members)} files: {names}{', …' if len(members) > 5 else ''}" if members else "no file"
-        reason = f"a zip archive of one file was expected, it holds {held}"
+        content = (
+            f"{len(members)} files: {names}{', …' if len(members) > 5 else ''}" if members else "no file"
+        )
+        reason = f"a zip archive of one file was expected, it holds {content}"
     elif members[0].flag_bits & _ENCRYPTED:
         reason = "the zip archive is encrypted"
     elif members[0].file_size > _LARGEST_RATIO * max(members[0].compress_size, 1):

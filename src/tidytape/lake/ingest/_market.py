@@ -1,4 +1,4 @@
-"""What the caller says of the market that files are of."""
+"""What the caller says about the market of files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 from tidytape.catalogue import Category
 from tidytape.errors import QueryError
 from tidytape.frames._grid import Grid, exact
-from tidytape.lake._amount_units import AmountUnit
+from tidytape.lake._amount_units import CountedUnit
 from tidytape.lake._symbols import storable
 from tidytape.lake.ingest._contracts import Contract, ContractKind
 from tidytape.query import _values as values
 from tidytape.times import MILLISECOND
 
 Number = Decimal | float | str
+
+MarketKey = tuple[str, str]
+"""Exchange and raw symbol."""
 
 
 def option(text: str, *, default: Any = None, flag: str | None = None) -> Any:
@@ -27,50 +30,50 @@ def option(text: str, *, default: Any = None, flag: str | None = None) -> Any:
     text : str
         Its help.
     default : object
-        What it is where left out.
+        Its default.
     flag : str, optional
-        Its flag, where that is not its name.
+        Its flag on the command line, if that differs from its name.
     """
     return field(default=default, metadata={"help": text, "flag": flag})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
-    """What the caller says of the market that files are of; what is left out, files and registry have to say.
+    """What the caller says about the market of files. The files and the registry have to say the rest.
 
     Parameters
     ----------
     exchange : str, optional
-        Exchange identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name it themselves, and
-        ``cryptofeed`` and ``deribit-chain`` have one; others need it.
+        Exchange identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name it themselves, and those
+        of ``cryptofeed`` and ``deribit-chain`` are of one exchange; other files need it.
     raw_symbol : str, optional
-        The one market to take from the files. Files that do not name theirs need it.
+        The only market to take from the files. Files that do not name their market need it.
     normalized_symbol, coin : str, optional
-        What the market is called across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``; read out of the raw symbol
-        where left out and not registered yet.
+        Names of the market across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``. By default they are read from the raw
+        symbol, if the market is not registered yet.
     category : str, optional
-        Market class, by name or alias. Where left out, and the market is not registered yet: PERPETUAL of what has
-        funding, SPOT of what is traded; null for layouts of exchanges of every class.
+        Market class, by name or alias. By default, if the market is not registered yet: PERPETUAL if it has funding,
+        SPOT if it is traded; null if the layout is of exchanges with markets of every class.
     tick_size : Decimal, int, float or str, optional
         Smallest price step. [quote per coin]
     block_size : Decimal, int, float or str, optional
-        Height of a price level of profiles. Where left out, and the market is not registered yet,
-        `tidytape.aggregate.recommended_block_size` of the first trade's price in the first file of it.
-        [quote per coin]
+        Height of a price level of profiles. By default, if the market is not registered yet,
+        `tidytape.aggregate.recommended_block_size` of the price of the first trade in its first file. [quote per coin]
     contract : {"INVERSE", "LINEAR", "VANILLA"}, optional
-        Amounts in the files are numbers of contracts, of this kind, and are converted, see
-        `tidytape.lake.ingest._contracts`. The registry keeps it: left out, the registered kind and size hold.
+        Says that amounts in the files are numbers of contracts of this kind; they are converted to coins. The registry
+        keeps kind and size, which are the default for later files.
     contract_size : Decimal, int, float or str, optional
         Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
     amount_unit : {"coin", "quote", "contracts"}, optional
-        What amounts in the files count, volumes of candles included; it holds for all tables and markets of the files,
-        and the registry keeps it. Left out, the file, the symbol or the exchange has to say it, see
-        `tidytape.lake._amount_units`; what counts contracts or the quote, or an unknown unit, is refused.
+        What amounts in the files count, including volumes of candles. It holds for all tables and markets of the files,
+        and the registry keeps it. By default the file, the symbol or the exchange has to tell it; then files that count
+        contracts, the quote or an unknown unit are refused.
         ``"contracts"`` needs ``contract`` and ``contract_size``. Amounts in the quote are divided by their price;
-        candles have none, so their volume becomes ``quote_volume``, and their volume in coin is null.
+        candles have no such price, so their volume becomes ``quote_volume``, and their volume in coin is null.
     funding_interval : int, str or timedelta, optional
-        Time between settlements of the funding reports that state none, e.g. ``"8h"``: without it they are not served.
-        One that a file states holds. A report that is in the lake without it cannot get it. [ms]
+        Time between settlements, e.g. ``"8h"``, for funding reports that do not state it; without it the service does
+        not use them. If a file states an interval, that holds. A report that is in the lake without an interval cannot
+        get one later. [ms]
 
     Raises
     ------
@@ -124,7 +127,7 @@ class Market:
             self._set("category", values.choice(self.category, Category, "category").value)
         self._check_contract()
         self._check_unit()
-        self.funding_nanoseconds  # noqa: B018  # says that it is no duration
+        self.funding_nanoseconds  # noqa: B018  # raises if it is not a duration
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -154,10 +157,10 @@ class Market:
     def _check_unit(self) -> None:
         if self.amount_unit is None:
             return
-        unit = values.choice(self.amount_unit, AmountUnit, "amount_unit")
-        if unit is AmountUnit.CONTRACTS and self.contract is None:
+        unit = values.choice(self.amount_unit, CountedUnit, "amount_unit")
+        if unit is CountedUnit.CONTRACTS and self.contract is None:
             raise QueryError("contract", got=None, expected="what one contract is, and its ``contract_size``")
-        if unit is not AmountUnit.CONTRACTS and self.contract is not None:
+        if unit is not CountedUnit.CONTRACTS and self.contract is not None:
             raise QueryError(
                 "amount_unit", got=self.amount_unit, expected="contracts, or nothing, beside ``contract``"
             )
@@ -165,17 +168,17 @@ class Market:
 
     @property
     def stated_contract(self) -> Contract | None:
-        """What the caller says one contract is."""
+        """What one contract is, if the caller says it."""
         if self.contract is None or self.contract_size is None:
             return None
         return Contract(ContractKind(self.contract), exact(self.contract_size))
 
     @property
-    def stated_unit(self) -> AmountUnit | None:
-        """What the caller says that amounts count."""
+    def stated_unit(self) -> CountedUnit | None:
+        """What amounts count, if the caller says it; a contract stands for contracts."""
         if self.amount_unit is not None:
-            return AmountUnit(self.amount_unit)
-        return None if self.contract is None else AmountUnit.CONTRACTS
+            return CountedUnit(self.amount_unit)
+        return None if self.contract is None else CountedUnit.CONTRACTS
 
     @property
     def funding_nanoseconds(self) -> int | None:
@@ -186,7 +189,7 @@ class Market:
 
     @property
     def replaced(self) -> list[str]:
-        """Columns of the registry in which what the caller says wins."""
+        """Columns of the registry whose values the caller replaces."""
         named = ["normalized_symbol", "coin", "quote_coin"] if self.normalized_symbol or self.coin else []
         return named + [
             name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None
@@ -196,7 +199,7 @@ class Market:
 def _require_on_grid(value: Number, name: str) -> None:
     """Raise QueryError unless the number can be the height of a price level."""
     number = exact(value, name)
-    # The exponent first: the grid writes all its digits out.
+    # The exponent is checked first, because the grid writes all digits out.
     if not -23 <= number.adjusted() <= 15:
         raise QueryError(name, got=value, expected="a number from 1e-22 to 1e15")
     try:
@@ -206,7 +209,7 @@ def _require_on_grid(value: Number, name: str) -> None:
 
 
 def require_market(market: object) -> None:
-    """Raise QueryError if a market is something else, as the name of one."""
+    """Raise QueryError if the argument is not a `Market`, e.g. a symbol."""
     if not isinstance(market, Market):
         raise QueryError(
             "market", got=market, expected='a Market, e.g. ``Market(exchange="X", raw_symbol="BTC-USD")``'

@@ -1,16 +1,15 @@
-"""Reports of prediction markets into a lake: what they say, and the markets of their outcomes.
+"""Put reports of prediction markets into a lake, and register the markets of their outcomes.
 
 The files are answers of the gamma API of Polymarket: one JSON object, an array of them, or an object per line.
 
-
-Numbers come as numbers or as text, lists as text that is JSON itself. Fields are known by their names, others are
-passed over; an absent, null or empty one is unknown:
+Numbers are numbers or text, and lists are text that is JSON itself. Fields are recognised by their names, and other
+fields are ignored. An absent, null or empty field is unknown:
 
 ================================ ==================================================================================
 ours                             gamma's
 ================================ ==================================================================================
-``condition_id``, ``slug``       ``conditionId``, ``slug``; an object without one is refused
-``reported``                     ``updatedAt``, ISO 8601; likewise
+``condition_id``, ``slug``       ``conditionId``, ``slug``; an object without one of them is refused
+``reported``                     ``updatedAt``, ISO 8601; an object without it is refused
 ``raw_symbols``                  ``clobTokenIds``, one token per outcome
 ``event_slug``                   ``slug`` of the first of ``events``
 ``icon_url``                     ``icon``
@@ -18,14 +17,14 @@ ours                             gamma's
 ``total_volume``                 ``volume``, else ``volumeNum``
 ``available_since``              ``startDate``
 ``available_to``                 ``endDate``
-others                           the same name on the wire of our service: ``question``, ``groupItemTitle``,
+others                           the name that our service uses too: ``question``, ``groupItemTitle``,
                                  ``outcomes``, ``oneDayPriceChange``, ``openInterest``, ``orderPriceMinTickSize``,
                                  ``closed``, ``sportsMarketType``, ``line``
 ================================ ==================================================================================
 
-``prices`` stays unknown: gamma's ``outcomePrices`` are the prices of the outcomes now, one each, and no history. So
-does the open interest where only the event has one, for it is that of all markets in the event. The last price is
-that of the first outcome.
+``prices`` is unknown, because gamma's ``outcomePrices`` are the present prices of the outcomes, not a history. The open
+interest is unknown if only the event has one, because that is the sum of all markets of the event. The last price is
+the price of the first outcome.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ import orjson
 import polars as pl
 
 from tidytape.errors import IngestError, counted
+from tidytape.lake._lake import Lake
 from tidytape.lake._predictions import outcome_markets
-from tidytape.lake._store import Lake
 from tidytape.lake._symbols import storable
 from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS
 from tidytape.lake.ingest._decode import json_values
@@ -51,10 +50,10 @@ from tidytape.lake.ingest._time import ISO, nanoseconds
 from tidytape.query import _values as values
 
 _QUOTE_COIN = "USDC"
-"""What the exchange's prices are in."""
+"""The quote of the exchange's prices."""
 
 _QUOTE_COIN_NAME = "USD Coin"
-"""Its name."""
+"""Name of the quote."""
 
 _TEXTS = {
     "question": "question",
@@ -64,7 +63,7 @@ _TEXTS = {
 }
 _TIMES = {"reported": "updatedAt", "available_since": "startDate", "available_to": "endDate"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-# Lowest and highest value that makes sense.
+# Field, lowest value and highest value.
 _NUMBERS: Mapping[str, tuple[str, float, float]] = {
     "last_price": ("lastTradePrice", 0.0, 1.0),
     "one_day_price_change": ("oneDayPriceChange", -1.0, 1.0),
@@ -86,7 +85,7 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
     exchange : str
         Exchange identifier.
     bad : BadLines
-        Takes what could not be read: the number of the line in a file of lines, else of the object, from 1.
+        Takes broken objects, with the number of the line in a file of lines, otherwise of the object, from 1.
 
     Returns
     -------
@@ -96,13 +95,13 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
     Raises
     ------
     IngestError
-        If the file cannot be read, or is no JSON at all.
+        If the file cannot be read, or is not JSON at all.
     """
     numbers, rows = [], []
     for number, entry in json_values(path, bad, lambda _: None):
         try:
             rows.append(_report(entry) | {"exchange": exchange})
-        except ValueError as error:  # a QueryError too
+        except ValueError as error:  # also a QueryError
             bad.add(number, str(error))
         else:
             numbers.append(number)
@@ -112,16 +111,16 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
     reports = pl.DataFrame(rows, schema=dtypes)
     dated = reports.with_columns(nanoseconds(pl.col(name), ISO) for name in _TIMES)
     good = pl.Series([True] * len(numbers), dtype=pl.Boolean)
-    for name, theirs in _TIMES.items():
+    for name, field in _TIMES.items():
         broken = reports[name].is_not_null() & dated[name].is_null() & good
         for row in broken.arg_true():
-            bad.add(numbers[row], f"{theirs} is no written date and time between 2000 and 2100")
+            bad.add(numbers[row], f"{field} is no written date and time between 2000 and 2100")
         good &= ~broken
     return PREDICTION_MARKETS.conform(dated.filter(good))
 
 
 def _report(entry: Any) -> dict[str, Any]:
-    """Return one object as a row, times as they are written; ValueError says what is wrong with it."""
+    """Return one object as a row, with times as text; ValueError if the object is broken."""
     if not isinstance(entry, dict):
         raise ValueError("not a JSON object")
     slug, outcomes = _required(entry, "slug"), _texts(entry, "outcomes")
@@ -134,7 +133,7 @@ def _report(entry: Any) -> dict[str, Any]:
     for token in tokens or ():
         storable(token, parameter="clobTokenIds")
     for outcome in outcomes or ():
-        # The normalized symbol of its market, which a query can ask for.
+        # Checks the normalized symbol of the outcome's market, because a query can select by it.
         values.text(f"{slug}:{outcome}-{_QUOTE_COIN}", parameter="outcomes")
     return {
         "condition_id": _required(entry, "conditionId"),
@@ -144,10 +143,10 @@ def _report(entry: Any) -> dict[str, Any]:
         "event_slug": _event_slug(entry),
         "closed": _value(entry, "closed", bool, "neither true nor false"),
         "total_volume": _number(entry, "volume", 0.0, math.inf, instead="volumeNum"),
-        **{ours: _text(entry, theirs) for ours, theirs in _TEXTS.items()},
-        **{ours: _text(entry, theirs) for ours, theirs in _TIMES.items()},
+        **{column: _text(entry, field) for column, field in _TEXTS.items()},
+        **{column: _text(entry, field) for column, field in _TIMES.items()},
         "reported": _required(entry, _TIMES["reported"]),
-        **{ours: _number(entry, *how) for ours, how in _NUMBERS.items()},
+        **{column: _number(entry, *how) for column, how in _NUMBERS.items()},
     }
 
 
@@ -159,7 +158,7 @@ def _required(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _value(entry: Mapping[str, Any], name: str, kind: type[T], otherwise: str) -> T | None:
-    """Return a value of one type, None where it is absent; ValueError says what a value of another type is."""
+    """Return a value of one type, None if it is absent; ValueError if it has another type."""
     value = entry.get(name)
     if value is not None and not isinstance(value, kind):
         raise ValueError(f"{name} is {otherwise}")
@@ -173,13 +172,13 @@ def _text(entry: Mapping[str, Any], name: str) -> str | None:
 def _number(
     entry: Mapping[str, Any], name: str, low: float, high: float, *, instead: str | None = None
 ) -> float | None:
-    """Return a number, of another field where this one is empty; ValueError says what is wrong with it."""
+    """Return a number, or that of another field if this one is empty; ValueError if it is not one in the range."""
     value = entry.get(name)
     if value is None or value == "":
         return None if instead is None else _number(entry, instead, low, high)
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
-    # A bool is an int in Python, and no number here.
+    # In Python a bool is an int; here it is not a number.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} is no finite number")
     if not low <= value <= high:
@@ -188,7 +187,7 @@ def _number(
 
 
 def _texts(entry: Mapping[str, Any], name: str) -> list[str] | None:
-    """Return a list of texts, which may itself be written as text; an empty one is unknown."""
+    """Return a list of texts, which may be JSON in a text; None for an empty list."""
     value = entry.get(name)
     if isinstance(value, str) and value.strip():
         try:
@@ -197,9 +196,9 @@ def _texts(entry: Mapping[str, Any], name: str) -> list[str] | None:
             raise ValueError(f"{name} is no list in JSON") from None
     if not value and (value is None or isinstance(value, str | list)):
         return None
-    if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) and text.strip() for text in value):
         raise ValueError(f"{name} is no list of texts")
-    return [one.strip() for one in value]
+    return [text.strip() for text in value]
 
 
 def _event_slug(entry: Mapping[str, Any]) -> str | None:
@@ -212,13 +211,13 @@ def _event_slug(entry: Mapping[str, Any]) -> str | None:
 LAYOUT = "polymarket-gamma"
 """Name of the layout."""
 
-# What the newest report says best. The names that queries select by stay as first registered.
+# Columns that newer reports replace. Names by which queries select markets stay as first registered.
 _REPLACED = ("tick_size", "coin_name", "full_name", "icon_url")
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionFile:
-    """What came of one file.
+    """The result of one file.
 
     Attributes
     ----------
@@ -227,9 +226,9 @@ class PredictionFile:
     reports : int
         Reports of prediction markets that were read.
     bad : int
-        Objects that were skipped because they are broken.
+        Broken objects that were skipped.
     first_bad : tuple of (int, str)
-        The first of them: the number of its line in a file of lines, else its own, from 1, and what is wrong.
+        The first of them: the number of its line in a file of lines, otherwise of the object, from 1; and the reason.
     """
 
     path: str
@@ -247,18 +246,18 @@ class PredictionFile:
 
 @dataclass(frozen=True, slots=True)
 class PredictionReport:
-    """What an ingest of prediction markets did.
+    """The result of an ingest of prediction markets.
 
     Attributes
     ----------
     files : tuple of PredictionFile
-        In the order they were given.
+        In the order of the arguments.
     prediction_markets : int
         Prediction markets that the files are about.
     outcomes : int
-        Outcomes of theirs whose markets are registered.
+        Their outcomes, whose markets are registered.
     changed : bool
-        The lake knows something that it did not know before.
+        Whether the lake got new data.
     """
 
     files: tuple[PredictionFile, ...]
@@ -277,8 +276,8 @@ def ingest_prediction_markets(
 ) -> PredictionReport:
     r"""Put reports of prediction markets into a lake, and register the markets of their outcomes.
 
-    Every file is read and checked before anything is written. Files may come in any order and again: of each field
-    the newest report that tells it counts, see `Lake.register_prediction_markets`.
+    Every file is read and checked before anything is written. Files may come in any order, and more than once: for each
+    field, the newest report that has it counts, see `LakeWriter.register_prediction_markets`.
 
     Parameters
     ----------
@@ -298,7 +297,7 @@ def ingest_prediction_markets(
     Raises
     ------
     QueryError
-        If ``exchange`` is no name.
+        If ``exchange`` is not a name.
     IngestError
         If a file cannot be read, or has broken objects and ``skip_bad`` is not set.
     LakeError
@@ -327,22 +326,23 @@ def ingest_prediction_markets(
         return PredictionReport((), 0, 0, changed=False)
     reports = pl.concat(rows for rows, _ in read)
     before = lake.version()
-    lake.require_writable(PREDICTION_MARKETS, MARKETS)
-    lake.register_prediction_markets(reports)
-    # From what is registered now and not from the files: these may be older than what another file said.
+    writer = lake.writer()
+    writer._require_writable(PREDICTION_MARKETS, MARKETS)
+    writer.register_prediction_markets(reports)
+    # From the registry and not from the files, because files may be older than the registered reports.
     known = lake.prediction_markets().join(
         reports, on=["exchange", "condition_id"], how="semi", maintain_order="left"
     )
     markets = outcome_markets(known, quote_coin=_QUOTE_COIN, quote_coin_name=_QUOTE_COIN_NAME)
-    # Last: whoever dies before puts the files in again.
-    lake.register(markets, replace=_REPLACED)
+    # Last, so that after an interruption the next ingest of the same files completes it.
+    writer.register(markets, replace=_REPLACED)
     return PredictionReport(
         tuple(file for _, file in read), known.height, markets.height, changed=lake.version() != before
     )
 
 
 def _read(path: Path, exchange: str, *, skip_bad: bool) -> tuple[pl.DataFrame, PredictionFile]:
-    digest(path)  # a folder, a pipe, an empty or unreadable file are refused by name
+    digest(path)  # raises for a folder, a pipe, an empty or an unreadable file, and names it
     bad = BadLines()
     reports = _reports(path, exchange=exchange, bad=bad)
     if bad.count and not (skip_bad and reports.height):

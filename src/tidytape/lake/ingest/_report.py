@@ -1,4 +1,4 @@
-"""What an ingest did, file by file, and in few lines however many files, exchanges and markets there were."""
+"""The result of an ingest: file by file, and as a summary of few lines for any number of files and markets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _stored(rows: Iterable[tuple[str, int]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableCount:
-    """How many rows of one table a file has.
+    """Counts of the rows of one table in a file.
 
     Attributes
     ----------
@@ -58,9 +58,10 @@ class TableCount:
     read : int
         Rows in the file.
     new : int
-        Those of them that were added.
+        Rows that were added to the lake.
     superseded : int
-        States that were left out because another one of the same time holds, see `tidytape.lake._dedupe`.
+        States that were left out because another state of the same time counts: in a file the last one that was
+        received, and at the first and last time of a file the state of the lake.
     """
 
     table: str
@@ -76,12 +77,12 @@ class TableCount:
 
 
 class _Counts:
-    """What is known of every table, by the names it had when there were three."""
+    """The counts of three tables as attributes; `count` returns those of any table."""
 
     __slots__ = ()
 
     def count(self, table: Table) -> TableCount:
-        """Return the counts of one table, zero where nothing of it was read."""
+        """Return the counts of one table; they are zero if no row of it was read."""
         raise NotImplementedError
 
     @property
@@ -117,18 +118,18 @@ class _Counts:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What to know of rows that were kept.
+    """What a user should know about rows that were kept.
 
     Attributes
     ----------
     row : str
-        What one of them is called.
+        What a row is, e.g. a funding report.
     said : str
-        What is to be known.
+        What a user should know about these rows.
     count : int
-        How many there are.
+        Number of rows.
     exchange : str or None
-        Where they are from, if it matters.
+        Their exchange, if it matters.
     """
 
     row: str
@@ -143,31 +144,30 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class FileReport(_Counts):
-    """What came of one file.
+    """The result of one file.
 
     Attributes
     ----------
     path : str
         The file.
     already_ingested : bool
-        It went into this lake before, read the same way, so it changed nothing.
+        Whether the lake had the file already, read in the same way; then nothing changed.
     lines : int
-        Lines that were not blank.
+        Number of lines that are not blank.
     counts : tuple of TableCount
-        Its rows, of each table that it has any of.
+        Counts of its rows by table, without tables of which it has no rows.
     bad_lines : int
-        Lines that were skipped because they are broken.
+        Number of broken lines, which were skipped.
     first_bad_lines : tuple of (int, str)
-        The first of them: line number, from 1, and what is wrong.
+        The first of them: line number, from 1, and the reason.
     ignored : tuple of (str, int)
-        Messages that are not kept, by kind, and how many.
+        Messages that are not kept: kind, and number.
     time_unit : str or None
-        How its times are written, where that was found out or given: ``iso``, ``date``, ``s``, ``ms``,
-        ``us``, ``ns`` or a format.
+        How its times are written, if that is known: ``iso``, ``date``, ``s``, ``ms``, ``us``, ``ns`` or a format.
     notes : tuple of Note
-        What to know of rows that were kept.
+        What a user should know about rows that were kept.
     known_bytes : int
-        Of a log that is followed or replayed: how much of its beginning an earlier run has put in. [bytes]
+        If the log is followed or replayed: the part of it that an earlier run has put into the lake. [bytes]
     """
 
     path: str
@@ -182,12 +182,12 @@ class FileReport(_Counts):
     known_bytes: int = 0
 
     def count(self, table: Table) -> TableCount:
-        """Return the counts of one table, zero where the file has nothing of it."""
-        return next((one for one in self.counts if one.table == table.name), TableCount(table.name))
+        """Return the counts of one table; they are zero if the file has no row of it."""
+        return next((count for count in self.counts if count.table == table.name), TableCount(table.name))
 
     @property
     def without_notes(self) -> str:
-        """What came of it but for its notes."""
+        """The result as text, without the notes."""
         nothing = "nothing new" if self.known_bytes else "no events"
         text = f"{self.path}: {', '.join(map(str, self.counts)) or nothing}"
         if self.known_bytes:
@@ -209,23 +209,23 @@ class FileReport(_Counts):
 
 @dataclass(frozen=True, slots=True)
 class MarketReport:
-    """One market of the files, as it is registered now.
+    """One market of the files, as the registry has it after the ingest.
 
     Attributes
     ----------
     exchange, raw_symbol : str
         Its key.
     normalized_symbol, coin, quote_coin, category : str or None
-        What it stands for.
+        Its names and class.
     block_size : float or None
         Height of a price row of its profiles. [quote per coin]
     trades : int
-        Trades of it in the lake now.
+        Number of its trades in the lake.
     guessed : bool
-        Its coin and quote were read out of its raw symbol just now.
+        Whether this ingest read its coin and quote from its raw symbol.
     rows : tuple of (str, int)
-        Rows of it in the lake now, by the name of each table that the files were written to; of each table that has
-        any where no file was written.
+        Number of its rows in the lake, by the name of each table to which the files were written. If no file was
+        written: by the name of each table in which it has rows.
     """
 
     exchange: str
@@ -259,14 +259,14 @@ class MarketReport:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport(_Counts):
-    """What an ingest did.
+    """The result of an ingest.
 
     Attributes
     ----------
     files : tuple of FileReport
-        Those that went in, or had before, in the order they were given.
+        Files that went into the lake, now or before, in the order of the arguments.
     markets : tuple of MarketReport
-        Markets of the files that were read, and those that files ingested before may hold, sorted.
+        Markets of the files that were read, and markets that the files of earlier ingests may hold, sorted.
     """
 
     files: tuple[FileReport, ...]
@@ -287,33 +287,33 @@ class IngestReport(_Counts):
 
     @property
     def unnamed(self) -> tuple[tuple[str, str], ...]:
-        """The (exchange, raw_symbol) of markets that have no names: nobody said them and no rule can tell."""
-        return tuple((one.exchange, one.raw_symbol) for one in self.markets if one.coin is None)
+        """The (exchange, raw_symbol) of markets without names: the caller gave none, and no rule can guess them."""
+        return tuple((market.exchange, market.raw_symbol) for market in self.markets if market.coin is None)
 
     @property
     def superseded(self) -> int:
-        """States that were left out because another one of the same time holds."""
+        """Number of states that were left out because another state of the same time counts."""
         return sum(count.superseded for file in self.files for count in file.counts)
 
     @property
     def bad_lines(self) -> int:
-        """Lines that were skipped because they are broken."""
+        """Number of broken lines, which were skipped."""
         return sum(file.bad_lines for file in self.files)
 
 
 _FEW = 5
-"""Most files, and most markets, that have a line each."""
+"""Up to this number, each file, and each market, has a line of its own."""
 
 _EXAMPLES = 3
 
 
 def summary(report: IngestReport) -> str:
-    """Return a report as a few lines: what there is little of one by one, what there is much of by its kind.
+    """Return a report as few lines: a line per file and market if they are few, otherwise a line per kind.
 
     Parameters
     ----------
     report : IngestReport
-        What ``str(report)`` tells file by file and market by market.
+        The report; ``str(report)`` has a line per file and per market.
 
     Examples
     --------
@@ -322,7 +322,7 @@ def summary(report: IngestReport) -> str:
     a.csv: no events
       10 amounts of 4 exchanges, taken for coins: X4 (4), X3 (3), X2 (2) and 1 more
     """
-    files = report.files if len(report.files) <= _FEW else [_together(report)]
+    files = report.files if len(report.files) <= _FEW else [_merged(report)]
     lines = [*(file.without_notes for file in files), *_notes(report.files)]
     if len(report.markets) <= _FEW:
         lines += map(str, report.markets)
@@ -331,8 +331,8 @@ def summary(report: IngestReport) -> str:
     return "\n".join(lines)
 
 
-def _together(report: IngestReport) -> FileReport:
-    """All files as if they were one."""
+def _merged(report: IngestReport) -> FileReport:
+    """Return the reports of all files as the report of one file."""
     files = report.files
     known = sum(file.already_ingested for file in files)
     units = {file.time_unit for file in files}
@@ -354,37 +354,37 @@ def _together(report: IngestReport) -> FileReport:
 
 
 def _notes(files: Sequence[FileReport]) -> Iterator[str]:
-    """What is to be known of the rows of some files, a line for each kind of it."""
+    """Yield the notes of some files, one line per kind of note."""
     exchanges: dict[tuple[str, str], Counter[str | None]] = {}
     for file in files:
         for note in file.notes:
             exchanges.setdefault((note.row, note.said), Counter())[note.exchange] += note.count
-    for (row, said), counts in exchanges.items():
+    for (row, text), counts in exchanges.items():
         if len(counts) == 1:
             ((exchange, count),) = counts.items()
-            yield f"  {Note(row, said, count, exchange)}"
+            yield f"  {Note(row, text, count, exchange)}"
             continue
         names = [f"{exchange} ({count:,})" for exchange, count in counts.most_common()]
-        yield f"  {Note(row, said, counts.total(), counted(len(counts), 'exchange'))}: {_some(names)}"
+        yield f"  {Note(row, text, counts.total(), counted(len(counts), 'exchange'))}: {_some(names)}"
 
 
 def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:
-    """Many markets: how many, and of how many the same is to be known."""
+    """Yield the lines about many markets: their number, and the number of those with guessed, no or unknown facts."""
     rows: Counter[str] = Counter()
-    for one in markets:
-        rows.update(dict(one.rows or [(TRADES.name, one.trades)]))
+    for market in markets:
+        rows.update(dict(market.rows or [(TRADES.name, market.trades)]))
     yield f"{counted(len(markets), 'market')}, {_stored(rows.items())} in the lake: {_some(list(map(_key, markets)))}"
-    guessed = [f"{_key(one)} as {one.normalized_symbol}" for one in markets if one.guessed]
+    guessed = [f"{_key(market)} as {market.normalized_symbol}" for market in markets if market.guessed]
     if guessed:
         yield f"  {counted(len(guessed), 'name')} guessed from the raw symbol: {_some(guessed)}"
-    unnamed = [_key(one) for one in markets if one.coin is None]
+    unnamed = [_key(market) for market in markets if market.coin is None]
     if unnamed:
         yield (
             f"  {counted(len(unnamed), 'market')} without names, which no rule reads out of the raw symbol: "
             f"{_some(unnamed)}; to name one, ingest its file again with --raw-symbol SYMBOL --normalized-symbol "
             "COIN-QUOTE; until then exchange and raw symbol select it"
         )
-    open_class = [_key(one) for one in markets if one.category is None]
+    open_class = [_key(market) for market in markets if market.category is None]
     if open_class:
         yield f"  {counted(len(open_class), 'market')} of unknown class: {_some(open_class)}; pass it with --category"
 

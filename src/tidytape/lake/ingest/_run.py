@@ -1,4 +1,4 @@
-"""The ingest itself: files are read at once, ahead of the lake, and go into it one after the other."""
+"""The ingest itself: threads read several files at once, and the files go into the lake one after the other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, TidytapeError
 from tidytape.lake._batch import IN_MEMORY, Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
 from tidytape.lake._tables import MARKETS
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._layouts import LAYOUTS, recognised
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import IngestReport
-from tidytape.lake.ingest._write import Writer, stated
+from tidytape.lake.ingest._write import Writer, fill_funding_intervals
 
 _MOST_WORKERS = 4
 
@@ -40,30 +40,30 @@ def ingest(
 ) -> IngestReport:
     r"""Put recorded files into a lake.
 
-    Each file goes in as a whole or not at all, in the order given: one that cannot be read, has broken lines or
-    contradicts the lake is left out, the others go in, and at the end an error names what was left out. A file that
-    went in before, read the same way, is not read again; rows that came from another file are not added again. An
-    ingest that was killed is run again, and leaves the lake of an undisturbed run.
+    Each file goes in completely or not at all, in the order of the arguments. A file that cannot be read, has broken
+    lines or contradicts the lake is left out; the others go in, and at the end an error names the files that were left
+    out. A file that the lake has already, read in the same way, is not read again, and rows that came from another file
+    are not added again. If an ingest is interrupted, run it again; the lake is then that of an undisturbed run.
 
     Parameters
     ----------
     files : path or iterable of paths
-        Plain, gzip or zip. A tape that was cut into files is put together again, see `tidytape.lake._dedupe`.
+        Plain, gzip or zip. A recording may be in several files, which may overlap: each row is added once.
     lake : Lake
-        Where they go.
+        The lake that gets the files.
     layout : Layout, optional
-        How the files are written, e.g. ``Tardis()`` or ``Csv(columns={"price": "px"})``. Where left out, each file's
-        name and first lines tell; a ``Csv``, ``Jsonl`` or ``Parquet`` file of one's own is never recognised.
+        How the files are written, e.g. ``Tardis()`` or ``Csv(columns={"price": "px"})``. By default each file is
+        recognised by its name and first lines; ``Csv``, ``Jsonl`` and ``Parquet`` are never recognised.
     market : Market, optional
-        What is to be said of the market that the files are of. An exchange is passed over by files that are
-        recognised and name theirs.
+        What the files do not say about their market. Recognised files that name their exchange ignore that of the
+        market.
     skip_bad : bool
-        Leave broken lines out and count them, instead of failing.
+        Skip broken lines and count them, instead of leaving the file out.
     workers : int, optional
-        How many files are read at once, in threads; what goes in, and in which order, does not depend on it. At most
-        4 by default, and not more than there are processors. Each takes some 200 MB.
+        Number of files that are read at once, in threads; the lake does not depend on it. By default 4, or the number
+        of processors if that is smaller. Each thread takes some 200 MB.
     progress : bool, optional
-        Show a bar on the standard error; by default if that is a terminal.
+        Whether to show a progress bar on the standard error; by default only on a terminal.
 
     Returns
     -------
@@ -72,13 +72,13 @@ def ingest(
     Raises
     ------
     QueryError
-        If an argument cannot be right, or amounts count contracts, the quote or an unknown unit and nothing was said
-        about them: for none of the files. Where it is for some, it is their failure.
+        If an argument is wrong, or if the caller has to say what amounts count, and this holds for every file. If it
+        holds for some files only, these are left out.
     IngestError
-        If a file cannot be read, has broken lines and ``skip_bad`` is not set, or contradicts the lake. Of several
-        files ``failures`` has the reason of each, and ``report`` says what became of the others.
+        If a file cannot be read, has broken lines and ``skip_bad`` is not set, or contradicts the lake. For several
+        files, ``failures`` has the reason of each, and ``report`` is the report of the others.
     LakeError
-        If the lake cannot be written. Files before that went in.
+        If the lake cannot be written. Earlier files are in the lake.
 
     Examples
     --------
@@ -105,23 +105,23 @@ def ingest(
         raise QueryError("workers", got=workers, expected="a number from 1")
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     jobs = [Job(path, market, layout) for path in paths]
-    # To say something of the market takes reading, to know which one it is.
-    reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(market.replaced or market.stated_unit))
+    # If the caller changes facts of the market, even known files are read, to know which market that is.
+    reader = FileReader(lake=lake, skip_bad=skip_bad, again=bool(market.replaced or market.stated_unit))
     writer = Writer(lake, market)
     failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)
     report = writer.report()
     if not failures:
         return report
     if not report.files and all(isinstance(error, QueryError) for _, error in failures):
-        # What the caller said is wrong for every file.
+        # An argument is wrong for every file.
         raise failures[0][1]
     raise _failed(failures, report)
 
 
 def _put_all(
-    jobs: Sequence[Job], reader: Reader, writer: Writer, *, workers: int, progress: bool | None
+    jobs: Sequence[Job], reader: FileReader, writer: Writer, *, workers: int, progress: bool | None
 ) -> list[tuple[str, TidytapeError]]:
-    """Put every file in that can be, and return what is wrong with each of the others; of one file it is raised."""
+    """Put the files into the lake, and return the error of each that failed; if there is only one file, raise it."""
     failures: list[tuple[str, TidytapeError]] = []
     with tqdm(
         total=sum(_size(job.path) for job in jobs),
@@ -146,7 +146,7 @@ def _put_all(
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size if path.is_file() else 0
-    except (OSError, ValueError):  # reading it says why
+    except (OSError, ValueError):  # reading the file will raise the reason
         return 0
 
 
@@ -167,20 +167,20 @@ def _failed(failures: list[tuple[str, TidytapeError]], report: IngestReport) -> 
 
 @dataclass(slots=True)
 class Read:
-    """What came of reading one file.
+    """The result of reading one file.
 
     Attributes
     ----------
     job : Job
-        How it was to be read.
+        The file, and how it is read.
     spool : Spool
-        Holds its rows, and must be closed.
+        Holds its rows. The caller must close it.
     source : str
-        What names the file and the way it is read.
+        Names the file and the way it is read.
     parsed : Parsed or None
-        What it holds; None where it went in before, or cannot go in.
+        What the file holds; None if the lake has it already, or if it failed.
     error : IngestError or QueryError or None
-        Why it cannot go in.
+        Why it cannot go into the lake.
     """
 
     job: Job
@@ -190,24 +190,24 @@ class Read:
     error: IngestError | QueryError | None = None
 
 
-class _StoppedError(Exception):
-    """Nobody waits for the rest of the files."""
+class _ReadingStoppedError(Exception):
+    """Raised in a reading thread when the caller takes no more files."""
 
 
-class Reader:
-    """Reads files, each by its layout, and yields them in the order that was given.
+class FileReader:
+    """Reads files, each by its layout, and yields them in the order of the jobs.
 
-    Threads are enough: polars works outside Python's lock. Four files of 5 million trades took 37 s one by one, 20 s
-    in four threads and 16 s in four processes, which would need everything pickled and a guarded main module.
+    Threads are enough, because polars works outside Python's lock. Four files of 5 million trades took 37 s one by one,
+    20 s in four threads and 16 s in four processes. Processes would need pickled arguments and a guarded main module.
 
     Parameters
     ----------
     lake : Lake
-        Knows which files went in before.
+        Knows the files that it has already.
     skip_bad : bool
-        Whether broken lines are left out.
+        Whether broken lines are skipped.
     again : bool
-        Read also what went in before.
+        Whether files that the lake has already are read too.
     """
 
     def __init__(self, *, lake: Lake, skip_bad: bool, again: bool) -> None:
@@ -218,39 +218,39 @@ class Reader:
         self._stop = threading.Event()
 
     def read(self, jobs: Sequence[Job], *, workers: int, progress: Progress) -> Iterator[Read]:
-        """Yield what came of each file, in order.
+        """Yield the result of each file, in order.
 
         Parameters
         ----------
         jobs : sequence of Job
             The files.
         workers : int
-            How many are read at once; with one, none is read ahead.
+            Number of files that are read at once; with 1, no file is read ahead.
         progress : callable
             Called with the number of bytes read, by one thread at a time.
         """
         if workers <= 1:
             for job in jobs:
-                yield self._one(job, progress)
+                yield self._read_file(job, progress)
             return
-        # As many files at once: those that are read, one that waits, and one that is written.
+        # The files in memory: those that are being read, one that waits, and one that is being written.
         self._memory = IN_MEMORY / (workers + 2)
         lock = threading.Lock()
 
         def report(count: int) -> None:
             if self._stop.is_set():
-                raise _StoppedError
+                raise _ReadingStoppedError
             with lock:
                 progress(count)
 
         waiting: deque[Future[Read]] = deque()
-        left = deque(jobs)
+        remaining = deque(jobs)
         with ThreadPoolExecutor(workers, thread_name_prefix="tidytape-ingest") as pool:
             try:
-                while left or waiting:
-                    # One more than there are workers, so that none rests while a file is written.
-                    while left and len(waiting) <= workers:
-                        waiting.append(pool.submit(self._one, left.popleft(), report))
+                while remaining or waiting:
+                    # One more than there are workers, so that no worker is idle while a file is written.
+                    while remaining and len(waiting) <= workers:
+                        waiting.append(pool.submit(self._read_file, remaining.popleft(), report))
                     yield waiting.popleft().result()
             finally:
                 self._stop.set()
@@ -258,19 +258,19 @@ class Reader:
                     if not future.cancel() and future.exception() is None:
                         future.result().spool.close()
 
-    def _one(self, job: Job, progress: Progress) -> Read:
+    def _read_file(self, job: Job, progress: Progress) -> Read:
         read = Read(job, Spool(self._memory))
         try:
             layout = job.layout or recognised(job.path)
             if job.layout is None and layout.names_exchange:
-                # The caller means the files that do not name theirs.
+                # The caller's exchange is for files that do not name theirs.
                 job = job.of(exchange=None)
             read.source = source_of(digest(job.path), job, layout, skip_bad=self._skip_bad)
-            # Markets are committed last, so their source stands for the whole file.
+            # Markets are committed last, so a file whose source is noted there is in the lake completely.
             if self._again or not self._lake.has_source(MARKETS.name, read.source):
                 read.parsed = parsed_by(layout, job, read.spool, progress)
                 require_good(read.parsed, job, skip_bad=self._skip_bad)
-                stated(job, read.parsed)
+                fill_funding_intervals(job, read.parsed)
         except (IngestError, QueryError) as error:
             read.error = error
         except BaseException:
@@ -293,7 +293,7 @@ def require_object(layout: object) -> None:
         )
 
 
-# What Python raises where code meets data that its author did not think of.
+# Errors that Python raises if code meets data that its author did not expect.
 _MISTAKES = (
     ArithmeticError,
     AttributeError,
@@ -306,7 +306,7 @@ _MISTAKES = (
 
 
 def parsed_by(layout: Layout, job: Job, spool: Spool, progress: Progress) -> Parsed:
-    """Read a file; what a caller's own layout raises, other than errors of tidytape, becomes an IngestError."""
+    """Read a file; if a caller's own layout raises an error that is not of tidytape, raise an IngestError instead."""
     if type(layout) in LAYOUTS.values():
         return layout.read(job, spool, progress)
     try:
@@ -327,7 +327,7 @@ def parsed_by(layout: Layout, job: Job, spool: Spool, progress: Progress) -> Par
 
 
 def source_of(content: str, job: Job, layout: Layout, *, skip_bad: bool) -> str:
-    """Return what names some content, by its SHA-256, and the way it is read: read in another way it has other rows."""
+    """Return a name for a content, by its SHA-256, and the way it is read, because the rows depend on both."""
     way = {
         "layout": layout.name,
         "exchange": job.exchange,
@@ -341,13 +341,13 @@ def source_of(content: str, job: Job, layout: Layout, *, skip_bad: bool) -> str:
 
 
 def require_good(parsed: Parsed, job: Job, *, skip_bad: bool) -> None:
-    """Raise IngestError if a file has broken lines that are not to be left out, or no good ones."""
+    """Raise IngestError if a file has broken lines and they are not skipped, or if it has no good lines."""
     bad = parsed.bad
     if not bad.count or (skip_bad and parsed.batches):
         return
     line, reason = bad.first[0]
     more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
-    hint = " and no good one" if skip_bad else "; ``skip_bad=True`` leaves them out"
+    hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
     raise IngestError(
         f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
     )

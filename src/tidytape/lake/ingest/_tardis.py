@@ -1,29 +1,29 @@
 """Data of tardis.dev: its CSV datasets, and the normalised messages of tardis-node and tardis-machine.
 
-Both name their exchange and market on every line. Times in a dataset are epoch microseconds.
+In both, every line names its exchange and market. Times in a dataset are epoch microseconds.
 
 ========================= =========================================================================================
 dataset                   becomes
 ========================= =========================================================================================
-trades                    trades; one whose side is ``unknown`` is counted, not kept
-incremental_book_L2       book events. They have no update ids, so they are ordered by time and line; a snapshot is the
-                          rows that share its timestamp
-book_snapshot_5, _25      book events, each line a snapshot of all the levels that it names. Of several lines with one
-                          timestamp the last is kept
-derivative_ticker         funding, where a rate or a predicted rate is known, and open interest, where that is known
+trades                    trades; those whose side is ``unknown`` are counted, not kept
+incremental_book_L2       book events. They have no update ids, so they are ordered by time and line; the rows of a
+                          snapshot are those with its timestamp
+book_snapshot_5, _25      book events; each line is a snapshot of the levels that it names. If several lines have one
+                          timestamp, the last line is kept
+derivative_ticker         funding, if a rate or a predicted rate is known, and open interest, if it is known
 liquidations              liquidations
 options_chain             option quotes
-quotes, book_ticker       nothing: the best prices alone are no book
+quotes, book_ticker       nothing: the best prices alone are not a book
 ========================= =========================================================================================
 
-The header tells which it is; trades and liquidations have the same one, and are told by the file's name. In a book an
-amount is what rests at the price from then on, 0 takes it away.
+The header tells which dataset a file is; trades and liquidations have the same header, so the file's name tells those
+two apart. In a book, an amount is the size at its price from that time on, and 0 removes the price.
 
 ========================= =========================================================================================
 ``type``                  becomes
 ========================= =========================================================================================
-``trade``                 trades; one whose side is ``unknown`` is counted, not kept
-``derivative_ticker``     funding, where a rate or a predicted rate is known, and open interest, where that is known
+``trade``                 trades; those whose side is ``unknown`` are counted, not kept
+``derivative_ticker``     funding, if a rate or a predicted rate is known, and open interest, if it is known
 ``liquidation``           liquidations
 ``option_summary``        option quotes
 anything else             is counted, not kept
@@ -31,18 +31,18 @@ anything else             is counted, not kept
 
 One file of messages may hold many exchanges.
 
-Amounts are those of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol say
-which, see `tidytape.lake._amount_units`, whatever the caller calls the exchange.
+Amounts are those of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol tell
+the unit, see `tidytape.lake._amount_units`, however the caller calls the exchange.
 
-Liquidations bear the side of the order that closed the position [1]_: a sell closed a long. Ours is that of the
-position, so their sell is our BUY, a long that was liquidated.
+Liquidations have the side of the order that closed the position [1]_: a sell closed a long. Our side is that of the
+position, so their sell is our BUY, a liquidated long.
 
 Some exchanges publish implied volatilities in percent, others as decimals. `VOLATILITY` lists which. A quote of an
-exchange that is not listed is a bad line, because nothing in the quote says whether 0.8 is 0.8% or 80%.
+exchange that is not in the list is a bad line, because the quote does not show whether 0.8 is 0.8% or 80%.
 
-Of several reports of one market with one timestamp one is kept: the lake holds one state per time, see
-`tidytape.lake._dedupe`. No message states the time between settlements of funding, see ``funding_interval`` of
-`tidytape.lake.ingest.ingest`.
+If several reports of a market have one timestamp, one of them is kept, because the lake has one state per time, see
+`tidytape.lake._dedupe`. Messages do not have the time between settlements of funding, see ``funding_interval`` of
+`tidytape.lake.ingest.Market`.
 
 References
 ----------
@@ -62,7 +62,7 @@ import polars as pl
 
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError, counted
-from tidytape.lake._amount_units import AmountUnit, documented
+from tidytape.lake._amount_units import CountedUnit, documented
 from tidytape.lake._batch import Spool
 from tidytape.lake._dedupe import keep_latest, one_id_each, with_ids
 from tidytape.lake._tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES, Table
@@ -105,11 +105,11 @@ VOLATILITY: Mapping[str, float] = MappingProxyType(
         "okex-options": 100.0,
     }
 )
-"""What brings an exchange's implied volatility to percent."""
+"""Factor that converts the implied volatility of an exchange to percent."""
 
-_TIME = time("iso")  # a stand-in: the layout says how its times are written
+_TIME = time("iso")  # a placeholder: the layout says how its times are written
 
-# Ours: what Tardis calls it in a CSV file and in a message, what it is, and whether it is always there.
+# By our names: Tardis's name in a CSV file, its name in a message, what it holds, and whether every row has it.
 _Name = tuple[str, str, Kind, bool]
 
 _ALL: Mapping[str, _Name] = {
@@ -152,27 +152,29 @@ _KINDS: Mapping[str, Mapping[str, _Name]] = MappingProxyType(
 """The kinds of messages that are kept."""
 
 
-def _fields(own: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[str, Field]:
+def _fields(columns: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[str, Field]:
     """Return the columns of one kind, by our names.
 
     Parameters
     ----------
-    own : mapping
-        The columns that this kind alone has, one of `_KINDS`.
+    columns : mapping
+        The columns of this kind only, one of `_KINDS`.
     message : bool
-        As a message names them, instead of a CSV file.
+        Whether to return the names in messages; otherwise those in CSV files.
     time_unit : str
         How times are written.
     """
     times = time(time_unit)
     return {
-        ours: Field(in_message if message else in_csv, times if kind is _TIME else kind, needed)
-        for ours, (in_csv, in_message, kind, needed) in {**_ALL, **own}.items()
+        column: Field(in_message if message else in_csv, times if kind is _TIME else kind, needed)
+        for column, (in_csv, in_message, kind, needed) in {**_ALL, **columns}.items()
     }
 
 
-def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[str]) -> pl.DataFrame:
-    """Return the rows that are asked for, with our name of the exchange; Tardis's name stays in ``tardis_exchange``.
+def _of_market(
+    rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, exchanges: set[str]
+) -> pl.DataFrame:
+    """Return the rows of the caller's market, with our name of the exchange, and Tardis's name in ``tardis_exchange``.
 
     ``binance-futures`` becomes BINANCE_FUTURES, unless the caller names the exchange.
 
@@ -186,20 +188,20 @@ def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[s
         Counts the rows of other markets.
     what : str
         What a row is.
-    seen : set of str
-        Tardis's names of the exchanges that the file had so far; those of these rows are added.
+    exchanges : set of str
+        Tardis's names of the exchanges of the file so far; the names of these rows are added.
 
     Raises
     ------
     IngestError
-        If the caller names the exchange of rows of several.
+        If the caller names one exchange, and the file has rows of several.
     """
     if job.exchange is None:
         name = pl.col("exchange").str.to_uppercase().str.replace_all("-", "_", literal=True)
     else:
-        seen.update(rows["exchange"].unique())
-        if len(seen) > 1:
-            message = f"{job.path}: holds {', '.join(sorted(seen)[:3])} and not {job.exchange} alone"
+        exchanges.update(rows["exchange"].unique())
+        if len(exchanges) > 1:
+            message = f"{job.path}: holds {', '.join(sorted(exchanges)[:3])} and not {job.exchange} alone"
             raise IngestError(message, path=str(job.path))
         name = pl.lit(job.exchange)
     placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("tardis_exchange"))
@@ -208,7 +210,7 @@ def _own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, seen: set[s
 
 
 def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
-    """Put checked rows of one of `_KINDS` into the tables they belong to."""
+    """Put checked rows of one of `_KINDS` into their tables."""
     {
         "trade": _trades,
         "liquidation": _liquidations,
@@ -218,7 +220,7 @@ def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _finish(parsed: Parsed) -> None:
-    """Do what takes all of a file's rows."""
+    """Set on ``parsed`` what holds for all rows of a file."""
     parsed.any_class = True
     parsed.amount_unit = partial(_amount_unit, parsed.exchanges)
     for table in (TRADES, LIQUIDATIONS):
@@ -227,8 +229,8 @@ def _finish(parsed: Parsed) -> None:
 
 def _amount_unit(
     exchanges: Mapping[str, str], table: str, exchange: str, raw_symbol: str
-) -> AmountUnit | None:
-    """Return the unit by Tardis's own name of the exchange; of an exchange that is not known, none."""
+) -> CountedUnit | None:
+    """Return the unit by Tardis's own name of the exchange; None if the exchange is not known."""
     return documented(exchanges.get(exchange, exchange), raw_symbol, table, otherwise=None)
 
 
@@ -243,12 +245,12 @@ def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _identified(rows: pl.DataFrame, parsed: Parsed, table: Table) -> pl.DataFrame:
-    """Events with an id each, the exchange's or one made from the content, in the order of their lines."""
+    """Return events in the order of their lines, each with the exchange's id or one that is made from its content."""
     good = parsed.bad.take(one_id_each(rows, table.same))
-    named = pl.col("id").is_not_null()
-    made = with_ids(good.filter(~named).drop("id"), parsed.before(table)).select(good.columns)
+    has_id = pl.col("id").is_not_null()
+    with_made_ids = with_ids(good.filter(~has_id).drop("id"), parsed.before(table)).select(good.columns)
     return (
-        pl.concat([good.filter(named), made])
+        pl.concat([good.filter(has_id), with_made_ids])
         .sort("line")
         .with_columns(sequence=pl.col("line"), quote_amount=pl.col("price") * pl.col("amount"))
     )
@@ -259,7 +261,7 @@ def _tickers(rows: pl.DataFrame, parsed: Parsed) -> None:
     has_interest = pl.col("amount").is_not_null()
     parsed.batch(FUNDING).add(FUNDING.conform(rows.filter(has_funding)))
     interest = rows.filter(has_interest)
-    # The mark price goes along, for amounts that turn out to be contracts of an inverse future.
+    # The mark price converts amounts that turn out to be contracts of an inverse future.
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
     neither = rows.filter(~has_funding & ~has_interest)
     parsed.ignore("ticker without funding rate and open interest", neither.height)
@@ -303,6 +305,8 @@ _UPDATE: Mapping[str, _Name] = {
 _SNAPSHOT_LEVEL = re.compile(r"(asks|bids)\[(\d+)\]\.(price|amount)")
 _TOP_OF_BOOK = {"ask_amount", "ask_price", "bid_price", "bid_amount"}
 _NAMED = re.compile(r"(?:^|_)(trades|liquidations)(?=_|\.|$)")
+_BY_HEADER = ("option_summary", "derivative_ticker", "trade")
+"""Kinds that the header tells, in the order in which they are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +320,7 @@ class _Dataset(Header):
     fields : dict of str to Field
         The columns that are read, by our names.
     depth : int
-        Levels of a side, of a snapshot.
+        Number of levels of each side, if it is a snapshot.
     """
 
     kind: str = ""
@@ -325,55 +329,70 @@ class _Dataset(Header):
 
 
 def _dataset(job: Job, text: str) -> _Dataset:
+    """Return which dataset a file is, by its header; IngestError if it is none that can become events."""
     header = text.strip().split(",")
-
-    def has(own: Mapping[str, _Name]) -> bool:
-        return all(header.count(name[0]) == 1 for name in own.values())
-
-    def fields(own: Mapping[str, _Name]) -> dict[str, Field]:
-        return _fields(own, message=False, time_unit=_UNIT)
-
     if header[:4] != _FIRST or len(set(header)) < len(header):
         raise _refused(job, f"no dataset of tardis.dev, its header does not begin with {', '.join(_FIRST)}")
     levels = [match for name in header if (match := _SNAPSHOT_LEVEL.fullmatch(name))]
     if levels:
-        depth = 1 + max(int(match[2]) for match in levels)
-        if len(levels) != 4 * depth:
-            raise _refused(
-                job, f"{counted(len(levels), 'column')} of levels, and a book {depth} deep has {4 * depth}"
-            )
-        own = {f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
-               for side in ("asks", "bids") for level in range(depth) for what in ("price", "amount")
-               for name in (f"{side}[{level}].{what}",)}  # fmt: skip
-        return _Dataset(header, kind="snapshot", fields=fields(own), depth=depth)
-    if has(_UPDATE):
-        return _Dataset(header, kind="update", fields=fields(_UPDATE))
+        return _snapshots(job, header, levels)
+    if _has(header, _UPDATE):
+        return _Dataset(header, kind="update", fields=_csv_fields(_UPDATE))
     if set(header) >= _TOP_OF_BOOK and "strike_price" not in header:
         raise _refused(
             job, "quotes: the best bid and ask alone are no book, and the lake has no table for them"
         )
-    kind = next(
-        (kind for kind in ("option_summary", "derivative_ticker", "trade") if has(_KINDS[kind])), None
-    )
+    kind = next((kind for kind in _BY_HEADER if _has(header, _KINDS[kind])), None)
     if kind is None:
         raise _refused(job, f"a dataset that is not known, with the columns {', '.join(header)[:200]}")
     if kind == "trade":
-        named = {match[1] for match in _NAMED.finditer(job.path.name)}
-        if len(named) != 1:
-            raise _refused(
-                job,
-                "trades and liquidations have the same columns; the file's name must hold _trades_ or _liquidations_",
-            )
-        kind = named.pop().removesuffix("s")
-    return _Dataset(header, kind=kind, fields=fields(_KINDS[kind]))
+        kind = _kind_by_name(job)
+    return _Dataset(header, kind=kind, fields=_csv_fields(_KINDS[kind]))
+
+
+def _has(header: list[str], columns: Mapping[str, _Name]) -> bool:
+    """Return whether a header has each of some columns once."""
+    return all(header.count(name[0]) == 1 for name in columns.values())
+
+
+def _csv_fields(columns: Mapping[str, _Name]) -> dict[str, Field]:
+    return _fields(columns, message=False, time_unit=_UNIT)
+
+
+def _snapshots(job: Job, header: list[str], levels: list[re.Match[str]]) -> _Dataset:
+    """Return the dataset whose header has columns of levels; IngestError if a level lacks a column."""
+    depth = 1 + max(int(match[2]) for match in levels)
+    if len(levels) != 4 * depth:
+        raise _refused(
+            job, f"{counted(len(levels), 'column')} of levels, and a book {depth} deep has {4 * depth}"
+        )
+    columns = {
+        f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
+        for side in ("asks", "bids")
+        for level in range(depth)
+        for what in ("price", "amount")
+        for name in (f"{side}[{level}].{what}",)
+    }
+    return _Dataset(header, kind="snapshot", fields=_csv_fields(columns), depth=depth)
+
+
+def _kind_by_name(job: Job) -> str:
+    """Return whether a file has trades or liquidations, which have the same header, by its name."""
+    names = {match[1] for match in _NAMED.finditer(job.path.name)}
+    if len(names) != 1:
+        raise _refused(
+            job,
+            "trades and liquidations have the same columns; the file's name must hold _trades_ or _liquidations_",
+        )
+    return names.pop().removesuffix("s")
 
 
 def _refused(job: Job, reason: str) -> IngestError:
     return IngestError(f"{job.path}: {reason}", path=str(job.path), line=1)
 
 
-def _whole(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """The snapshots, and a ``reason`` where one has half a level."""
+def _checked_levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """Return the snapshots, with a ``reason`` if a level lacks its price or its amount."""
     half = pl.any_horizontal(
         pl.col(f"{side}:{level}:price").is_null() != pl.col(f"{side}:{level}:amount").is_null()
         for side in ("asks", "bids")
@@ -383,7 +402,7 @@ def _whole(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
 
 
 def _levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """One row per level that a snapshot names: a side may hold fewer than there are columns."""
+    """Return one row per level of each snapshot; a side may have fewer levels than columns."""
     first = ("line", "exchange", "raw_symbol", "timestamp", "received")
     sides = {"bids": _BID, "asks": _ASK}
     levels = [
@@ -412,25 +431,27 @@ class Tardis(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is a dataset: its header begins as all of them do."""
+        """Return whether a file is a dataset, by the first columns of its header, which all datasets have."""
         return head.partition("\n")[0].strip().split(",")[:4] == _FIRST
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool, time_unit=_UNIT, piece=job.piece)
         dataset: _Dataset | None = None
-        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
+        exchanges: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
         for dataset, texts in delimited(job, parsed, progress, lambda _, first: _dataset(job, first)):
             if dataset.kind == "snapshot" and job.piece is not None:
                 raise _refused(
                     job, "cannot be followed: of its snapshots of one time only the last one counts"
                 )
             rows = parsed.bad.take(checked(dataset.chosen(texts, dataset.fields), dataset.fields))
-            rows = _own(rows, job, parsed, what=dataset.kind.replace("_", " "), seen=seen)
+            rows = _of_market(rows, job, parsed, what=dataset.kind.replace("_", " "), exchanges=exchanges)
             if dataset.kind == "update":
                 parsed.batch(BOOK).add(BOOK.conform(rows.with_columns(sequence=pl.col("line"))))
             elif dataset.kind == "snapshot":
-                parsed.batch(BOOK).add(_levels(parsed.bad.take(_whole(rows, dataset.depth)), dataset.depth))
+                parsed.batch(BOOK).add(
+                    _levels(parsed.bad.take(_checked_levels(rows, dataset.depth)), dataset.depth)
+                )
             else:
                 _put(dataset.kind, rows, parsed)
         if dataset is not None and dataset.kind == "snapshot":
@@ -450,14 +471,14 @@ class TardisNode(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is of such messages: its first line is an object with a type that is known."""
+        """Return whether a file has such messages: its first line is an object with a known type."""
         first = head.partition("\n")[0]
         return re.search(rf'"type":\s*"({_TYPES})"', first) is not None and '"localTimestamp"' in first
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
         parsed = Parsed(spool, piece=job.piece)
-        seen: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
+        exchanges: set[str] = set() if job.piece is None else job.piece.memory.setdefault("exchanges", set())
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
             message = decoded(lines["text"], _MESSAGE).alias("message")
@@ -468,10 +489,14 @@ class TardisNode(Layout):
             messages = messages.unnest("message")
             for kind, fields in _IN_MESSAGES.items():
                 texts = messages.filter(pl.col("type") == kind).select(
-                    "line", *(pl.col(field.name).alias(ours) for ours, field in fields.items())
+                    "line", *(pl.col(field.name).alias(column) for column, field in fields.items())
                 )
                 rows = parsed.bad.take(checked(texts, fields))
-                _put(kind, _own(rows, job, parsed, what=kind.replace("_", " "), seen=seen), parsed)
+                _put(
+                    kind,
+                    _of_market(rows, job, parsed, what=kind.replace("_", " "), exchanges=exchanges),
+                    parsed,
+                )
             others = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
             for kind, count in others.group_by("type").len().iter_rows():
                 parsed.ignore(f"{kind} message", count)
@@ -479,7 +504,7 @@ class TardisNode(Layout):
         return parsed
 
 
-_IN_MESSAGES = {kind: _fields(own, message=True, time_unit=ISO) for kind, own in _KINDS.items()}
+_IN_MESSAGES = {kind: _fields(columns, message=True, time_unit=ISO) for kind, columns in _KINDS.items()}
 _NAMES = {field.name for fields in _IN_MESSAGES.values() for field in fields.values()}
 _MESSAGE = pl.Struct(dict.fromkeys(["type", *sorted(_NAMES)], pl.String()))
 _TYPES = "|".join(

@@ -1,7 +1,7 @@
-"""Times as text to epoch nanoseconds, without guessing a unit that could be another.
+"""Convert times that are text to epoch nanoseconds. A unit is recognised only if no other unit is possible.
 
-A format says how times are written otherwise, because which number is the day is never found out. Its directives are
-those of Python's ``strftime``:
+For any other way of writing times the caller gives a format, because tidytape never guesses which number is the day.
+Its directives are those of Python's ``strftime``:
 
 ============= =====================================================================================================
 ``%Y``        the year, four digits
@@ -31,16 +31,16 @@ from tidytape.errors import QueryError
 from tidytape.times import SECOND
 
 UNITS: Mapping[str, int] = MappingProxyType({"s": 9, "ms": 6, "us": 3, "ns": 0})
-"""Decimal places of an integer epoch unit below which nanoseconds lie."""
+"""Number of decimal places from an epoch unit to nanoseconds."""
 
 ISO = "iso"
-"""Name of a written date and time."""
+"""The unit of a written date and time."""
 
 DATE = "date"
-"""Name of a written date alone, which stands for its first instant in UTC. It has to be said: never found out, because
-a time of day may have been lost."""
+"""The unit of a written date, which stands for its first instant in UTC. It is never recognised, because the file may
+have lost the time of day."""
 
-# 2000-01-01 and 2100-01-01. In this century the ranges of the four units are far apart.
+# 2000-01-01 and 2100-01-01. Between them a number is a time in at most one of the four units.
 _FIRST, _LAST = 946_684_800, 4_102_444_800
 
 _NUMBER = r"^(\d{1,19})(?:\.(\d{1,18}))?$"
@@ -50,7 +50,7 @@ _WRITTEN = (
 )
 
 
-def told(
+def written_as(
     time_unit: str | Mapping[str, str] | None, time_format: str | None
 ) -> str | Mapping[str, str] | None:
     """Return how the caller says that times are written: a unit, a unit per column, a format, or None.
@@ -58,11 +58,11 @@ def told(
     Raises
     ------
     QueryError
-        If there is no such unit, the format does not tell a time, or both are given.
+        If there is no such unit, if the format lacks a part of the time, or if both are given.
 
     Examples
     --------
-    >>> told("ms", None), told(None, "%d-%m-%Y"), told({"expiry": "date"}, None)
+    >>> written_as("ms", None), written_as(None, "%d-%m-%Y"), written_as({"expiry": "date"}, None)
     ('ms', '%d-%m-%Y', {'expiry': 'date'})
     """
     if time_format is not None:
@@ -89,14 +89,14 @@ def _unit_named(unit: str) -> str:
 
 
 def described(unit: str) -> str:
-    """Return what a time written like this is called in a message."""
+    """Return the words of a message for a time in a unit or a format."""
     if unit in UNITS:
         return f"an epoch time in {unit}"
     return {ISO: "a written date and time", DATE: "a written date"}.get(unit, f"a time written as {unit}")
 
 
 def unit_of(text: pl.Series) -> str | None:
-    """Return how the times of a column are written: ``"iso"``, or the only unit its first number can have.
+    """Return how the times of a column are written: ``"iso"``, or the only possible unit of its first number.
 
     Parameters
     ----------
@@ -106,44 +106,44 @@ def unit_of(text: pl.Series) -> str | None:
     Returns
     -------
     str or None
-        ``iso``, ``s``, ``ms``, ``us`` or ``ns``: that of the first value which is a written time, or a number that
-        lies between the years 2000 and 2100 in one of the units. None where there is no such value.
+        ``iso``, ``s``, ``ms``, ``us`` or ``ns``, by the first value that is a written time, or a number that lies
+        between the years 2000 and 2100 in one of the units. None if there is no such value.
 
     Examples
     --------
     >>> unit_of(pl.Series(["nonsense", "1693929601281"])), unit_of(pl.Series(["2023-09-05T16:00:01Z"]))
     ('ms', 'iso')
     """
-    found = pl.DataFrame({"text": text}).select(_unit(pl.col("text")).alias("unit")).drop_nulls()
-    return found["unit"][0] if found.height else None
+    units = pl.DataFrame({"text": text}).select(_unit(pl.col("text")).alias("unit")).drop_nulls()
+    return units["unit"][0] if units.height else None
 
 
 def _unit(text: pl.Expr) -> pl.Expr:
-    whole = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
+    integer = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
     return pl.coalesce(
         pl.when(text.str.contains(_WRITTEN)).then(pl.lit(ISO)),
         *(
-            pl.when(whole.is_between(_FIRST * scale, _LAST * scale, closed="left")).then(pl.lit(name))
+            pl.when(integer.is_between(_FIRST * scale, _LAST * scale, closed="left")).then(pl.lit(name))
             for name, scale in ((name, 10 ** (9 - places)) for name, places in UNITS.items())
         ),
     )
 
 
 def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
-    """Epoch nanoseconds of times written as text.
+    """Return times that are text as epoch nanoseconds.
 
     Parameters
     ----------
     text : expression, str
-        ISO 8601 with an offset, or without one for UTC; or a number in ``unit``, decimals allowed. What lies below a
-        nanosecond is cut off.
+        ISO 8601 with an offset, or without one for UTC; or a number in ``unit``, with or without decimals. Parts of
+        a nanosecond are cut off.
     unit : {"iso", "date", "s", "ms", "us", "ns"} or format
-        How they are written, as `told` returns it.
+        How they are written, as `written_as` returns it.
 
     Returns
     -------
     expression, int64
-        Null where the text is not of that kind or not between the years 2000 and 2100. [ns since the epoch]
+        Null if the text is not such a time, or not between the years 2000 and 2100. [ns since the epoch]
 
     Examples
     --------
@@ -163,10 +163,10 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
 
 
 def _number(text: pl.Expr, places: int) -> pl.Expr:
-    whole = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
-    # Beyond this the product would overflow, and the year is past 2100 anyway.
-    fits = whole <= _LAST * 10 ** (9 - places)
-    value: pl.Expr = pl.when(fits).then(whole) * 10**places
+    integer = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
+    # A larger number would overflow, and is a time after 2100 anyway.
+    fits = integer <= _LAST * 10 ** (9 - places)
+    value: pl.Expr = pl.when(fits).then(integer) * 10**places
     return value if places == 0 else value + _digits(text.str.extract(_NUMBER, 2), places)
 
 
@@ -176,9 +176,9 @@ def _digits(fraction: pl.Expr, places: int) -> pl.Expr:
 
 
 def _dated(text: pl.Expr) -> pl.Expr:
-    # The pattern first: the parser would take more than four digits of a year.
+    # The pattern comes first, because the parser would accept a year of more than four digits.
     day = text.str.extract(r"^(\d{4}-\d{2}-\d{2})$", 1)
-    return _whole(day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s"))
+    return _from_seconds(day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s"))
 
 
 def _written(text: pl.Expr) -> pl.Expr:
@@ -188,11 +188,11 @@ def _written(text: pl.Expr) -> pl.Expr:
     sign = pl.when(text.str.extract(_WRITTEN, 4) == "-").then(-1).otherwise(1)
     hours, minutes = (text.str.extract(_WRITTEN, group).cast(pl.Int64).fill_null(0) for group in (5, 6))
     offset = sign * (hours * 3600 + minutes * 60)
-    return _whole(seconds - offset) + _digits(text.str.extract(_WRITTEN, 3), 9)
+    return _from_seconds(seconds - offset) + _digits(text.str.extract(_WRITTEN, 3), 9)
 
 
-def _whole(seconds: pl.Expr) -> pl.Expr:
-    # Those of the year 2607 as nanoseconds are more than 64 bits hold, and would come out as some of this century.
+def _from_seconds(seconds: pl.Expr) -> pl.Expr:
+    # Later times may not fit into 64 bits as nanoseconds, and would become times of this century.
     return pl.when(seconds.is_between(_FIRST, _LAST)).then(seconds) * SECOND
 
 
@@ -204,14 +204,14 @@ _PATTERNS: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 DIRECTIVES = (*_PATTERNS, "%")
-"""What may follow a percent sign."""
+"""The letters that may follow a percent sign."""
 
 _SHORT = {name.lower(): f"{number:02}" for number, name in enumerate(calendar.month_abbr) if number}
 _FULL = {name.lower(): f"{number:02}" for number, name in enumerate(calendar.month_name) if number}
 
 
 def _check_format(text: str) -> None:
-    """Raise QueryError where a format does not tell one day, or not the time of it.
+    """Raise QueryError if a format does not tell exactly one day and time.
 
     Examples
     --------
@@ -222,26 +222,26 @@ def _check_format(text: str) -> None:
     tidytape.errors.QueryError: time_format: got '%d/%m %H:%M', expected one of %Y, %y, to tell the year
     """
     _, groups = _format(text)
-    said = groups.keys()
+    directives = groups.keys()
 
     def need(*one_of: str, what: str) -> None:
-        if sum(name in said for name in one_of) != 1:
+        if sum(name in directives for name in one_of) != 1:
             raise _format_error(text, f"one of {', '.join(f'%{name}' for name in one_of)}, to tell {what}")
 
     need("Y", "y", what="the year")
     need("m", "b", "B", what="the month")
     need("d", what="the day")
-    if said & set("HIpMSfz"):
+    if directives & set("HIpMSfz"):
         need("H", "I", what="the hour")
-    if ("I" in said) != ("p" in said):
+    if ("I" in directives) != ("p" in directives):
         raise _format_error(text, "%I and %p together, to tell the hour")
     for finer, coarser in (("S", "M"), ("f", "S")):
-        if finer in said and coarser not in said:
+        if finer in directives and coarser not in directives:
             raise _format_error(text, f"%{coarser} where there is %{finer}")
 
 
 def _as_iso(text: pl.Expr, written: str) -> pl.Expr:
-    """Times in a format as ISO 8601, null where a text is not in it.
+    """Return times in a format as ISO 8601; null if a text does not have the format.
 
     Parameters
     ----------
@@ -276,20 +276,19 @@ def _as_iso(text: pl.Expr, written: str) -> pl.Expr:
         hour = number.cast(pl.String).str.zfill(2)
     day, offset = part("d", "").str.zfill(2), part("z", "")
     clock = pl.concat_str(hour, part("M", "00"), part("S", "00"), separator=":")
-    # The order of the sum is that of the result's name: the first column's.
     iso = pl.concat_str(pl.concat_str(year, month, day, separator="-"), clock, separator=" ")
     return (iso + pl.lit(".") + part("f", "0") + offset).alias(text.meta.output_name())
 
 
 def _format(text: str) -> tuple[str, dict[str, int]]:
-    """The pattern of a format, and the group of each directive; QueryError where one is unknown, or there twice."""
+    """Return the pattern of a format, and the group of each directive; QueryError if one is unknown, or comes twice."""
     pattern, groups = "", dict[str, int]()
     for piece in re.findall(r"%.?|[^%]+", text, flags=re.DOTALL):
         name = piece[1:]
         if not piece.startswith("%") or name == "%":
             pattern += re.escape(name if name == "%" else piece)
         elif name not in _PATTERNS:
-            known = ", ".join(f"%{one}" for one in DIRECTIVES)
+            known = ", ".join(f"%{directive}" for directive in DIRECTIVES)
             raise _format_error(text, f"no directives but {known}")
         elif name in groups:
             raise _format_error(text, f"%{name} once")

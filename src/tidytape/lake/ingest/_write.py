@@ -1,4 +1,4 @@
-"""Writing files that were read, one after the other, each as a whole or not at all."""
+"""Write files that were read into a lake, one after the other, each completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,79 +10,66 @@ import polars as pl
 
 from tidytape.errors import IngestError, counted
 from tidytape.lake._batch import Batch
-from tidytape.lake._store import Appended, Lake, merged_markets
+from tidytape.lake._lake import Lake
 from tidytape.lake._tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
+from tidytape.lake._writer import Appended, merged_markets
 from tidytape.lake.ingest._contracts import in_coin, require_quotes
+from tidytape.lake.ingest._conversions import conversions
 from tidytape.lake.ingest._layout import Job, Parsed
-from tidytape.lake.ingest._market import Market
-from tidytape.lake.ingest._markets import MarketName, conversions, known_option_interest, registry_rows
+from tidytape.lake.ingest._market import Market, MarketKey
+from tidytape.lake.ingest._option_interest import known_option_interest
+from tidytape.lake.ingest._registration import registry_rows
 from tidytape.lake.ingest._report import FileReport, IngestReport, MarketReport, Note, TableCount
 from tidytape.times import HOUR
 
 _KEY = ["exchange", "raw_symbol"]
 
 _MOST_STATES = 200_000
-"""States of a log that are remembered per table. [rows]"""
+"""Number of newest states of a log that are remembered per table. [rows]"""
 
 UNSTATED = (
     "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
     "in, fills it in"
 )
-"""What is noted of reports without one."""
+"""The note about funding reports without a funding interval."""
 
 
-class Given:
-    """The newest states that a log gave, by table, so that a later line of it can take the place of one.
+class NewestStates:
+    """The newest states of a log, by table, so that a later line of the log can replace one of them.
 
-    In a file that is read at once the state that was received last counts, see `tidytape.lake._dedupe`; so it must be
-    where the lines of one time are read in two pieces.
+    If a file is read at once, the state that was received last counts, see `tidytape.lake._dedupe`. The same must hold
+    if the lines of one time are read in two pieces.
     """
 
     def __init__(self) -> None:
         self._states: dict[str, pl.DataFrame] = {}
 
     def settled(self, batch: Batch) -> tuple[Batch, pl.DataFrame | None, int]:
-        """Return the batch without states that an earlier piece overtook, the states that it overtakes, and a count.
+        """Return the batch without overruled states, the earlier states that it replaces, and the number left out.
 
         Returns
         -------
         Batch
-            Of states, one per key; the same batch of other tables.
+            One state per key; a batch of a table without states is returned as it is.
         polars.DataFrame or None
-            States that were given before, with another value than the batch has.
+            States of earlier pieces whose key has another value in the batch.
         int
-            How many states were left out.
+            Number of states that were left out.
         """
         table = batch.table
         if not table.tells_states or not batch.parts:
             return batch, None, 0
         rows = pl.concat([part.frame() for part in batch], how="diagonal")
-        count = rows.height
-        time = ["received"] if "received" in table.names else []
-        if time:
-            rows = rows.sort(*time, maintain_order=True)  # nulls first: what has a time of receipt holds
-        rows = rows.unique(table.key, keep="last", maintain_order=True)
+        newest = _newest_of_each_key(rows, table)
         before = self._states.get(table.name)
-        overtaken: pl.DataFrame | None = None
+        replaced: pl.DataFrame | None = None
         if before is not None:
-            is_older = pl.lit(value=False)
-            if time:
-                is_older = (pl.col("received_before") > pl.col("received")) | (
-                    pl.col("received_before").is_not_null() & pl.col("received").is_null()
-                )
-            older = rows.join(before, on=table.key, suffix="_before").filter(is_older).select(table.key)
-            rows = rows.join(older, on=table.key, how="anti", maintain_order="left")
-            changed = before.join(rows.select(table.key), on=table.key, how="semi").join(
-                rows.select(*table.key, *table.same),
-                on=[*table.key, *table.same],
-                how="anti",
-                nulls_equal=True,
-            )
-            overtaken = changed if changed.height else None
+            newest = _without_older(newest, before, table)
+            replaced = _replaced(before, newest, table)
         settled = Batch(table, batch.spool)
         settled.counted = batch.counted
-        settled.add(rows)
-        return settled, overtaken, count - rows.height
+        settled.add(newest)
+        return settled, replaced, rows.height - newest.height
 
     def add(self, batch: Batch) -> None:
         """Remember the states of a batch."""
@@ -97,33 +84,60 @@ class Given:
         self._states[table.name] = newest.tail(_MOST_STATES)
 
 
+def _newest_of_each_key(states: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Return the state of each key that was received last, or without receive times the last one of the lines."""
+    if "received" in table.names:
+        # Nulls come first, so a state with a receive time counts.
+        states = states.sort("received", maintain_order=True)
+    return states.unique(table.key, keep="last", maintain_order=True)
+
+
+def _without_older(states: pl.DataFrame, before: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Return the states without those that were received earlier than the known state of their key."""
+    if "received" not in table.names:
+        return states
+    known = pl.col("received_before")
+    is_older = (known > pl.col("received")) | (known.is_not_null() & pl.col("received").is_null())
+    older = states.join(before, on=table.key, suffix="_before").filter(is_older).select(table.key)
+    return states.join(older, on=table.key, how="anti", maintain_order="left")
+
+
+def _replaced(before: pl.DataFrame, states: pl.DataFrame, table: Table) -> pl.DataFrame | None:
+    """Return the known states whose key has another value in the new ones; None if there are no such states."""
+    same_keys = before.join(states.select(table.key), on=table.key, how="semi")
+    columns = [*table.key, *table.same]
+    changed = same_keys.join(states.select(columns), on=columns, how="anti", nulls_equal=True)
+    return changed if changed.height else None
+
+
 class Writer:
     """Puts the files of one call into a lake.
 
     Parameters
     ----------
     lake : Lake
-        Where they go.
+        The lake.
     market : Market
-        What the caller says of their market.
+        What the caller says about their market.
     """
 
     def __init__(self, lake: Lake, market: Market) -> None:
         self._lake = lake
+        self._lake_writer = lake.writer()
         self._market = market
         self._files: list[FileReport] = []
-        self._seen: set[MarketName] = set()
-        self._guesses: set[MarketName] = set()
+        self._seen: set[MarketKey] = set()
+        self._guesses: set[MarketKey] = set()
         self._known: list[Job] = []
 
     def put(self, job: Job, parsed: Parsed | None, source: str) -> None:
-        """Put what was read of a file in; None stands for a file that went in before.
+        """Put the content of a file into the lake; None stands for a file that the lake has already.
 
         Raises
         ------
         QueryError, IngestError
-            If it cannot go in; then nothing of it did. Only where another process puts in what contradicts it at the
-            same time may one of its tables have been written.
+            If it cannot go in; then nothing of it was written. Only if another process writes contradicting rows at
+            the same time, one of its tables may have been written.
         LakeError
             If the lake cannot be written.
         """
@@ -134,14 +148,15 @@ class Writer:
             return
         _require_fillable(job, parsed, self._lake)
         appended = self._append(parsed, source)
-        already = [one.already_ingested for one in appended]
+        already = [of_table.already_ingested for of_table in appended]
         self._files.append(
             FileReport(
                 path=path,
                 already_ingested=bool(already) and all(already),
                 lines=parsed.lines,
                 counts=tuple(
-                    TableCount(one.table, one.rows_read, one.rows_new, one.superseded) for one in appended
+                    TableCount(of_table.table, of_table.rows_read, of_table.rows_new, of_table.superseded)
+                    for of_table in appended
                 ),
                 bad_lines=parsed.bad.count,
                 first_bad_lines=tuple(parsed.bad.first),
@@ -151,88 +166,93 @@ class Writer:
             )
         )
 
-    def put_piece(self, job: Job, parsed: Parsed, *, log: str, given: Given) -> list[Appended]:
-        """Put a piece of a log in, into each table that has not got it yet.
+    def put_piece(self, job: Job, parsed: Parsed, *, log: str, newest: NewestStates) -> list[Appended]:
+        """Put a piece of a log into each of its tables that does not have it yet.
 
         Parameters
         ----------
         job : Job
             With the piece.
         parsed : Parsed
-            What was read of it.
+            The content of the piece.
         log : str
-            What names the log.
-        given : Given
-            Newest states that the log gave before; those of the piece are added.
+            Name of the log in the notes of the lake.
+        newest : NewestStates
+            Newest states of the log before this piece; those of the piece are added.
 
         Raises
         ------
         QueryError, IngestError
-            If it cannot go in. Some of its tables may have been written: the next attempt passes over those.
+            If it cannot go in. Some of its tables may have been written; the next attempt skips those.
         LakeError
             If the lake cannot be written.
         """
         piece = job.piece
         assert piece is not None
         _require_fillable(job, parsed, self._lake)
-        stated_rows, markets = self._converted(parsed)
-        # Before the events, because they are not read again once they are noted.
-        self._register(stated_rows, replace=["contract", "contract_size", "amount_units"])
+        contracts, markets = self._converted(parsed)
+        # Before the events, because once the events are noted, this piece is not read again.
+        self._register(contracts, replace=["contract", "contract_size", "amount_units"])
         self._register(markets, replace=self._market.replaced)
         appended = []
         for batch in parsed.batches:
-            rows, instead, overtaken = given.settled(batch)
-            one = self._lake.append_piece(
+            rows, instead, overtaken = newest.settled(batch)
+            of_table = self._lake_writer._append_piece(
                 rows, log=log, start=piece.offset, end=piece.offset + len(piece.data), instead=instead
             )
-            given.add(rows)
+            newest.add(rows)
             appended.append(
-                replace(one, rows_read=one.rows_read + overtaken, superseded=one.superseded + overtaken)
+                replace(
+                    of_table,
+                    rows_read=of_table.rows_read + overtaken,
+                    superseded=of_table.superseded + overtaken,
+                )
             )
         return appended
 
     def _register(self, markets: pl.DataFrame, *, replace: Collection[str]) -> None:
-        """Register markets if that changes anything; to know it costs no more than a look for a newer version."""
+        """Register markets, but only if that changes the registry: comparing is cheaper than a commit."""
         registered = self._lake.markets()
         if markets.height and not merged_markets(registered, markets, replace=replace).equals(registered):
-            self._lake.register(markets, replace=replace)
+            self._lake_writer.register(markets, replace=replace)
 
-    def remembered(self, parsed: Parsed, given: Given) -> None:
-        """Take what a piece gave before, which is in the lake, without writing anything."""
+    def remember(self, parsed: Parsed, newest: NewestStates) -> None:
+        """Remember the states of a piece that is already in the lake, without writing."""
         self._converted(parsed)
         for batch in parsed.batches:
-            given.add(given.settled(batch)[0])
+            newest.add(newest.settled(batch)[0])
 
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
-        stated, markets = self._converted(parsed)
-        # An append is all or nothing by itself, so only what follows the first write is checked before.
-        for batch in parsed.batches if stated.height else parsed.batches[1:]:
-            self._lake.check(batch)
-        if stated.height:
-            # Before the events, so that amounts never lie there without a word on what they were made from.
-            self._lake.register(stated, replace=["contract", "contract_size", "amount_units"])
-        appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
-        # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
-        self._lake.register(markets, replace=self._market.replaced, sources=[source])
+        contracts, markets = self._converted(parsed)
+        # The first write is all or nothing by itself; the later ones are checked before it.
+        for batch in parsed.batches if contracts.height else parsed.batches[1:]:
+            self._lake_writer._require_appendable(batch)
+        if contracts.height:
+            # Before the events, so that the registry always says how the amounts in the lake were converted.
+            self._lake_writer.register(contracts, replace=["contract", "contract_size", "amount_units"])
+        appended = [
+            self._lake_writer.append(batch.table.name, batch, source=source) for batch in parsed.batches
+        ]
+        # Last: a source that is noted here is complete. After an interruption before this line the file is read again.
+        self._lake_writer.register(markets, replace=self._market.replaced, sources=[source])
         return appended
 
     def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Convert amounts to coin; return what to register of contracts before the events, and of the markets."""
+        """Convert amounts to coin; return the contracts to register before the events, and the markets to register."""
         registered = self._lake.markets()
-        found = conversions(parsed, self._market, registered, self._holds_events)
-        stated = found.registry
+        converted = conversions(parsed, self._market, registered, self._holds_events)
         for batch in parsed.batches:
-            in_coin(batch, found.contracts.get(batch.table.name, {}))
-            if batch.table is not TRADES:  # whose amount in the quote is computed, never read
+            in_coin(batch, converted.contracts.get(batch.table.name, {}))
+            if batch.table is not TRADES:  # their amount in the quote is computed, not read
                 require_quotes(batch)
         known_option_interest(parsed, self._market)
         markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._seen)
-        self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
+        self._lake_writer._require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         self._seen.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
-        return stated, markets
+        return converted.registry, markets
 
-    def _holds_events(self, market: MarketName, tables: Collection[Table]) -> bool:
+    def _holds_events(self, market: MarketKey, tables: Collection[Table]) -> bool:
         exchange, raw_symbol = market
         return any(
             self._lake.scan(table.name, exchange=exchange, raw_symbol=raw_symbol).head(1).collect().height
@@ -240,7 +260,7 @@ class Writer:
         )
 
     def report(self) -> IngestReport:
-        """Return what was done."""
+        """Return the report of the files so far."""
         return IngestReport(tuple(self._files), self._markets())
 
     def _markets(self) -> tuple[MarketReport, ...]:
@@ -273,8 +293,8 @@ class Writer:
                 )
         return tuple(reports)
 
-    def _counts(self, table: Table, markets: list[MarketName]) -> dict[MarketName, int]:
-        """How many rows of a table the lake has of some markets, in one scan."""
+    def _counts(self, table: Table, markets: list[MarketKey]) -> dict[MarketKey, int]:
+        """Return the number of rows in a table of the lake, by market, in one scan."""
         if not markets:
             return {}
         exchanges, symbols = zip(*markets, strict=True)
@@ -283,18 +303,18 @@ class Writer:
         return {(exchange, symbol): count for exchange, symbol, count in counts.iter_rows()}
 
     def _concerned(self, exchange: str, raw_symbol: str) -> bool:
-        # A file that went in before is not read again, so it may be of any market of the exchange that was named.
+        # A known file is not read again, so it may have any market of the exchange that the caller names.
         return (exchange, raw_symbol) in self._seen or any(
             job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in self._known
         )
 
 
-# A funding rate is one per funding interval, so a report that states none is never served, see
-# `tidytape.aggregate.funding`. An interval that is stated holds, whatever the caller says.
+# A funding rate is per funding interval, so the service does not use a report without an interval, see
+# `tidytape.aggregate.funding`. An interval that the file states holds, whatever the caller says.
 
 
-def stated(job: Job, parsed: Parsed) -> None:
-    """Fill in the funding interval that the caller says, or note how many reports have none."""
+def fill_funding_intervals(job: Job, parsed: Parsed) -> None:
+    """Fill in the caller's funding interval, or note the number of reports without an interval."""
     batch = parsed.batch(FUNDING)
     if job.market.funding_nanoseconds is not None:
         batch.change(partial(_filled, interval=job.market.funding_nanoseconds))
@@ -305,20 +325,20 @@ def stated(job: Job, parsed: Parsed) -> None:
 
 
 def _require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
-    """Raise IngestError where the lake has a report with another funding interval, or none, than the caller says.
+    """Raise IngestError if the lake has a report whose funding interval is missing, or is not the caller's.
 
-    What is in a lake stays as it is: without this the report would silently stay unserved, or be served over another.
+    Rows of a lake never change. Without this error the service would ignore the report, or use another interval.
     """
     if job.market.funding_nanoseconds is None:
         return
     for part in parsed.batch(FUNDING):
         exchanges, symbols = (list(names) for names in zip(*part.markets, strict=True))
-        there = lake.scan(
+        stored_reports = lake.scan(
             FUNDING.name, exchange=exchanges, raw_symbol=symbols, start=part.first, end=part.last + 1
         )
-        ours = part.frame().lazy().select(*FUNDING.key, said="funding_interval")
-        other = pl.col("said").ne_missing(pl.col("funding_interval"))
-        wrong = there.join(ours, on=list(FUNDING.key)).filter(other).sort(FUNDING.key).collect()
+        reports = part.frame().lazy().select(*FUNDING.key, new_interval="funding_interval")
+        other = pl.col("new_interval").ne_missing(pl.col("funding_interval"))
+        wrong = stored_reports.join(reports, on=list(FUNDING.key)).filter(other).sort(FUNDING.key).collect()
         if wrong.height:
             row = wrong.row(0, named=True)
             stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / HOUR:g} h as"

@@ -1,15 +1,15 @@
-"""Follow logs that grow: what is appended to them goes into the lake, piece by piece.
+"""Follow logs that grow: lines that are appended to them go into the lake, piece by piece.
 
-Whole lines go in, about every second, and the commit of each table notes up to where in the log its rows come from. So
-a follower that was killed goes on where it ended: nothing is lost, and nothing is there twice. A log has one note per
-table however long it is followed. It is known by its first lines, so renaming it changes nothing.
+Complete lines go in about every second, and the commit of each table notes up to where in the log its rows come from.
+So a follower that was killed goes on where it ended: no row is lost, and no row is there twice. A log has one note per
+table, however long it is followed. The note is named after the log's first lines, so a renamed log stays the same log.
 
-A log that was followed is in the lake as if it had been ingested as a whole, see `tidytape.lake.ingest.ingest`, but for
-what later lines of it would have said of earlier ones:
+A followed log is in the lake as if `tidytape.lake.ingest.ingest` had read it at once, except that later lines cannot
+tell anything about earlier ones:
 
-- Names that cannot be guessed are left out instead of refused, and the block size of a market is chosen from the first
-  price that is seen, which may be that of a snapshot of its book.
-- A log of trades alone does not tell that it is of a spot market where messages of books would.
+- A name that cannot be guessed is left out instead of refused, and the block size of a market is chosen from the first
+  price, which may come from a snapshot of its book.
+- Messages of books show that a log is of a spot market; a follower that has read only trades does not know it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
 from tidytape.lake._tables import MARKETS, REGISTRIES, TABLES
 from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._layouts import recognised_by
@@ -35,7 +35,7 @@ from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
 from tidytape.lake.ingest._run import parsed_by, require_object, source_of
-from tidytape.lake.ingest._write import Given, Writer, stated
+from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
 from tidytape.lake.record._tail import Log, Tail
 from tidytape.lake.record._tidy import Beside, Tidier
 
@@ -43,10 +43,10 @@ _LOOK = 0.05
 """Time between two looks at the files. [s]"""
 
 _LEAST_KEEP = 120
-"""A lake keeps a table open for a minute, and an answer takes a while. [s]"""
+"""Least time for ``keep``: a lake keeps a table open for a minute, and an answer takes a while. [s]"""
 
 _CONTEXT = 4 * 2**20
-"""Text before a place that is read again to go on from there. [bytes]"""
+"""So much text before a place is read again, to go on from there. [bytes]"""
 
 
 def follow(
@@ -63,11 +63,11 @@ def follow(
     stop: threading.Event | None = None,
     progress: Callable[[IngestReport], object] | None = None,
 ) -> IngestReport:
-    r"""Put what is appended to recorded logs into a lake, until it is stopped.
+    r"""Put the lines that are appended to recorded logs into a lake, until it is stopped.
 
-    A log may not be there yet. A last line without its newline waits for it. Where the file at a path is replaced by
-    another one, or cut to nothing, the rest of the old one is read first; a copy of a file that was cut, or the renamed
-    file, is looked for beside the path, also after a restart.
+    A log may not be there yet. A last line waits until its newline is there. If another file replaces the file at a
+    path, or the file is cut to nothing, the rest of the old file is read first: the renamed file, or the copy of the
+    file that was cut, is looked for beside the path, also after a restart.
 
     Parameters
     ----------
@@ -76,9 +76,9 @@ def follow(
     lake : Lake
         Where the rows go.
     layout : Layout, optional
-        How the files are written; where left out, the name and the first lines of each tell.
+        How the files are written; if left out, it is recognised by the name and the first lines of each file.
     market : Market, optional
-        What is to be said of the market that the files are of.
+        Facts of the market that the files do not state.
     every : float
         Time between two commits of one log, > 0. [s]
     most_lines : int
@@ -86,19 +86,19 @@ def follow(
     skip_bad : bool
         Leave broken lines out and count them, instead of failing.
     tidy : float, optional
-        Time between two rounds of a thread that makes minutes and merges small files, > 0; None to leave that. [s]
+        Time between two rounds of a thread that makes minutes and merges small files, > 0; None for no thread. [s]
     keep : float
-        How long files stay that were merged, and older versions of the tables, >= 120: a stream goes on from them. It
-        becomes the retention of tables that have none. [s]
+        How long merged files and older versions of the tables stay, >= 120: a stream goes on from them. It becomes the
+        retention of tables that have none. [s]
     stop : threading.Event, optional
-        Ends the following once it is set: what was read is committed first.
+        Set it to end the call; lines that were read are committed first.
     progress : callable, optional
-        Called after commits with what was done so far.
+        Called after commits with the report so far.
 
     Returns
     -------
     IngestReport
-        What was done since this call: the logs, and no markets.
+        The logs that went in since this call; no markets.
 
     Raises
     ------
@@ -130,15 +130,15 @@ def follow(
         raise QueryError("most_lines", got=most_lines, expected="a number from 1")
     follower = Follower(lake, layout, market, skip_bad=skip_bad)
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-    ways = [_Way(Tail(path), follower, every, most_lines) for path in paths]
+    followed_paths = [_FollowedPath(Tail(path), follower, every, most_lines) for path in paths]
     stop = stop or threading.Event()
     with tidied(lake, tidy, keep):
-        _run(ways, follower, stop, progress)
+        _run(followed_paths, follower, stop, progress)
     return follower.report()
 
 
 def tidied(lake: Lake, every: float | None, keep: float) -> AbstractContextManager[object]:
-    """Return what keeps a lake small while it is open; QueryError if a time cannot be right."""
+    """Return a context in which a thread keeps a lake small; raise QueryError if a time cannot be right."""
     if every is None:
         return nullcontext()
     if not every > 0:
@@ -149,7 +149,7 @@ def tidied(lake: Lake, every: float | None, keep: float) -> AbstractContextManag
 
 
 def _run(
-    ways: list[_Way],
+    followed_paths: list[_FollowedPath],
     follower: Follower,
     stop: threading.Event,
     progress: Callable[[IngestReport], object] | None,
@@ -157,20 +157,20 @@ def _run(
     try:
         is_last = False
         while not is_last:
-            is_last = stop.is_set()  # what was appended before it was set is read
-            moved = [way.go(is_last=is_last) for way in ways]
-            if progress is not None and any(moved):
+            is_last = stop.is_set()  # before the look, so that lines appended before it was set are read
+            went_in = [path.go(is_last=is_last) for path in followed_paths]
+            if progress is not None and any(went_in):
                 progress(follower.report())
-            if not any(moved):
+            if not any(went_in):
                 stop.wait(_LOOK)
         follower.note_all()
     finally:
-        for way in ways:
-            way.tail.close()
+        for path in followed_paths:
+            path.tail.close()
 
 
-class _Way:
-    """Goes along the logs of one path."""
+class _FollowedPath:
+    """The logs of one path, one after another."""
 
     def __init__(self, tail: Tail, follower: Follower, every: float, most_lines: int) -> None:
         self.tail = tail
@@ -181,14 +181,14 @@ class _Way:
         self._began = -every
 
     def go(self, *, is_last: bool) -> bool:
-        """Look at the file, and put lines in where it is time to; return whether some went in."""
+        """Look at the file, and put lines in if it is time to; return whether some went in."""
         self.tail.look()
         if not self.tail.logs:
             return False
         if self._is_new:
             self._is_new = False
             self._find_older()
-        moved = False
+        went_in = False
         while self.tail.logs:
             log = self.tail.logs[0]
             now = time.monotonic()
@@ -198,7 +198,7 @@ class _Way:
             is_due = is_last or log.is_full or log.is_done or now - self._began >= self._every
             if lines and (is_due or lines.count(b"\n") >= self._most_lines):
                 self._began = now
-                moved = self._follower.put(log) or moved
+                went_in = self._follower.put(log) or went_in
             if log.is_done and not log.lines():
                 self._follower.end(log)
                 self.tail.next()
@@ -210,15 +210,15 @@ class _Way:
                     break
             else:
                 break
-        return moved
+        return went_in
 
     def _find_older(self) -> None:
-        """Begin with logs that were renamed while nobody followed, if one of them was followed before."""
+        """Begin with logs that were renamed while no follower ran, if one of them was followed before."""
         if self._follower.knows(self.tail.logs[0]):
             return
         older = list(self.tail.older())
-        known = [place for place, log in enumerate(older) if self._follower.knows(log)]
-        first = known[-1] if known else len(older)
+        known_places = [place for place, log in enumerate(older) if self._follower.knows(log)]
+        first = known_places[-1] if known_places else len(older)
         for place, log in enumerate(older):
             if place < first:
                 log.close()
@@ -231,7 +231,7 @@ class _Way:
 
 @dataclass(slots=True)
 class Followed:
-    """What is known of one log.
+    """One log that is followed: how it is read, and up to where it is in the lake.
 
     Attributes
     ----------
@@ -240,17 +240,17 @@ class Followed:
     layout : Layout
         How it is written.
     name : str
-        What names it in the notes.
+        Its name in the notes.
     ends : dict of str to int
         Up to where its rows are in each table. [bytes]
     noted : int
         Up to where they are in all tables by the note of the registry. [bytes]
     memory : dict
         What the layout remembers.
-    given : Given
+    newest : NewestStates
         States that it gave.
     waits : int
-        Bytes of the piece that could not be read without later lines.
+        Size of the piece that could not be read without later lines. [bytes]
     known : int
         How much of its beginning was in the lake when it was begun. [bytes]
     """
@@ -261,7 +261,7 @@ class Followed:
     ends: dict[str, int]
     noted: int
     memory: dict[str, Any] = field(default_factory=dict)
-    given: Given = field(default_factory=Given)
+    newest: NewestStates = field(default_factory=NewestStates)
     waits: int = 0
     lines: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -271,7 +271,7 @@ class Followed:
     known: int = 0
 
     def report(self) -> FileReport:
-        """Return what came of it."""
+        """Return how many lines and rows of it went in."""
         return FileReport(
             str(self.job.path),
             lines=self.lines,
@@ -287,7 +287,7 @@ class Followed:
 
 
 class Follower:
-    """Puts the lines of logs into a lake, and knows up to where they are there.
+    """Puts the lines of logs into a lake, and knows up to where each log is in the lake.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ class Follower:
     layout : Layout or None
         How they are written.
     market : Market or None
-        What the caller says of their market.
+        Facts of the market that the logs do not state.
     skip_bad : bool
         Leave broken lines out.
     """
@@ -316,19 +316,19 @@ class Follower:
         self._done: list[Followed] = []
 
     def report(self) -> IngestReport:
-        """Return what was done."""
-        return IngestReport(tuple(one.report() for one in (*self._done, *self._followed.values())), ())
+        """Return the logs with what went in."""
+        return IngestReport(tuple(log.report() for log in (*self._done, *self._followed.values())), ())
 
     def knows(self, log: Log) -> bool:
-        """Return whether some of a log is in the lake."""
+        """Return whether rows of a log are in the lake."""
         try:
             named = self._named(log)
-        except QueryError:  # it may be something else, that lies beside a log
+        except QueryError:  # a file beside a log may be no log
             return False
-        return named is not None and any(self._lake.log_end(table, named[2]) for table in TABLES)
+        return named is not None and any(self._lake._log_end(table, named[2]) for table in TABLES)
 
     def put(self, log: Log) -> bool:
-        """Put the lines of a log that wait into the lake; return whether some went in."""
+        """Put the waiting lines of a log into the lake; return whether some went in."""
         followed = self.begin(log)
         if followed is None:
             return False
@@ -346,7 +346,7 @@ class Follower:
         return True
 
     def note_all(self) -> None:
-        """Note of every log up to where it is in the lake, so that a restart does not read what has no rows."""
+        """Note up to where each log is in the lake, so that a restart does not read lines without rows again."""
         for followed in self._followed.values():
             self._note(followed)
 
@@ -359,11 +359,11 @@ class Follower:
 
     def _note(self, followed: Followed) -> None:
         if followed.end > followed.noted:
-            self._lake.note_log(followed.name, followed.end)
+            self._lake.writer()._note_log(followed.name, followed.end)
             followed.noted = followed.end
 
     def _named(self, log: Log) -> tuple[Job, Layout, str] | None:
-        """Return how a log is read, and its name; None while it has too few lines."""
+        """Return the job, layout and name of a log; None while it has too few lines."""
         first = log.first_lines(1)
         if not first:
             return None
@@ -383,7 +383,7 @@ class Follower:
         return job, layout, source_of(content, job, layout, skip_bad=False)
 
     def begin(self, log: Log) -> Followed | None:
-        """Find out where to go on with a log; None while it has too few lines to tell what it is."""
+        """Return a log with the place from which to go on; None while it has too few lines to recognise it."""
         if id(log) in self._followed:
             return self._followed[id(log)]
         named = self._named(log)
@@ -394,9 +394,9 @@ class Follower:
             raise IngestError(
                 f"{log.path}: begins with the same lines as another file that is followed", path=str(log.path)
             )
-        noted = self._lake.log_end(MARKETS.name, name)
+        noted = self._lake._log_end(MARKETS.name, name)
         ends = {
-            table.name: max(noted, self._lake.log_end(table.name, name))
+            table.name: max(noted, self._lake._log_end(table.name, name))
             for table in TABLES.values()
             if table not in REGISTRIES
         }
@@ -413,7 +413,7 @@ class Follower:
         return followed
 
     def _remember(self, followed: Followed, log: Log, start: int) -> None:
-        """Read the beginning of a log and the last lines before a place, to know what the layout knew there."""
+        """Read the beginning of a log and the lines before ``start``, so that the layout knows what it knew there."""
         head = log.head(start)
         at, tail = log.tail(start, _CONTEXT)
         if at < len(head):
@@ -424,17 +424,17 @@ class Follower:
                 with Spool() as spool:
                     parsed = self.parsed(followed, piece, spool)
                     parsed.remember()
-                    self._writer.remembered(parsed, followed.given)
+                    self._writer.remember(parsed, followed.newest)
 
     def parsed(self, followed: Followed, piece: Piece, spool: Spool) -> Parsed:
         """Read a piece of a log."""
         job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
         parsed = parsed_by(followed.layout, job, spool, lambda _: None)
-        stated(job, parsed)
+        fill_funding_intervals(job, parsed)
         return parsed
 
     def _put(self, followed: Followed, piece: Piece) -> int:
-        """Put a piece in; return how many bytes of it went in: none of a piece that needs later lines."""
+        """Put a piece in; return how many bytes of it went in: 0 if it needs later lines."""
         memory = copy.deepcopy(followed.memory)
         piece = Piece(piece.data, piece.line, piece.offset, memory)
         with Spool() as spool:
@@ -445,7 +445,7 @@ class Follower:
                 return self._put_before_bad(followed, piece, parsed)
             parsed.remember()
             job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
-            appended = self._writer.put_piece(job, parsed, log=followed.name, given=followed.given)
+            appended = self._writer.put_piece(job, parsed, log=followed.name, newest=followed.newest)
         followed.memory = memory
         followed.lines += parsed.lines
         followed.ignored.update(parsed.ignored)
@@ -460,7 +460,7 @@ class Follower:
         return len(piece.data)
 
     def _put_before_bad(self, followed: Followed, piece: Piece, parsed: Parsed) -> int:
-        """Put the lines before the first broken one in, then raise the error of that."""
+        """Put the lines before the first broken line in, then raise the error of that line."""
         line, reason = parsed.bad.first[0]
         good = b"".join(part + b"\n" for part in piece.data.split(b"\n")[: line - 1 - piece.line])
         if good:

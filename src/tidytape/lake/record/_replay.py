@@ -1,7 +1,7 @@
 """Replay recorded logs: their lines go into a lake at a multiple of the speed at which they were recorded.
 
-The times stay as they were recorded. Lines take the same way as those of a log that is followed, so a replay that was
-killed goes on where it ended.
+The timestamps stay as they were recorded. Lines go in as those of a followed log do, so a replay that was killed goes
+on where it ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
-from tidytape.lake._store import Lake
+from tidytape.lake._lake import Lake
 from tidytape.lake.ingest._layout import Layout
 from tidytape.lake.ingest._lines import Piece, is_packed, unpacked_blocks
 from tidytape.lake.ingest._market import Market
@@ -28,7 +28,7 @@ from tidytape.lake.record._tail import Log
 from tidytape.times import SECOND
 
 _MOST = 1024
-"""Lines whose times are looked at together."""
+"""So many lines are read together to find their times."""
 
 
 def replay(
@@ -48,7 +48,7 @@ def replay(
     r"""Put recorded logs into a lake as if their events happened now, at a multiple of real time.
 
     Lines of several files go in by the times of their events, so that the files keep step. A line without an event goes
-    in with the one before it.
+    in with the line before it.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def replay(
     lake : Lake
         Where the rows go.
     layout : Layout, optional
-        How the files are written; where left out, the name and the first lines of each tell.
+        How the files are written; if left out, it is recognised by the name and the first lines of each file.
     market : Market, optional
-        What is to be said of the market that the files are of.
+        Facts of the market that the files do not state.
     speed : float
         Seconds of events per second, > 0. ``math.inf``: without waiting, in commits of ``every`` seconds of events.
     every : float
@@ -67,16 +67,16 @@ def replay(
     skip_bad : bool
         Leave broken lines out and count them, instead of failing.
     tidy, keep : float
-        See `tidytape.lake.ingest.follow`. [s]
+        See `tidytape.lake.record.follow`. [s]
     stop : threading.Event, optional
-        Ends the replay once it is set.
+        Set it to end the replay.
     progress : callable, optional
-        Called after commits with what was done so far.
+        Called after commits with the report so far.
 
     Returns
     -------
     IngestReport
-        What was done since this call: the files, and no markets.
+        The files that went in since this call; no markets.
 
     Raises
     ------
@@ -125,14 +125,14 @@ def _run(
     logs: list[_Replayed] = []
     try:
         for path in paths:
-            logs.append(_Replayed(path, follower, grain))  # noqa: PERF401  # those that are open are closed
+            logs.append(_Replayed(path, follower, grain))  # noqa: PERF401  # if one fails, the open ones are closed
         for log in logs:
             log.put_played()
         first = now = min((start for log in logs if (start := log.next_time) is not None), default=0)
         began, rounds = time.monotonic(), 0
         while any(log.next_time is not None for log in logs) and not stop.is_set():
-            moved = [log.put_until(now) for log in logs]
-            if progress is not None and any(moved):
+            went_in = [log.put_until(now) for log in logs]
+            if progress is not None and any(went_in):
                 progress(follower.report())
             if math.isfinite(speed):
                 rounds = max(rounds + 1, int((time.monotonic() - began) / every))
@@ -148,7 +148,7 @@ def _run(
 
 
 class _Replayed:
-    """The lines of one file, with the times at which they go in."""
+    """The lines of one file and the times at which they go in."""
 
     def __init__(self, path: Path, follower: Follower, grain: int) -> None:
         self._log = Log(path, _plain(path))
@@ -178,34 +178,34 @@ class _Replayed:
 
     @property
     def next_time(self) -> int | None:
-        """When the next lines go in; None after the last of them. [ns]"""
+        """When the next lines go in; None after the last lines. [ns]"""
         while not self._waiting:
             if not self._look():
                 return None
         return self._waiting[0][1]
 
     def put_played(self) -> None:
-        """Put the lines in that an earlier replay has put into some table: they need not be waited for again."""
+        """Put the lines in, without waiting, that an earlier replay has put into one of the tables."""
         while self.next_time is not None and self._waiting[0][0] <= self._played:
             self.put_until(self._waiting[0][1])
 
     def put_until(self, now: int) -> bool:
-        """Put the lines in whose time has come; return whether some went in."""
-        moved = False
+        """Put the lines in whose time is at most ``now``; return whether some went in."""
+        went_in = False
         while (due := self.next_time) is not None and due <= now:
             self._log.limit = self._waiting.popleft()[0]
             if self._log.is_full and not self._waiting:
-                moved = self._put() or moved
-        return self._put() or moved
+                went_in = self._put() or went_in
+        return self._put() or went_in
 
     def _put(self) -> bool:
-        moved = False
+        went_in = False
         while self._log.lines() and self._follower.put(self._log):
-            moved = True
-        return moved
+            went_in = True
+        return went_in
 
     def _look(self) -> bool:
-        """Find the time of some more lines; return whether there are any."""
+        """Find the time of the next lines; return whether there are any."""
         data = self._log.lines_from(self._timed)
         if not data and not self._log.is_done:
             self._put()
@@ -245,7 +245,7 @@ class _Replayed:
 
 
 def _plain(path: Path) -> BinaryIO:
-    """Open a file, unpacked where it is packed."""
+    """Open a file; unpack it first if it is packed."""
     try:
         if not is_packed(path):
             return path.open("rb")

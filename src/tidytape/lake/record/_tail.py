@@ -1,7 +1,7 @@
 """Recorded logs that grow: read what was appended, line by line, over rotations.
 
-A log is known by its first lines, which survive that it is renamed or copied. A path leads to one log after another:
-whoever rotates logs renames the file and begins a new one at the path, or copies the file and cuts it to nothing. In
+A log is known by its first lines, which stay the same if it is renamed or copied. A path leads to one log after
+another: a rotation renames the file and begins a new one at the path, or copies the file and cuts it to nothing. In
 both cases the rest of the old log is read before the new one.
 """
 
@@ -17,7 +17,7 @@ from tidytape.errors import IngestError
 from tidytape.lake.ingest._lines import is_packed
 
 _AT_ONCE = 8 * 2**20
-"""Text that waits in memory, and is read as one piece. [bytes]"""
+"""So much text may wait in memory; it is read as one piece. [bytes]"""
 
 _LONGEST = 64 * 2**20
 _HEAD = 64 * 2**10
@@ -29,26 +29,26 @@ class Log:
     Parameters
     ----------
     path : Path
-        Where it was found.
+        Where it is.
     file : binary file
         The log, open.
 
     Attributes
     ----------
     path : Path
-        Where it was found.
+        Where it is.
     offset : int
-        Where the lines begin that wait. [bytes]
+        Where the waiting lines begin. [bytes]
     line : int
         Lines before them.
     is_ended : bool
-        Whether nothing is appended any more.
+        Whether no more lines are appended.
     limit : int or None
-        Lines from here on are not given out yet. [bytes]
+        `lines` returns no lines from here on. [bytes]
     file : binary file
         The log, or a copy of it.
     first : bytes
-        Its first lines, once they were asked for.
+        Its first lines, once `first_lines` was called.
     """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
@@ -60,7 +60,7 @@ class Log:
         self.file = file
         self._waiting = bytearray()
         self.first = b""
-        self._seen: tuple[int, int] | None = None
+        self._size_and_time: tuple[int, int] | None = None
 
     def close(self) -> None:
         """Close the file."""
@@ -76,7 +76,7 @@ class Log:
         return os.fstat(self.file.fileno()).st_size
 
     def first_lines(self, count: int) -> bytes:
-        """Return the first whole lines of the log, of so many bytes as tell it apart; nothing until it has them."""
+        """Return the first ``count`` lines of the log, by which it is known; no bytes until it has so many lines."""
         if self.first.count(b"\n") < count:
             head = self._between(0, _HEAD)
             while head.count(b"\n") < count and len(head) < self.size():
@@ -93,10 +93,10 @@ class Log:
     def is_same(self) -> bool:
         """Return whether the file still begins with the lines that were read, and is no shorter."""
         facts = os.fstat(self.file.fileno())
-        seen = facts.st_size, facts.st_mtime_ns
-        if seen == self._seen:
+        size_and_time = facts.st_size, facts.st_mtime_ns
+        if size_and_time == self._size_and_time:
             return True
-        self._seen = seen
+        self._size_and_time = size_and_time
         return facts.st_size >= self.position and self.begins_with(self.first)
 
     def begins_with(self, lines: bytes) -> bool:
@@ -105,7 +105,7 @@ class Log:
 
     @property
     def is_done(self) -> bool:
-        """Whether all of it was read, and nothing is appended any more."""
+        """Whether all of it was read, and no more lines are appended."""
         return self.is_ended and self.position >= self.size()
 
     def _between(self, start: int, end: int) -> bytes:
@@ -116,18 +116,18 @@ class Log:
         return b"".join(parts)
 
     def head(self, end: int) -> bytes:
-        """Return whole lines at the beginning of the log, before a place."""
+        """Return complete lines from the beginning of the log, at most up to ``end``."""
         return _whole_lines(self._between(0, min(end, _HEAD)))
 
     def tail(self, end: int, size: int) -> tuple[int, bytes]:
-        """Return where the last whole lines before a place begin, and these lines, of about so many bytes."""
+        """Return where the last lines before ``end`` begin, and these lines, which have about ``size`` bytes."""
         start = max(end - size, 0)
         data = self._between(start, end)
         skipped = 0 if start == 0 else data.find(b"\n") + 1
         return start + skipped, data[skipped:]
 
     def seek(self, offset: int) -> None:
-        """Go to the beginning of a line; what lies before it is read to count its lines."""
+        """Go to the beginning of a line; the text before it is read to count its lines."""
         start = 0
         while start < offset:
             block = self._between(start, min(start + _AT_ONCE, offset))
@@ -144,7 +144,7 @@ class Log:
         self.offset = offset
 
     def read(self) -> None:
-        """Read what was appended, up to as much as may wait."""
+        """Read the text that was appended, as much of it as may wait."""
         room = _AT_ONCE - len(self._waiting)
         if room <= 0 and b"\n" not in self._waiting:
             room = _AT_ONCE  # one long line
@@ -158,32 +158,32 @@ class Log:
             self._waiting += self._between(self.position, self.position + room)
 
     def lines(self, end: int | None = None) -> bytes:
-        """Return the whole lines that wait, those before a place only if one is given."""
+        """Return the complete lines that wait, up to ``end`` if it is given."""
         ends = [place for place in (end, self.limit) if place is not None]
         waiting = self._waiting[: max(min(ends) - self.offset, 0)] if ends else self._waiting
         return _whole_lines(waiting)
 
     def lines_from(self, start: int) -> bytes:
-        """Return the whole lines that wait from a place on, those beyond the limit too."""
+        """Return the complete lines that wait from ``start`` on, also those beyond the limit."""
         return _whole_lines(self._waiting[start - self.offset :])
 
     @property
     def is_full(self) -> bool:
-        """Whether as much waits as may, so that there may be more to read."""
+        """Whether as much text waits as may, so that the file may have more."""
         return len(self._waiting) >= _AT_ONCE
 
     @property
     def rest(self) -> bytes:
-        """What waits after the last newline."""
+        """The waiting text after the last newline."""
         return bytes(self._waiting[self._waiting.rfind(b"\n") + 1 :])
 
     def end_line(self) -> None:
-        """Give the last line of a log that ended the newline that it lacks."""
+        """Add the newline that the last line of a log that ended lacks."""
         if self.rest:
             self._waiting += b"\n"
 
     def take(self, size: int) -> None:
-        """Go on behind some bytes that waited."""
+        """Remove ``size`` bytes from the waiting text: they are in the lake."""
         self.line += self._waiting[:size].count(b"\n")
         self.offset += size
         del self._waiting[:size]
@@ -209,7 +209,7 @@ class Tail:
     Attributes
     ----------
     logs : deque of Log
-        Those that were not read to their end, the oldest first.
+        Logs that were not read to their end, the oldest first.
     """
 
     def __init__(self, path: Path) -> None:
@@ -217,7 +217,7 @@ class Tail:
         self.logs: deque[Log] = deque()
 
     def look(self) -> None:
-        """Read what was appended, and see whether another log lies at the path."""
+        """Read the text that was appended, and look whether another log is at the path."""
         newest = self.logs[-1] if self.logs else None
         if newest is None or self._is_replaced(newest):
             self._open()
@@ -228,7 +228,7 @@ class Tail:
         current = self.logs[0]
         before = current.position
         current.read()
-        # Its writer may go on for a while after the log was renamed, until it writes to the new one.
+        # After the log was renamed, its writer may go on writing to it for a while before it writes to the new log.
         if len(self.logs) > 1 and current.position == before and not current.is_full:
             current.is_ended = current.is_ended or self.logs[1].size() > 0
 
@@ -237,15 +237,15 @@ class Tail:
         self.logs.popleft().close()
 
     def older(self) -> Iterator[Log]:
-        """Yield the logs beside the path that bear its name with something after it, the oldest first."""
-        found = []
+        """Yield the files beside the path whose name begins with the path's name, the oldest first."""
+        paths_by_time = []
         for path in self.path.parent.glob(f"{_escaped(self.path.name)}*"):
             try:
                 if path != self.path and path.is_file() and not is_packed(path):
-                    found.append((path.stat().st_mtime_ns, path))
+                    paths_by_time.append((path.stat().st_mtime_ns, path))
             except OSError:  # it was renamed meanwhile
                 continue
-        for _, path in sorted(found):
+        for _, path in sorted(paths_by_time):
             yield Log(path, path.open("rb"))
 
     def close(self) -> None:
@@ -271,12 +271,12 @@ class Tail:
         try:
             there = self.path.stat()
         except FileNotFoundError:
-            return False  # it was renamed, and the new one is not there yet
+            return False  # the log was renamed, and the new one is not there yet
         here = os.fstat(log.file.fileno())
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
     def _cut(self, log: Log) -> None:
-        """Go on with the file from its beginning, after the rest of what it held, which a copy of it has."""
+        """Read the rest of a log that was cut from its copy, and then the file from its beginning."""
         rest: BinaryIO = Path(os.devnull).open("rb")  # noqa: SIM115  # the log closes it
         for copy in self.older():
             if log.first and copy.begins_with(log.first) and copy.size() >= log.position:

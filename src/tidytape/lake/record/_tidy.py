@@ -1,11 +1,11 @@
-"""Keep a lake small while small commits go into it: merge small files, make minutes, delete what nobody needs.
+"""Keep a lake small while small commits go into it: merge small files, make minutes, delete files no longer needed.
 
-A commit a second makes 86,400 files a day. `compact` rewrites all of a market, so it cannot run every minute. Here the
-files of a market are merged by size, as in a log-structured merge tree: as soon as several files have about the same
-size they become one. So a row is rewritten a few times in its life, and a market has a few dozen files.
+A commit a second makes 86,400 files a day. `compact` rewrites all files of a market, so it cannot run every minute.
+Here the files of a market are merged by size, as in a log-structured merge tree: as soon as several files have about
+the same size, they become one. So a row is rewritten a few times in its life, and a market has a few dozen files.
 
-Files that were merged, and commits that are no longer the newest, stay as long as it is said, because a stream that
-goes on from an older version needs them.
+Merged files and older commits stay for ``keep`` seconds, because a stream that goes on from an older version needs
+them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import pyarrow.fs
 
 from tidytape.errors import TidytapeError
 from tidytape.lake import _commit, _delta
+from tidytape.lake._lake import Lake
 from tidytape.lake._parquet import filesystem
-from tidytape.lake._store import Lake
 from tidytape.lake._tables import Table
 from tidytape.lake.hygiene._info import tables_of
 from tidytape.lake.rollup import rollup
 
 _SMALLEST = 64 * 2**10
 _RATIO = 8
-"""Files belong together whose sizes have no larger ratio; so many of them are merged."""
+"""Files whose sizes differ by at most this factor belong together; so many of them are merged."""
 
 _MOST_ROWS = 4_000_000
 """Rows of a merged file, which are in memory at once."""
@@ -47,9 +47,9 @@ class Tidier:
     Parameters
     ----------
     lake : Lake
-        Which one.
+        The lake.
     keep : float
-        How long files stay that were merged, and commits. [s]
+        How long merged files and older commits stay. [s]
     clock : callable, optional
         Returns the time. [s]
     """
@@ -60,13 +60,13 @@ class Tidier:
         self._keep = keep
         self._clock = clock
         self._replaced: dict[tuple[str, str], float] = {}
-        # Tables that nobody writes to are left alone.
+        # A table is tidied only if its version changes.
         self._versions = lake.version()
 
     def tidy(self) -> None:
-        """Make minutes, merge small files, and delete what was replaced long enough ago.
+        """Make minutes, merge small files, and delete files that were replaced long enough ago.
 
-        What fails is logged, and tried again the next time.
+        A step that fails is logged, and tried again the next time.
         """
         # A table that was opened long ago may need a checkpoint that is gone.
         self._lake = Lake(self._path, storage_options=self._options)
@@ -91,29 +91,29 @@ class Tidier:
         self._set_retention(table, delta)
         if table.partitions:  # of the others only registries grow, and those are one file
             for names in _delta.partitions(delta):
-                if together(_delta.files(delta, names)):
+                if to_merge(_delta.files(delta, names)):
                     attempt = partial(self._merge, table, names)
-                    _commit.retrying(self._lake.uri(table.name), attempt, self._options)
+                    self._lake.writer()._until_committed(table.name, attempt)
         self._delete_replaced(table)
 
     def _merge(self, table: Table, names: _delta.Partition, delta: _delta.Opened) -> None:
-        """Merge files of one market; the merged one is looked at the next time."""
-        if small := together(_delta.files(delta, names)):
+        """Merge files of one market once; the next round looks at the merged file."""
+        if small := to_merge(_delta.files(delta, names)):
             _commit.merge(delta, table, names, small, options=self._options)
 
     def _set_retention(self, table: Table, delta: _delta.Opened) -> None:
-        """Have checkpoints forget replaced files, unless the table says when already: there are very many of them."""
+        """Set a retention if the table has none, so that checkpoints forget replaced files, which are very many."""
         if _RETENTION not in delta.metadata().configuration:
             delta.alter.set_table_properties({_RETENTION: f"interval {round(self._keep)} seconds"})
 
     def _delete_replaced(self, table: Table) -> None:
         """Delete files that were replaced long enough ago."""
         delta, now = _delta.opened(self._lake.uri(table.name), self._options), self._clock()
-        # What was replaced before it was first seen here is kept for longer than it has to be.
+        # A file counts as replaced from now on, so it stays longer than necessary if it was replaced before.
         replaced = set(delta.vacuum(0, dry_run=True, enforce_retention_duration=False, full=False))
         for path in replaced:
             self._replaced.setdefault((table.name, path), now)
-        # Afterwards, because a checkpoint forgets what was replaced.
+        # Only now, because a checkpoint forgets replaced files.
         delta.create_checkpoint()
         needed = set(_delta.file_log(delta)["path"])
         store = filesystem(delta.table_uri, self._options)
@@ -129,8 +129,8 @@ class Tidier:
 def _clean_log(store: pyarrow.fs.FileSystem, keep: float) -> None:
     """Delete the commits and checkpoints before the newest checkpoint that is older than ``keep`` seconds.
 
-    Whoever opened the table since then began with that checkpoint or a later one. Delta Lake's own cleaning deletes a
-    checkpoint by its age alone, also one that a reader has just begun with.
+    A reader that opened the table since then began with that checkpoint or a later one. Delta Lake's own cleaning
+    deletes a checkpoint by its age alone, even if a reader has just begun with it.
     """
     entries = store.get_file_info(pyarrow.fs.FileSelector("_delta_log"))
     versions = [(int(match[1]), entry) for entry in entries if (match := _OF_LOG.fullmatch(entry.base_name))]
@@ -147,10 +147,10 @@ def _clean_log(store: pyarrow.fs.FileSystem, keep: float) -> None:
                 store.delete_file(entry.path)
 
 
-def together(files: Iterable[_delta.Facts]) -> list[_delta.Facts]:
-    """Return the files that are to become one: the smallest ones, if enough of them have about the same size.
+def to_merge(files: Iterable[_delta.Facts]) -> list[_delta.Facts]:
+    """Return the files to merge: the smallest ones, if enough of them have about the same size.
 
-    If they would be as many with the files of the next size, those belong to them too, and so on.
+    If the merged file would complete a group of the next size, that group is merged with them, and so on.
     """
     tiers: dict[int, list[_delta.Facts]] = {}
     for file in files:
@@ -176,12 +176,12 @@ def _tier(size: int) -> int:
 
 
 class Beside:
-    """Tidies a lake in a thread, until it is left.
+    """A context in which a thread tidies a lake again and again.
 
     Parameters
     ----------
     tidier : Tidier
-        What is called.
+        It is called in the thread.
     every : float
         Time between two calls. [s]
     """

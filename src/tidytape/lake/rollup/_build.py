@@ -24,10 +24,11 @@ from tidytape.lake.rollup._state import WHOLE, State, changed_since, edition, st
 from tidytape.times import DAY, MINUTE, Span
 
 if TYPE_CHECKING:
-    from tidytape.lake._store import Lake
+    from tidytape.lake._lake import Lake
+    from tidytape.lake._writer import LakeWriter
 
 
-Market = tuple[str, str]
+MarketName = tuple[str, str]
 """Exchange and symbol."""
 
 _LONGEST = 92 * DAY
@@ -61,15 +62,15 @@ class RolledUp:
 def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     """Compute the minutes of every market and store them, so that queries need not read its events.
 
-    Only minutes that are new since the last rollup are computed. A process may be killed at any moment, and several may
-    run at once: a batch of minutes is committed with the note that it is stored, or not at all. The minute of a
-    market's newest event is left to the next rollup, for it may be in progress. If the minutes of one market cannot be
-    computed, those of the others are.
+    It computes only minutes that are new since the last rollup. A process may be killed at any moment, and several may
+    run at once: a batch of minutes is committed together with the note that it is stored, or not at all. The next
+    rollup makes the minute of a market's newest event, because more events of it may come. If the minutes of one market
+    cannot be computed, those of the others are.
 
     Parameters
     ----------
     lake : Lake
-        Whose events.
+        Where the events are, and where the minutes go.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
 
@@ -80,8 +81,8 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     Raises
     ------
     LakeError
-        If the lake cannot be read or written, or the minutes of a market cannot be computed: after all others are.
-        Before anything is written, if a table has a column that this release does not know.
+        If the lake cannot be read or written, or the minutes of a market cannot be computed; those of all others are
+        stored then. If a table has a column that this release does not know; nothing is written then.
 
     Examples
     --------
@@ -94,10 +95,11 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     ...         "sequence": [1, 2], "side": "BUY", "price": 10.0, "amount": 1.0, "quote_amount": 10.0,
     ...     }
     ... )
-    >>> _ = lake.append("trades", trades, source="by hand")
+    >>> _ = lake.writer().append("trades", trades, source="by hand")
     >>> rollup(lake)[0].rows, rollup(lake)[0].rows
     (1, 0)
     """
+    writer = lake.writer()
     block_sizes = lake.markets().select("exchange", "raw_symbol", "block_size").drop_nulls().rows()
     sizes = {(exchange, symbol): Decimal(repr(size)) for exchange, symbol, size in block_sizes}
     for name, recipe in RECIPES.items():  # before the first commit
@@ -105,7 +107,7 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
             _delta.require_readable(lake.delta(recipe.raw.name), recipe.raw)
         if lake.has_table(name):
             _delta.require_writable(lake.delta(name), recipe.table)
-    makers = [_Maker(lake, recipe, sizes) for recipe in RECIPES.values()]
+    makers = [_Maker(writer, recipe, sizes) for recipe in RECIPES.values()]
     due = [maker.due() for maker in makers]
     with tqdm(
         total=sum(map(len, due)),
@@ -149,7 +151,7 @@ class _Step(NamedTuple):
         Whether nothing is missing afterwards.
     """
 
-    market: Market
+    market: MarketName
     spans: list[Span]
     state: State
     block_size: Decimal | None
@@ -166,13 +168,15 @@ class _Step(NamedTuple):
 class _Maker:
     """Makes the minutes of one table.
 
-    With thousands of markets it would take long to look at each. So a rollup that has seen to all of them notes up to
-    which edition of the events, and with which block sizes; the next one looks only at those that changed since.
+    To look at each of thousands of markets takes long. So a rollup that finished all markets notes the edition of the
+    events and the block sizes that it used; the next rollup looks only at the markets that changed since.
 
     Parameters
     ----------
-    lake : Lake
+    writer : LakeWriter
+        Where they are stored.
     recipe : Recipe
+        How they are made.
     sizes : mapping of tuple to Decimal
         Block size of each market that has one.
 
@@ -190,35 +194,36 @@ class _Maker:
         Markets whose minutes could not be made.
     """
 
-    def __init__(self, lake: Lake, recipe: Recipe, sizes: Mapping[Market, Decimal]) -> None:
-        self.lake = lake
+    def __init__(self, writer: LakeWriter, recipe: Recipe, sizes: Mapping[MarketName, Decimal]) -> None:
+        self.lake = lake = writer.lake
+        self._writer = writer
         self.recipe = recipe
         self.table = recipe.table
         self.markets = [(exchange, symbol) for exchange, symbol in lake.markets_in(recipe.raw.name)]
         self.progress: Callable[[int], object] = lambda _: None
         self.rows = 0
-        self.failed: list[tuple[Market, TidytapeError]] = []
+        self.failed: list[tuple[MarketName, TidytapeError]] = []
         self._sizes = sizes
         self._steps: list[_Step] = []
         self._is_made = False
         heights = [(market, str(sizes.get(market))) for market in self.markets] if recipe.has_rows else []
-        # The edition as it is now, before the first event is read.
-        seen = edition(lake.delta(recipe.raw.name)) if self.markets else 0
-        self._notes = {WHOLE: seen, "sizes": zlib.crc32(repr(heights).encode())}
+        # Read before the first event: events that come later belong to the next rollup.
+        edition_now = edition(lake.delta(recipe.raw.name)) if self.markets else 0
+        self._notes = {WHOLE: edition_now, "sizes": zlib.crc32(repr(heights).encode())}
 
-    def due(self) -> list[Market]:
+    def due(self) -> list[MarketName]:
         """Return the markets that may have new events."""
         stored = self._stored()
         if stored is None:
             return self.markets
-        whole, sizes = (stored.transaction_version(name) for name in self._notes)
-        if whole is None or sizes != self._notes["sizes"]:
+        noted_edition, noted_sizes = (stored.transaction_version(name) for name in self._notes)
+        if noted_edition is None or noted_sizes != self._notes["sizes"]:
             return self.markets
-        changed = changed_since(self.lake.delta(self.recipe.raw.name), whole)
+        changed = changed_since(self.lake.delta(self.recipe.raw.name), noted_edition)
         return self.markets if changed is None else [market for market in self.markets if market in changed]
 
     def note_whole(self) -> None:
-        """Note that all markets are seen to, unless that is noted already or some failed."""
+        """Note that all markets are finished, unless that is noted already or a market failed."""
         stored = self._stored()
         if stored is None or self.failed:
             return
@@ -227,47 +232,44 @@ class _Maker:
             if any(delta.transaction_version(name) != value for name, value in self._notes.items()):
                 _commit.note(delta, [Transaction(name, value) for name, value in self._notes.items()])
 
-        _commit.retrying(self.lake.uri(self.table.name), attempt, self.lake.storage_options, known=stored)
+        self._writer._until_committed(self.table.name, attempt, known=stored)
 
     def _stored(self) -> _delta.Opened | None:
         name = self.table.name
         return self.lake.delta(name) if self.markets and self.lake.has_table(name) else None
 
-    def make(self, markets: Sequence[Market]) -> None:
+    def make(self, markets: Sequence[MarketName]) -> None:
         """Make what is missing of some markets."""
-        lake, uri = self.lake, self.lake.uri(self.table.name)
-        if markets and not lake.has_table(self.table.name):
-            _delta.create(uri, self.table, lake.storage_options)
+        name = self.table.name
+        if markets and not self.lake.has_table(name):
+            self._writer._make(self.table)
         waiting = list(markets)
         while waiting:
             try:
                 # The first attempt takes the open table: opening one takes long.
-                left = _commit.retrying(
-                    uri,
-                    partial(self._batch, waiting),
-                    lake.storage_options,
-                    known=lake.delta(self.table.name),
+                unfinished = self._writer._until_committed(
+                    name, partial(self._batch, waiting), known=self.lake.delta(name)
                 )
             except TidytapeError as error:
                 if len(self._steps) == 1 or len(waiting) == 1:
                     failed = self._steps[0].market if self._steps else waiting[0]
                     self.failed.append((failed, error))
-                    left = [market for market in waiting if market != failed]
+                    unfinished = [market for market in waiting if market != failed]
                 elif self._is_made:
-                    raise  # what keeps a batch from being written keeps all others from it too
+                    raise  # the minutes were made but not written: the other batches would fail in the same way
                 else:
-                    # One market with bad events keeps no other from being made: halves find it.
+                    # A market with bad events must not stop the others: halving the batch finds it.
                     half = len(waiting) // 2
                     self.make(waiting[:half])
                     self.make(waiting[half:])
                     return
-            self.progress(len(waiting) - len(left))
-            waiting = left
+            self.progress(len(waiting) - len(unfinished))
+            waiting = unfinished
 
-    def _batch(self, waiting: list[Market], stored: _delta.Opened) -> list[Market]:
-        """Make the next minutes of some markets in one commit; return those of which more may be missing."""
+    def _batch(self, waiting: list[MarketName], stored: _delta.Opened) -> list[MarketName]:
+        """Make the next minutes of some markets in one commit; return the markets that may still miss some."""
         self._steps, self._is_made = [], False
-        left: list[Market] = []
+        unfinished: list[MarketName] = []
         stored.read_notes(len(waiting))
         raw, events = self.lake.delta(self.recipe.raw.name), 0.0
         for place, market in enumerate(waiting):
@@ -276,35 +278,35 @@ class _Maker:
                 continue
             alone = step.replaces or self.recipe.lasts
             if self._steps and (alone or events + step.events > _EVENTS):
-                left += waiting[place:]
+                unfinished += waiting[place:]
                 break
             self._steps.append(step)
             events += step.events
             if not step.is_last:
-                left.append(market)
+                unfinished.append(market)
             if alone:
-                left += waiting[place + 1 :]
+                unfinished += waiting[place + 1 :]
                 break
         if self._steps:
             self.rows += self._written(stored, self._steps)
-        return left
+        return unfinished
 
-    def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: Market) -> _Step | None:
+    def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: MarketName) -> _Step | None:
         """Return the next minutes to be made of a market, None if nothing is missing or no minutes can be made."""
         size = self._sizes.get(market) if self.recipe.has_rows else None
         if size is None and self.recipe.has_rows:
             return None  # its levels have no height
         first, last = self.lake.extent(self.recipe.raw.name, *market)
         if first is None or last is None:
-            # No file, or another tool wrote them and did not note their times; a check reports that.
+            # There is no file, or another tool wrote the files and did not note their times; a check reports that.
             return None
         at, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
         state = state_of(stored, market, size)
         if state is not None:
             old = stale(self.recipe, raw, market, state)
             if sum(end - start for start, end in old) > _LONGEST or len(old) > _PATCHES:
-                # Too much to mend: from the first of it on, all is made anew. Later rows stay until they are replaced,
-                # but nobody reads rows beyond the note.
+                # Too much to mend: all minutes from the first stale one on are made anew. Later rows stay until they
+                # are replaced, but no query reads rows after the end that the note states.
                 at = max(old[0][0], at)
             elif old:
                 mended = State(edition(raw), state.until)
@@ -315,19 +317,18 @@ class _Maker:
             return None
         until, events = _chunk(_delta.files(raw, market), at, newest)
         replaces = _delta.may_hold(stored, market, start=at, end=until)
-        made = State(edition(raw), until)
-        return _Step(market, [(at, until)], made, size, events, replaces, is_last=until == newest)
+        state_then = State(edition(raw), until)
+        return _Step(market, [(at, until)], state_then, size, events, replaces, is_last=until == newest)
 
     def _written(self, stored: _delta.Opened, steps: list[_Step]) -> int:
-        """Make the minutes of some steps, and commit them with their states; return how many rows."""
+        """Make the minutes of some steps and commit them with their states; return the number of rows."""
         first, asks = steps[0], [ask for step in steps for ask in step.asks]
-        # Only a step that is a batch by itself has several spans, which are read one by one.
+        # A step with several spans is a batch by itself; its spans are read one by one.
         parts = [[ask] for ask in asks] if len(steps) == 1 else [asks]
         with _delta.failing(f"make the minutes of {' '.join(first.market)}", self.lake.path):
-            made = [self.recipe.minutes(self.lake, *part).select(self.table.names) for part in parts]
-            rows = self.table.conform(pl.concat(pl.collect_all(made, engine="streaming"))).sort(
-                self.table.order
-            )
+            plans = [self.recipe.minutes(self.lake, *part).select(self.table.names) for part in parts]
+            frames = pl.collect_all(plans, engine="streaming")
+            rows = self.table.conform(pl.concat(frames)).sort(self.table.order)
         self._is_made = True
         notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
         if first.replaces:
@@ -341,14 +342,14 @@ class _Maker:
 
 
 def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, float]:
-    """Return the end of the next minutes to be made from ``at`` on, and about how many events they are made of.
+    """Return where the next minutes from ``at`` on end, and about how many events they are made of.
 
-    They are the longest run of whole days that holds no more events than a batch may, and one day at least.
+    They are the longest run of whole days with no more events than a batch may have, and at least one day.
     """
     until, events = newest, 0.0
     for days in range(_LONGEST // DAY, 0, -1):
         until = min(newest, (at // DAY + days) * DAY)
-        # As if the events of a file were spread evenly over its time.
+        # This assumes that the events of a file are spread evenly over its time.
         events = sum((file.rows or 0) * file.share(at, until) for file in files)
         if events <= _EVENTS:
             break

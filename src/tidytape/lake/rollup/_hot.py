@@ -1,7 +1,7 @@
-"""Stored minutes in memory: whole days of a market, of one version of their table.
+"""Stored minutes in memory: complete days of a market, from one version of their table.
 
-A service is asked small things all day, and to read a thousand minutes from a file takes ten times as long as to copy
-them. A day is kept under the version of the table that it was read from, so it is never older than the table.
+A service answers small queries all day, and reading a thousand minutes from a file takes ten times as long as copying
+them. The key of a day has the version of the table that it was read from, so a day is never older than the table.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tidytape.lake._recent import Recent, frame_size
 from tidytape.lake.rollup._recipes import Ask, within
 from tidytape.times import DAY
 
-_LONGEST = 8  # days; a longer window is read from the files, and pushes no other market's days out
+_LONGEST = 8  # days; a longer window is read from the files, so that it pushes out no days of other markets
 _MOST_ROWS = 100_000  # of a window: minutes of a book or a profile have a row per level
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A day of a market in one version of a table; the mark tells a table from one that was made anew in its place."""
+    """A day of a market in one version of a table; ``mark`` differs if the table was made anew at the same place."""
 
     uri: str
     mark: str
@@ -35,7 +35,7 @@ DAYS = Recent[_Key, pl.DataFrame](64 * 2**20)
 
 
 def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.LazyFrame:
-    """Return the stored minutes of a market; days that are not in memory are read whole, and kept.
+    """Return the stored minutes of a market; days that are not in memory are read completely and remembered.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.La
     start, end = days.start * DAY, days.stop * DAY
     market = ask.exchange, ask.raw_symbol
     files = _delta.files(stored, market)
-    if len(days) > _LONGEST or sum((one.rows or 0) * one.share(start, end) for one in files) > _MOST_ROWS:
+    if len(days) > _LONGEST or sum((file.rows or 0) * file.share(start, end) for file in files) > _MOST_ROWS:
         return within(rows, [ask])
-    mark = str(stored.once("id", lambda: stored.metadata().id))
+    mark = str(stored.cached("id", lambda: stored.metadata().id))
     keys = [_Key(stored.table_uri, mark, stored.version(), market, day) for day in days]
-    kept = {key: day for key in keys if (day := DAYS.get(key)) is not None}
+    frames = {key: frame for key in keys if (frame := DAYS.get(key)) is not None}
     time = pl.col("timestamp")
-    if len(kept) < len(keys):
+    if len(frames) < len(keys):
         read = within(rows, [Ask(*market, start, end)]).collect(engine="streaming")
-        kept = {key: read.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
-        for key, day in kept.items():
-            DAYS.put(key, day, size=frame_size(day))
-    return pl.concat([kept[key] for key in keys]).lazy().filter(time >= ask.start, time < ask.end)
+        frames = {key: read.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
+        for key, frame in frames.items():
+            DAYS.put(key, frame, size=frame_size(frame))
+    return pl.concat([frames[key] for key in keys]).lazy().filter(time >= ask.start, time < ask.end)

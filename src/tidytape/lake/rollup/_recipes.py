@@ -18,14 +18,14 @@ from tidytape.schema import Column
 from tidytape.times import MINUTE
 
 if TYPE_CHECKING:
-    from tidytape.lake._store import Lake
+    from tidytape.lake._reader import LakeReader
 
 
 # -- the tables of minutes --------------------------------------------------------------------------------------------
 
 _MARKET = ("exchange", "raw_symbol")
 _MINUTE = Column("timestamp", "int64", "ns since the epoch, UTC", "Start of the minute")
-# A week of candles is 20,000 rows of a file of 200,000; of price rows a minute has many.
+# A week of candles is 20,000 rows of a file of 200,000. A minute has many price rows.
 _ROW_GROUP, _ROW_GROUP_OF_ROWS = 8_192, 32_768
 
 _ROW = Column("price", "float64", "quote per coin", "Low edge of the price row")
@@ -70,8 +70,8 @@ CANDLES = _minutes(TRADES, "candles", "with a trade", TRADES["side"], *_CANDLE, 
 """Minutes of trades, per side, for candles of sides."""
 
 CANDLES_OF_BOTH = _minutes(TRADES, "candles_of_both", "with a trade, whichever side's", *_CANDLE)
-"""Minutes of trades, of both sides together. The most frequent queries read them. They follow from those of sides, at
-several times the cost of reading them."""
+"""Minutes of trades of both sides together. The most frequent queries read them. To compute them from the minutes of
+sides takes several times as long as to read them."""
 
 PROFILES = _minutes(
     TRADES,
@@ -135,7 +135,7 @@ BOOKS = _minutes(
 # -- how they are made -----------------------------------------------------------------------------------------------
 
 SKEW = 5 * MINUTE
-"""How far the clock of a snapshot may differ from that of the updates around it. [ns]"""
+"""So much the clock of a snapshot may differ from the clock of the updates around it. [ns]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,101 +171,101 @@ class Recipe:
     Attributes
     ----------
     table : Table
-        Whose minutes.
+        The table of minutes.
     raw : Table
         The events they are computed from.
     make : callable
         Takes a lake and some asks, and returns their minutes, computed from raw events alone, in no order.
     has_rows : bool
-        Whether they have levels, so a block size.
+        Whether they have levels, and so a block size.
     lasts : bool
-        Whether all minutes after an event depend on it, as those of a book.
+        Whether all minutes after an event depend on it, as those of a book do.
     """
 
     table: Table
     raw: Table
-    make: Callable[[Lake, Sequence[Ask]], pl.LazyFrame]
+    make: Callable[[LakeReader, Sequence[Ask]], pl.LazyFrame]
     has_rows: bool = False
     lasts: bool = False
 
-    def minutes(self, lake: Lake, *asks: Ask) -> pl.LazyFrame:
+    def minutes(self, lake: LakeReader, *asks: Ask) -> pl.LazyFrame:
         """Return the minutes of some asks, computed from raw events alone, in no order."""
         return self.make(lake, asks)
 
 
 def within(rows: pl.LazyFrame, asks: Sequence[Ask]) -> pl.LazyFrame:
-    """Return the rows in the spans of some asks. Spans of one market do not overlap."""
+    """Return the rows in the spans of some asks; spans of one market must not overlap."""
     exchange, symbol, time = pl.col("exchange"), pl.col("raw_symbol"), pl.col("timestamp")
     # These conditions let the reader skip files; the join then leaves out the rows between the spans.
-    near = rows.filter(
+    superset = rows.filter(
         exchange.is_in(sorted({ask.exchange for ask in asks})),
         symbol.is_in(sorted({ask.raw_symbol for ask in asks})),
         time >= min(ask.start for ask in asks),
         time < max(ask.end for ask in asks),
     )
     if len(asks) == 1:
-        return near
+        return superset
     spans = pl.LazyFrame(
         [(ask.exchange, ask.raw_symbol, ask.start, ask.end) for ask in asks],
         schema={"exchange": pl.String, "raw_symbol": pl.String, _FIRST: pl.Int64, _END: pl.Int64},
         orient="row",
     )
-    inside = near.join(spans, on=["exchange", "raw_symbol"])
+    inside = superset.join(spans, on=["exchange", "raw_symbol"])
     return inside.filter(time >= pl.col(_FIRST), time < pl.col(_END)).drop(_FIRST, _END)
 
 
 _FIRST, _END = "__first", "__end"
 
 
-def _events(lake: Lake, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _events(lake: LakeReader, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
     return within(lake.scan(table.name), asks)
 
 
-def _candles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _candles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks))
 
 
-def _candles_of_both(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _candles_of_both(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks), by_side=False)
 
 
-def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _profiles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     of_size: dict[Decimal, list[Ask]] = {}
     for ask in asks:
         of_size.setdefault(_size(ask), []).append(ask)
     return pl.concat(
-        planned(aggregate.minute_profile.core, _events(lake, TRADES, alike), block_size=size)
-        for size, alike in of_size.items()
+        planned(aggregate.minute_profile.core, _events(lake, TRADES, asks_of_size), block_size=size)
+        for size, asks_of_size in of_size.items()
     )
 
 
-def _open_interests(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _open_interests(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return aggregate.open_interest(_events(lake, OPEN_INTEREST, asks), interval="1m")
 
 
-def _fundings(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _fundings(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     reports = _events(lake, FUNDING, asks)
     return aggregate.funding(reports, interval="1m", funding_interval=DEFAULT_FUNDING_INTERVAL_MS)
 
 
-def _liquidated(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _liquidated(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     events = _events(lake, LIQUIDATIONS, asks)
     in_quote = events.with_columns(amount=pl.col("quote_amount"))
     coins, quotes = (aggregate.liquidations(frame, interval="1m") for frame in (events, in_quote))
     return coins.join(quotes.rename({"liquidations": "quote_liquidations"}), on=LIQUIDATED.key)
 
 
-def _books(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+def _books(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
     return pl.concat(_book(lake, ask) for ask in asks)
 
 
-def _book(lake: Lake, ask: Ask) -> pl.LazyFrame:
+def _book(lake: LakeReader, ask: Ask) -> pl.LazyFrame:
     events = lake.scan(BOOK.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol)
     time = pl.col("timestamp")
-    # A book is known from a snapshot on, so begin at the last one before.
+    # A book is known from a snapshot on, so begin at the last snapshot before the span.
     begin = events.filter("is_snapshot", time <= ask.start - SKEW).select(time.max())
-    since = begin.collect(engine="streaming").item()
-    first = ask.start - SKEW if since is None else since
+    last_snapshot = begin.collect(engine="streaming").item()
+    first = ask.start - SKEW if last_snapshot is None else last_snapshot
     _, last = lake.extent(BOOK.name, *ask.names)
     known = events.filter(time >= first // MINUTE * MINUTE - SKEW, time < ask.end + SKEW)
     return aggregate.book_heatmap(

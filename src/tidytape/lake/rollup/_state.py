@@ -1,8 +1,8 @@
-"""Up to where the minutes of a market are stored, and which of them later events changed; read them.
+"""Read the minutes of a market: stored ones if no later event changed them, and others computed from raw events.
 
 Three notes per market are in the Delta log of the table of minutes, in the commit that wrote the rows: the version of
-the raw table they were made of, the first minute that is not stored yet, and the block size. So rows and notes agree,
-whenever a process dies. Stored minutes are read where they are still true, and all others computed from raw events.
+the raw table that the minutes were made of, the first minute that is not stored yet, and the block size. So rows and
+notes agree, whenever a process dies.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from tidytape.lake.rollup._recipes import RECIPES, SKEW, Ask, Recipe, within
 from tidytape.times import MINUTE, Span, union, without
 
 if TYPE_CHECKING:
-    from tidytape.lake._store import Lake
+    from tidytape.lake._reader import LakeReader
 
 
 _LAST = 2**63 - 1
 
 WHOLE = "whole"
-"""Name of the note up to which edition of the events a rollup saw to every market."""
+"""Name of the note with the edition of the events at which a rollup had finished every market."""
 
 _VERSIONS = 2**40
-"""More versions than a table ever has: what a note has room for beside the mark of a table."""
+"""More versions than a table ever has; the rest of a note's 64 bits has room for the mark of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Up to where the minutes of one market are stored, and of which events they were made.
+    """Up to where the minutes of one market are stored, and the version of the events that they were made of.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class State:
     until: int
 
     def notes(self, market: tuple[str, str], block_size: Decimal | None) -> list[Transaction]:
-        """Return the notes that hold the state."""
+        """Return the state as notes."""
         numbers = {"version": self.version, "until": self.until, "rows": _bits(block_size)}
         return [Transaction(_name(what, market), number) for what, number in numbers.items()]
 
@@ -67,9 +67,9 @@ def state_of(delta: DeltaTable, market: tuple[str, str], block_size: Decimal | N
         return None
     if block_size is not None and delta.transaction_version(_name("rows", market)) != _bits(block_size):
         return None
-    # A rollup that saw to every market found this one good, without writing to it.
-    whole = delta.transaction_version(WHOLE) or 0
-    return State(max(version, whole) if whole // _VERSIONS == version // _VERSIONS else version, until)
+    # A later rollup that finished every market found these minutes good, without writing to them.
+    finished = delta.transaction_version(WHOLE) or 0
+    return State(max(version, finished) if finished // _VERSIONS == version // _VERSIONS else version, until)
 
 
 def noted(delta: DeltaTable, market: tuple[str, str]) -> tuple[State, Decimal | None] | None:
@@ -81,29 +81,29 @@ def noted(delta: DeltaTable, market: tuple[str, str]) -> tuple[State, Decimal | 
 
 
 def edition(raw: _delta.Opened) -> int:
-    """Return a table's version with a mark of the table itself, because a table that is made anew counts from 0."""
-    mark = raw.once("mark", lambda: zlib.crc32(str(raw.metadata().id).encode()) % 2**23)
+    """Return a table's version with a mark of the table, because a table that is made anew counts from 0 again."""
+    mark = raw.cached("mark", lambda: zlib.crc32(str(raw.metadata().id).encode()) % 2**23)
     return mark * _VERSIONS + raw.version()
 
 
 def is_lost(raw: _delta.Opened, state: State) -> bool:
-    """Return whether a raw table is older than the minutes that were made of it: it has lost commits."""
+    """Return whether a raw table is older than the minutes that were made of it, so that it has lost commits."""
     newest = edition(raw)
     return newest < state.version and newest // _VERSIONS == state.version // _VERSIONS
 
 
-def changed_since(raw: _delta.Opened, seen: int) -> set[tuple[str, ...]] | None:
-    """Return the markets that commits after an edition of a raw table wrote to; None if that is not known."""
-    spans = _since(raw, seen)
+def changed_since(raw: _delta.Opened, since: int) -> set[tuple[str, ...]] | None:
+    """Return the markets that commits after an edition of a raw table wrote to; None if they are not known."""
+    spans = _spans_since(raw, since)
     return None if spans is None else set(spans)
 
 
 def stale(recipe: Recipe, raw: _delta.Opened, market: tuple[str, str], state: State) -> list[Span]:
-    """Return the minutes before ``state.until`` that depend on events newer than the state, sorted and apart."""
-    spans = _since(raw, state.version)
+    """Return the spans before ``state.until`` that depend on events newer than the state, sorted and disjoint."""
+    spans = _spans_since(raw, state.version)
     if spans is None:  # the log does not say what happened since
         return [(-(2**63), state.until)]
-    # A snapshot of a book may bear a later time than the updates that it came before.
+    # A snapshot of a book may have a later timestamp than the updates that follow it.
     early = SKEW if recipe.lasts else 0
     touched = [
         (
@@ -120,29 +120,30 @@ def current(
 ) -> list[Span]:
     """Return the spans of a window whose stored minutes are still those of the raw events.
 
-    ``raw`` is opened after the minutes, so that it is no older than what they were made of.
+    ``raw`` is opened after the minutes, so that it is no older than the events that they were made of.
     """
     return without(window, [*stale(recipe, raw, market, state), (state.until, _LAST)])
 
 
-def _since(raw: _delta.Opened, seen: int) -> dict[tuple[str, ...], list[Span]] | None:
-    newer = edition(raw) - seen
-    of_this = 0 <= newer <= raw.version()
-    return _delta.spans_since(raw, raw.version() - newer) if of_this else None
+def _spans_since(raw: _delta.Opened, since: int) -> dict[tuple[str, ...], list[Span]] | None:
+    """Return the spans of rows that commits after an edition added, by market; None if they are not known."""
+    commits = edition(raw) - since
+    is_same_table = 0 <= commits <= raw.version()
+    return _delta.spans_since(raw, raw.version() - commits) if is_same_table else None
 
 
 def _name(what: str, market: tuple[str, str]) -> str:
-    # Quoted, because names may hold slashes: A/B of C is not A of B/C.
+    # Quoted, because a name may have a slash: market B of exchange A/C is not market C/B of A.
     return f"{what}:{'/'.join(quote(name, safe='') for name in market)}"
 
 
 def _bits(block_size: Decimal | None) -> int:
-    """The float nearest to a block size as a whole number, which is all that a note can hold; 0 for none."""
+    """Return the bits of a block size's float as an integer, for a note can only be an integer; 0 for None."""
     return 0 if block_size is None else struct.unpack(">q", struct.pack(">d", float(block_size)))[0]
 
 
 def minutes(
-    lake: Lake,
+    lake: LakeReader,
     table: str,
     *,
     exchange: str,
@@ -159,8 +160,8 @@ def minutes(
 
     Parameters
     ----------
-    lake : Lake
-        Where.
+    lake : LakeReader
+        The lake to read.
     table : str
         Name of a table of minutes, e.g. ``"candles_1m"``.
     exchange, raw_symbol : str
@@ -168,10 +169,10 @@ def minutes(
     start, end : int
         Minutes that start at ``start <= timestamp < end``; both on the minute. [ns since the epoch]
     block_size : Decimal, optional
-        Height of the levels wanted, for tables that have them. [quote per coin]
+        Height of the levels to return, for tables that have levels. [quote per coin]
     made_at : Decimal, optional
-        Height of the levels that a rollup stores: the market's block size. They are read where ``block_size`` is a
-        whole multiple of it, and the answer then has this height. [quote per coin]
+        Height of the levels that a rollup stores: the market's block size. They are read if ``block_size`` is a
+        multiple of it, and the answer then has this height. [quote per coin]
 
     Returns
     -------
@@ -196,7 +197,7 @@ def minutes(
     )
     parts = []
     if read.table is not None and read.kept:
-        rows = lake.scan_version(read.table, recipe.table)
+        rows = lake._scan_version(read.table, recipe.table)
         asks = [Ask(exchange, raw_symbol, *span) for span in read.kept]
         parts = [hot.stored_minutes(read.table, rows, ask) for ask in asks]
     for first, last in read.holes:
@@ -208,14 +209,14 @@ def minutes(
 
 
 def minutes_of_many(
-    lake: Lake, table: str, *, exchange: str, raw_symbols: Iterable[str], start: int, end: int
+    lake: LakeReader, table: str, *, exchange: str, raw_symbols: Iterable[str], start: int, end: int
 ) -> pl.LazyFrame:
     """Return the minutes of many markets of one exchange, as `tidytape.lake.rollup.minutes` does of one.
 
     Parameters
     ----------
-    lake : Lake
-        Where.
+    lake : LakeReader
+        The lake to read.
     table : str
         Name of a table of minutes without price rows and without a book, e.g. ``"candles_1m"``.
     exchange : str
@@ -240,15 +241,17 @@ def minutes_of_many(
     stored = lake.delta(table) if lake.has_table(table) else None
     if stored is not None:
         stored.read_notes(len(symbols))
-    raw = lake.find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
-    asks_of_kept, asks_of_raw = [], []
+    raw = lake._find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
+    asks_of_stored, asks_of_raw = [], []
     for symbol in symbols:
-        kept, holes = _spans(recipe, stored, raw, market=(exchange, symbol), window=(start, end), size=None)
-        asks_of_kept += [Ask(exchange, symbol, *span) for span in kept]
+        stored_spans, holes = _spans(
+            recipe, stored, raw, market=(exchange, symbol), window=(start, end), size=None
+        )
+        asks_of_stored += [Ask(exchange, symbol, *span) for span in stored_spans]
         asks_of_raw += [Ask(exchange, symbol, *span) for span in holes]
     parts = []
-    if stored is not None and asks_of_kept:
-        parts.append(within(_delta.scanned(stored, recipe.table, lake.storage_options), asks_of_kept))
+    if stored is not None and asks_of_stored:
+        parts.append(within(_delta.scanned(stored, recipe.table, lake.storage_options), asks_of_stored))
     if asks_of_raw:
         parts.append(recipe.minutes(lake, *asks_of_raw).select(recipe.table.names))
     return pl.concat(parts) if parts else recipe.table.empty().lazy()
@@ -263,7 +266,7 @@ class Sources:
     table : Opened or None
         The table of stored minutes.
     kept : list of Span
-        Spans whose stored minutes are true.
+        Spans whose stored minutes are still those of the events.
     raw : str
         Name of the table of raw events.
     holes : list of Span
@@ -280,7 +283,7 @@ class Sources:
 
 
 def sources(
-    lake: Lake,
+    lake: LakeReader,
     table: str,
     *,
     exchange: str,
@@ -296,9 +299,11 @@ def sources(
     if recipe.has_rows and block_size and made_at and not block_size % made_at:
         size = made_at
     stored = lake.delta(table) if lake.has_table(table) else None
-    raw = lake.find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
-    kept, holes = _spans(recipe, stored, raw, market=(exchange, raw_symbol), window=(start, end), size=size)
-    return Sources(stored, kept, recipe.raw.name, holes, size)
+    raw = lake._find(recipe.raw)  # opened after the minutes, so no older than the events they were made of
+    stored_spans, holes = _spans(
+        recipe, stored, raw, market=(exchange, raw_symbol), window=(start, end), size=size
+    )
+    return Sources(stored, stored_spans, recipe.raw.name, holes, size)
 
 
 def _spans(
@@ -312,16 +317,16 @@ def _spans(
 ) -> tuple[list[Span], list[Span]]:
     """Return the spans of a window whose stored minutes are true, and those that are computed from raw events."""
     state = None if stored is None else state_of(stored, market, size)
-    kept: list[Span] = []
+    stored_spans: list[Span] = []
     if raw is not None and state is not None and state.until > window[0]:
-        kept = current(recipe, raw, market, state, window)
-    # A span without events is left out, because to plan for it costs more than most answers. A book has minutes after
-    # its events, and its snapshot may bear a later time.
+        stored_spans = current(recipe, raw, market, state, window)
+    # A span without events is left out, because a plan for it costs more than most answers. A book has minutes after
+    # its events, and its snapshot may have a later timestamp.
     skew = SKEW if recipe.lasts else 0
     holes = [
         (first, last)
-        for first, last in without(window, kept)
+        for first, last in without(window, stored_spans)
         if raw is not None
         and _delta.may_hold(raw, market, start=-(2**63) if recipe.lasts else first, end=last + skew)
     ]
-    return kept, holes
+    return stored_spans, holes

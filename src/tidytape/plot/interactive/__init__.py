@@ -1,7 +1,7 @@
-"""The pictures of `tidytape.plot` that answer to the mouse: figures of Plotly, which zoom, and say values with units.
+"""The pictures of `tidytape.plot` as figures of Plotly, in which you can zoom and read values with their units.
 
-Functions have the names of `tidytape.plot` and take the same frames and options, but for ``ax`` and ``axes``. What is
-shown is what the static function draws: the same numbers, units, titles and colours. They need Plotly:
+The functions have the names of those in `tidytape.plot` and take the same frames and options, except ``ax`` and
+``axes``. Their figures show the same numbers, units, titles and colours. They need Plotly:
 ``pip install 'tidytape[interactive]'``.
 
 >>> import tidytape
@@ -15,25 +15,26 @@ A notebook shows a figure that a cell returns; ``figure.write_html("candles.html
 
 Every function also takes
 
-- ``timezone`` : str or tzinfo. Zone of the time axis. Plotly knows no time zones, so times have the offset from UTC
-  that the zone has at the first of them; where it changes later, the label says which offset is shown.
-- ``dark`` : bool. Whether the face of the figure is dark.
+- ``timezone`` : str or tzinfo. Zone of the time axis. Plotly has no time zones, so all times have the offset from UTC
+  of the first one; if the offset of the zone changes later, the label names the one that is shown.
+- ``dark`` : bool. Whether the background of the figure is dark.
 
-and raises what the static function raises, and ModuleNotFoundError where Plotly is not installed.
+and raises the errors of the static function, and ModuleNotFoundError if Plotly is not installed.
 
-A figure stays small: at most 5,000 candles, of the next coarser interval that fits where there are more, which the
-title says; lines of more than 20,000 points keep the lowest and the highest point of each column of pixels. A
-heatmap is one image, with a grid of at most 20,000 cells that says the values.
+A figure stays small. More than 5,000 candles are shown in the next coarser interval that fits, and the title says so.
+Lines of more than 20,000 points keep the lowest and the highest point of each column of pixels. A heatmap is one image,
+with a grid of at most 20,000 cells that show their values on hovering.
 
-`live` has no twin: `tidytape.plot.live_widget` is one. Nor has `panels`, which lays out axes of matplotlib.
+In place of `tidytape.plot.live` there is `tidytape.plot.live_widget`. `tidytape.plot.panels` lays out axes of
+matplotlib, which a figure of Plotly does not have.
 """
 
 from __future__ import annotations
 
 from tidytape.plot.interactive._book import book_heatmap, depth, slippage
 from tidytape.plot.interactive._candles import candles, volume
+from tidytape.plot.interactive._coverage import completeness, coverage
 from tidytape.plot.interactive._footprint import footprint
-from tidytape.plot.interactive._held import completeness, coverage
 from tidytape.plot.interactive._lines import funding, premium, skew, volatility
 from tidytape.plot.interactive._liquidations import liquidation_heatmap, liquidations
 from tidytape.plot.interactive._market_profile import market_profile

@@ -1,4 +1,4 @@
-"""From what a static function drew to traces of Plotly: lines, steps, segments, areas and dots."""
+"""Traces of Plotly from the artists of a static function: lines, steps, segments, areas and dots."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from matplotlib.patches import Rectangle, StepPatch
 from numpy.typing import NDArray
 
 from tidytape.plot.interactive._canvas import Canvas, colour, is_time
-from tidytape.plot.interactive._image import MOST_CELLS, add_grid, add_image, bars_of_colours
-from tidytape.plot.interactive._thin import MOST_POINTS, kept
+from tidytape.plot.interactive._image import MOST_CELLS, add_colour_bars, add_grid, add_image
+from tidytape.plot.interactive._thin import MOST_POINTS, points_to_send
 from tidytape.plot.interactive._times import milliseconds
 
 Floats = NDArray[np.float64]
 
-MOST_BARS = 5_000
+MOST_BARS = 5_000  # bars of a figure; more are one outline
 _DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
-_IN_IMAGES = (AxesImage, QuadMesh, QuadContourSet)
-_POINT = 1.2  # pixels per point of a line's width
-_DOT = 4 / 3  # and of a dot
+_POINT = 1.2  # pixels per point of the width of a line
+_DOT = 4 / 3  # pixels per point of the width of a dot
 
 
 def send(canvas: Canvas) -> None:
-    """Add a trace of everything that stands on the axes of a canvas and was not added before."""
-    for ax in canvas.axes:
-        left = [artist for artist in ax.get_children() if artist not in canvas.done]
-        layers = [one for one in left if isinstance(one, AxesImage | QuadMesh)]
-        if layers:
-            add_image(
-                canvas, ax, [one for one in left if isinstance(one, _IN_IMAGES) or _is_label(one, left)]
-            )
-        for layer in layers:
-            add_grid(canvas, layer, most=MOST_CELLS // len(layers))
-        bars_of_colours(canvas, ax)
-        left = [artist for artist in left if artist not in canvas.done]
-        for artist in sorted(left, key=lambda one: one.get_zorder()):
+    """Add a trace of each artist on the axes of a canvas that has none yet."""
+    for ax in canvas.axis_names:
+        artists = [artist for artist in ax.get_children() if artist not in canvas.done]
+        heatmaps = [artist for artist in artists if isinstance(artist, AxesImage | QuadMesh)]
+        contours = [artist for artist in artists if isinstance(artist, QuadContourSet)]
+        if heatmaps:
+            labels = [text for lines in contours for text in lines.labelTexts]
+            add_image(canvas, ax, [*heatmaps, *contours, *labels])
+        for heatmap in heatmaps:
+            add_grid(canvas, heatmap, most=MOST_CELLS // len(heatmaps))
+        add_colour_bars(canvas, ax)
+        remaining = [artist for artist in artists if artist not in canvas.done]
+        for artist in sorted(remaining, key=Artist.get_zorder):
             if isinstance(artist, Line2D):
                 _send_line(canvas, ax, artist)
             elif isinstance(artist, StepPatch):
@@ -56,17 +55,12 @@ def send(canvas: Canvas) -> None:
                 add_dots(canvas, artist)
 
 
-def _is_label(artist: Artist, several: list[Artist]) -> bool:
-    """Return whether a text stands on a line of equal values."""
-    return any(isinstance(one, QuadContourSet) and artist in one.labelTexts for one in several)
-
-
-def hover(canvas: Canvas, ax: Axes, artist: Artist) -> str:
-    """Return the text of hovering: the value, and the position where not all values of a time are shown at once."""
-    name = canvas.hover_name_of(artist) or canvas.unit(ax, "y")[0]
+def hover_text(canvas: Canvas, ax: Axes, artist: Artist) -> str:
+    """Return the template of hovering: the value and, unless hovering shows all values of a time, the position."""
+    name = canvas.hover_name_of(artist) or canvas.measure(ax, "y")[0]
     if canvas.is_unified and is_time(ax.xaxis):
-        return f"{canvas.shown(ax)}<extra>{name}</extra>"
-    return f"{canvas.position(ax, 'x')}<br>{canvas.position(ax, 'y')}<extra>{name}</extra>"
+        return f"{canvas.value_text(ax)}<extra>{name}</extra>"
+    return f"{canvas.position_text(ax, 'x')}<br>{canvas.position_text(ax, 'y')}<extra>{name}</extra>"
 
 
 # --- lines ---
@@ -80,25 +74,22 @@ def _send_line(canvas: Canvas, ax: Axes, line: Line2D) -> None:
 
 
 def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
-    """Add a line, or dots; with too many points its extremes in each column of pixels.
+    """Add a line or its dots; of too many points only the extremes in each column of pixels.
 
-    With ``width`` its points stand in the middle of intervals of that length [d], and hovering names their starts.
+    With ``width`` the points are the middles of intervals of that length [d], and hovering shows the starts of these.
     """
     ax = _axes(line)
     x, y = (np.asarray(values, float) for values in line.get_data())
     if (np.diff(x) >= 0).all():
-        rows = kept(x, y, MOST_POINTS // _number(ax))
+        rows = points_to_send(x, y, MOST_POINTS // _number(ax))
         x, y = x[rows], y[rows]
-    alone = line.get_markevery()
+    markers = line.get_markevery()
     has_line = line.get_linestyle() not in {"None", "none", "", " "}
     has_markers = line.get_marker() not in {None, "None", "none", ""}
+    modes = {"lines": has_line, "markers": not has_line or (has_markers and markers is None)}
     trace: dict[str, Any] = {
         "type": "scatter",
-        "mode": "lines+markers"
-        if has_line and has_markers and alone is None
-        else "lines"
-        if has_line
-        else "markers",
+        "mode": "+".join(mode for mode, is_on in modes.items() if is_on),
         "line": {
             "color": colour(line.get_color(), line.get_alpha()),
             "width": round(line.get_linewidth() * _POINT, 2),
@@ -106,17 +97,17 @@ def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
             "shape": "hv" if line.get_drawstyle() == "steps-post" else "linear",
         },
         "marker": {"color": colour(line.get_color()), "size": line.get_markersize() * _POINT + 1},
-        "hovertemplate": hover(canvas, ax, line),
+        "hovertemplate": hover_text(canvas, ax, line),
         "name": canvas.name_of(line),
     }
     if width:
         trace |= {"xperiod": float(milliseconds(np.array(width))), "xperiodalignment": "middle"}
         x = x - width / 2
     add(canvas, line, x=canvas.positions(ax, x), y=y, **trace)
-    if alone is not None:
-        # A value between two gaps is a dot.
-        gap = np.pad(np.isnan(y), 1, constant_values=True)
-        rows = np.flatnonzero(~gap[1:-1] & gap[:-2] & gap[2:])
+    if markers is not None:
+        # A line does not show a value between two gaps, so add a dot.
+        is_gap = np.pad(np.isnan(y), 1, constant_values=True)
+        rows = np.flatnonzero(~is_gap[1:-1] & is_gap[:-2] & is_gap[2:])
         if rows.size:
             add(
                 canvas,
@@ -128,18 +119,26 @@ def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
 
 
 def _number(ax: Axes) -> int:
-    """Return how many lines share the points that a figure may have."""
+    """Return how many lines and outlines share the points that a figure may have."""
     return max(sum(isinstance(artist, Line2D | StepPatch) for artist in ax.get_children()), 1)
 
 
 def _add_level(canvas: Canvas, ax: Axes, line: Line2D) -> None:
-    """Add a line across the axes, such as zero, or a price."""
-    (x, y), (across, up) = (np.asarray(values, float) for values in line.get_data()), canvas.refs(ax)
+    """Add a line across the axes, at a value such as zero, a price or a time."""
+    x, y = (np.asarray(values, float) for values in line.get_data())
+    x_axis, y_axis = canvas.axis_names[ax]
     is_level = y[0] == y[-1] and line.get_transform() == ax.get_yaxis_transform(which="grid")
     ends = (
-        {"x0": 0, "x1": 1, "xref": f"{across} domain", "y0": float(y[0]), "y1": float(y[0]), "yref": up}
+        {"x0": 0, "x1": 1, "xref": f"{x_axis} domain", "y0": float(y[0]), "y1": float(y[0]), "yref": y_axis}
         if is_level
-        else {"y0": 0, "y1": 1, "yref": f"{up} domain", "x0": float(x[0]), "x1": float(x[0]), "xref": across}
+        else {
+            "y0": 0,
+            "y1": 1,
+            "yref": f"{y_axis} domain",
+            "x0": float(x[0]),
+            "x1": float(x[0]),
+            "xref": x_axis,
+        }
     )
     dash = _DASHES.get(str(line.get_linestyle()), "solid")
     look = {
@@ -162,17 +161,17 @@ def _add_level(canvas: Canvas, ax: Axes, line: Line2D) -> None:
 
 def _add_span(canvas: Canvas, ax: Axes, rectangle: Rectangle) -> None:
     """Add a shade across the axes, such as a value area."""
-    across, up = canvas.refs(ax)
+    x_axis, y_axis = canvas.axis_names[ax]
     low = rectangle.get_y()
     canvas.layout["shapes"].append(
         {
             "type": "rect",
             "x0": 0,
             "x1": 1,
-            "xref": f"{across} domain",
+            "xref": f"{x_axis} domain",
             "y0": low,
             "y1": low + rectangle.get_height(),
-            "yref": up,
+            "yref": y_axis,
             "layer": "below",
             "line": {"width": 0},
             "fillcolor": colour(rectangle.get_facecolor()),
@@ -195,9 +194,9 @@ def _send_steps(canvas: Canvas, steps: StepPatch) -> None:
 
 
 def add_filled(canvas: Canvas, steps: StepPatch, *, zeros: bool = False, signed: bool = True) -> None:
-    """Add steps that are filled: as bars, or as an outline where there are too many.
+    """Add filled steps: as bars, or as an outline if there are too many.
 
-    Steps of no length are sent only with ``zeros``; without ``signed`` hovering says how long they are either way.
+    Steps of length 0 are sent only with ``zeros``. Without ``signed`` hovering shows lengths without a sign.
     """
     values, _, _ = steps.get_data()
     if np.isfinite(values).sum() > MOST_BARS:
@@ -214,17 +213,17 @@ def add_steps(
     signed: bool = True,
     origin: float | None = None,
 ) -> None:
-    """Add a line that stays level over each interval; with an origin, hovering says the distance from it. [bps]"""
+    """Add a line that stays level over each interval; with an origin, hovering shows the distance from it. [bps]"""
     ax = _axes(steps)
     values, edges, _ = steps.get_data()
     x, y = np.asarray(edges, float), np.append(values, values[-1:]).astype(float)
-    rows = kept(x, y, MOST_POINTS // _number(ax))
+    rows = points_to_send(x, y, MOST_POINTS // _number(ax))
     face, edge = steps.get_facecolor(), steps.get_edgecolor()
     trace: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines",
         "line": {"shape": "hv", "color": colour(edge), "width": round(steps.get_linewidth() * _POINT, 2)},
-        "hovertemplate": hover(canvas, ax, steps),
+        "hovertemplate": hover_text(canvas, ax, steps),
         "name": canvas.name_of(steps),
     }
     if is_filled:
@@ -234,7 +233,7 @@ def add_steps(
         trace["hovertemplate"] = trace["hovertemplate"].replace("%{y:", "%{customdata:")
     if origin:
         trace["customdata"] = (x[rows] / origin - 1) * 1e4
-        trace["hovertemplate"] = hover(canvas, ax, steps).replace(
+        trace["hovertemplate"] = trace["hovertemplate"].replace(
             "<extra>", "<br>Distance from the mid: %{customdata:,.4~r} bps<extra>"
         )
     add(canvas, steps, x=canvas.positions(ax, x[rows]), y=y[rows], **trace)
@@ -248,16 +247,15 @@ def _add_bars(canvas: Canvas, steps: StepPatch, *, zeros: bool, signed: bool) ->
     known = np.isfinite(values) & (zeros | (values != base))
     start, width, length = edges[:-1][known], np.diff(edges)[known], (values - base)[known]
     is_upright = steps.orientation == "vertical"
-    times = is_upright and is_time(ax.xaxis)
-    width = milliseconds(width) if times else width
+    has_times = is_upright and is_time(ax.xaxis)
+    width = milliseconds(width) if has_times else width
     is_even = bool(width.size) and bool((width == width[0]).all())
     places = canvas.positions(ax, start) if is_upright else start
     along, across = ("y", "x") if is_upright else ("x", "y")
-    text = canvas.shown(ax, along, "customdata")
+    text = canvas.value_text(ax, along, "customdata")
     if not is_upright:
-        text = f"{canvas.position(ax, 'y')}<br>{canvas.unit(ax, 'x')[0]}: {text}"
-    name = canvas.name_of(steps) or canvas.unit(ax, along)[0]
-    said = canvas.hover_name_of(steps) or name
+        text = f"{canvas.position_text(ax, 'y')}<br>{canvas.measure(ax, 'x')[0]}: {text}"
+    name = canvas.name_of(steps) or canvas.measure(ax, along)[0]
     add(
         canvas,
         steps,
@@ -265,18 +263,22 @@ def _add_bars(canvas: Canvas, steps: StepPatch, *, zeros: bool, signed: bool) ->
         orientation="v" if is_upright else "h",
         **{across: places, along: length},
         base=base[known],
-        width=_one(width),
-        # Bars of one width stand over their intervals, and hovering finds the one below the mouse.
-        **({"xperiod": _one(width), "xperiodalignment": "middle"} if times and is_even else {"offset": 0}),
+        width=_shortened(width),
+        # With a period, hovering anywhere over its interval finds a bar.
+        **(
+            {"xperiod": _shortened(width), "xperiodalignment": "middle"}
+            if has_times and is_even
+            else {"offset": 0}
+        ),
         customdata=length if signed else np.abs(length),
         marker={"color": colour(steps.get_facecolor()), "line": {"width": 0}},
-        hovertemplate=f"{text}<extra>{said}</extra>",
+        hovertemplate=f"{text}<extra>{canvas.hover_name_of(steps) or name}</extra>",
         name=name,
     )
 
 
-def _one(values: Floats) -> Any:
-    """Return the one value that all are, or all."""
+def _shortened(values: Floats) -> Any:
+    """Return one number if all values are equal, and all of them otherwise."""
     return float(values[0]) if values.size and (values == values[0]).all() else values
 
 
@@ -284,7 +286,7 @@ def _one(values: Floats) -> Any:
 
 
 def add_segments(canvas: Canvas, segments: LineCollection) -> None:
-    """Add lines that begin and end, as one trace."""
+    """Add separate line segments as one trace."""
     ax = _axes(segments)
     parts = [np.vstack([part, [[np.nan, np.nan]]]) for part in segments.get_segments() if len(part)]
     if not parts:
@@ -303,20 +305,20 @@ def add_segments(canvas: Canvas, segments: LineCollection) -> None:
             "width": round(float(np.ravel(segments.get_linewidth())[0]) * _POINT, 2),
             "dash": "solid" if pattern[1] is None else "dash",
         },
-        hovertemplate=hover(canvas, ax, segments),
+        hovertemplate=hover_text(canvas, ax, segments),
         name=canvas.name_of(segments),
     )
 
 
 def add_areas(canvas: Canvas, areas: PolyCollection) -> None:
-    """Add polygons of one colour, as one trace."""
+    """Add polygons of a single colour as one trace."""
     ax = _axes(areas)
     outlines = [np.asarray(path.vertices, float) for path in areas.get_paths()]
     parts = [np.vstack([outline, [[np.nan, np.nan]]]) for outline in outlines if outline.size]
     if not parts:
         return
     points = np.concatenate(parts)
-    face, edge = (np.atleast_2d(of) for of in (areas.get_facecolor(), areas.get_edgecolor()))
+    face, edge = (np.atleast_2d(colours) for colours in (areas.get_facecolor(), areas.get_edgecolor()))
     add(
         canvas,
         areas,
@@ -336,7 +338,7 @@ def add_areas(canvas: Canvas, areas: PolyCollection) -> None:
 
 
 def add_dots(canvas: Canvas, dots: PathCollection, *, amounts: Floats | None = None) -> None:
-    """Add dots whose areas are amounts."""
+    """Add dots as one trace; with ``amounts``, which their areas show, hovering shows them too."""
     ax = _axes(dots)
     points = np.asarray(dots.get_offsets(), float)
     canvas.has_dots = True
@@ -353,30 +355,30 @@ def add_dots(canvas: Canvas, dots: PathCollection, *, amounts: Floats | None = N
             "line": {"width": 0.5, "color": colour(dots.get_edgecolor()[0])},
         },
         customdata=amounts,
-        hovertemplate=_dot(canvas, ax, dots) if amounts is not None else hover(canvas, ax, dots),
+        hovertemplate=_amount_text(canvas, ax, dots) if amounts is not None else hover_text(canvas, ax, dots),
         name=canvas.name_of(dots),
     )
 
 
-def _dot(canvas: Canvas, ax: Axes, dots: PathCollection) -> str:
-    # The name ends with the unit of the amounts: Buys, up to 3 BTC.
+def _amount_text(canvas: Canvas, ax: Axes, dots: PathCollection) -> str:
+    """Return the template of hovering for dots, whose name ends with the unit: ``Buys, up to 3 BTC``."""
     name, _, largest = canvas.name_of(dots).partition(", ")
     unit = " ".join(largest.split(" ")[3:])
-    where = f"{canvas.position(ax, 'x')}<br>{canvas.position(ax, 'y')}"
+    where = f"{canvas.position_text(ax, 'x')}<br>{canvas.position_text(ax, 'y')}"
     return f"{where}<br>{name}: %{{customdata:,.6~r}} {unit}".rstrip() + "<extra></extra>"
 
 
 def add(canvas: Canvas, artist: Artist, **trace: Any) -> None:
-    """Add the trace of what was drawn; the legend lists it where that of the static picture does."""
+    """Add the trace of an artist; the legend lists it if that of the static picture does."""
     canvas.done.add(artist)
-    listed = {
+    legend = {
         "showlegend": bool(trace.get("name")) and canvas.is_listed(artist),
         "legendrank": canvas.rank(artist),
-        "legendgroup": canvas.group_of(artist),
+        "legendgroup": canvas.entries[artist].group,
     }
-    if canvas.is_silent(artist):
+    if not canvas.entries[artist].has_hover:
         trace = {**trace, "hoverinfo": "skip", "hovertemplate": None}
-    canvas.add(_axes(artist), order=artist.get_zorder(), **listed | trace)
+    canvas.add(_axes(artist), order=artist.get_zorder(), **legend | trace)
 
 
 def _axes(artist: Artist) -> Axes:

@@ -1,4 +1,4 @@
-"""Order books: resting size over time and price, and one book with what trading against it costs."""
+"""Order books: resting size over time and price, and the depth and slippage of one book."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def book_heatmap(
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
-    """Return how much rested where, the mid and trades, as `tidytape.plot.book_heatmap` draws them.
+    """Return the resting sizes of a book, its mid and trades, as `tidytape.plot.book_heatmap` draws them.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def depth(
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
-    """Return how much rests up to each price of a book, as `tidytape.plot.depth` draws it.
+    """Return the size of a book up to each price, as `tidytape.plot.depth` draws it.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def slippage(
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
-    """Return what trading a size at once would cost against a book, as `tidytape.plot.slippage` draws it.
+    """Return the cost of a market order by its size, as `tidytape.plot.slippage` draws it.
 
     Parameters
     ----------

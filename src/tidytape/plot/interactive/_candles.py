@@ -87,7 +87,7 @@ def volume(
 
 
 def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
-    """Add candles: a trace of those that rose or fell, and one of those that closed where they opened."""
+    """Add candles: a trace of those that rose or fell, and a trace of those that closed where they opened."""
     canvas.done |= {drawn.wicks, drawn.bodies}
     if not drawn.bodies.get_paths():
         return
@@ -98,16 +98,16 @@ def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
     width = np.median(bodies[:, 2, 0] - bodies[:, 0, 0]) / static.BODY
     start = wicks[:, 0, 0] - width / 2
     ax, look = drawn.ax, style.inside(drawn.ax)
-    name = canvas.unit(ax, "y")[0]
+    name = canvas.measure(ax, "y")[0]
     number = "<br>".join(f"{part.title()} %{{{part}:,.8~r}}" for part in ("open", "high", "low", "close"))
-    text = f"{number} {canvas.unit(ax, 'y')[1]}<extra>{name}</extra>"
+    text = f"{number} {canvas.measure(ax, 'y')[1]}<extra>{name}</extra>"
     is_flat = opened == closed
     for chosen, up, down in ((~is_flat, look.up, look.down), (is_flat, look.flat, look.flat)):
         if not chosen.any():
             continue
         sides: dict[str, Any] = {
-            side: {"line": {"color": colour(of), "width": 1}, "fillcolor": colour(of)}
-            for side, of in (("increasing", up), ("decreasing", down))
+            side: {"line": {"color": colour(shade), "width": 1}, "fillcolor": colour(shade)}
+            for side, shade in (("increasing", up), ("decreasing", down))
         }
         canvas.add(
             ax,
@@ -117,7 +117,7 @@ def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
             high=high[chosen],
             low=low[chosen],
             close=closed[chosen],
-            # A candle stands over the interval it covers, from its timestamp on.
+            # Plotly draws a candle over its interval, which begins at its timestamp.
             xperiod=float(milliseconds(np.array(width))),
             xperiodalignment="middle",
             whiskerwidth=0,
@@ -128,7 +128,7 @@ def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
 
 
 def say_interval(canvas: Canvas, interval: Interval | None, frame: Any) -> None:
-    """Say below the title that candles were joined, where they were."""
+    """Say below the title that candles were joined, if they were."""
     if interval is not None:
         canvas.subtitle = f"Shown in {interval.alias}: the {_number(frame):,} rows are too many to show"
 

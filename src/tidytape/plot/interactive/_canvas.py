@@ -1,13 +1,16 @@
-"""A figure of Plotly in the making, beside the axes of matplotlib that the static function draws on.
+"""A figure of Plotly in the making, and the hidden axes of matplotlib from which it is read.
 
-A twin of a static function lets it draw on axes that nobody sees, and sends what it drew: the prices, titles, units,
-colours and names of both are the same because there is one source of them.
+An interactive function calls the static function of the same name with hidden axes. `_artists` then makes a trace of
+Plotly of each artist on them, and `Canvas.finished` makes the layout of titles, axes and legends. So both pictures have
+the same numbers, titles, units and colours, and these are written down once.
 """
 
 from __future__ import annotations
 
 import html
 import re
+from collections import defaultdict
+from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
 from typing import Any
@@ -31,30 +34,72 @@ from tidytape.plot.interactive._times import Clock
 
 Floats = NDArray[np.float64]
 
-_WIDTH, _HEIGHT = (
-    10.0,
-    4.8,
-)  # [in], of a figure of 100 dpi: where marks have room, as a static function sees it
+# Size of the hidden figure, from which a static function sees how much room its marks have.
+_WIDTH, _HEIGHT = 10.0, 4.8  # [in]
 _DPI = 100
-_FACES = {False: "#ffffff", True: "#15191d"}
-_GAP = 0.035  # between panels, of the height
+_FACES = {False: "#ffffff", True: "#15191d"}  # background by ``dark``
+_GAP = 0.035  # between panels, as a share of the height
 _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 _LABEL = re.compile(r"(?s)(.*?)(?: \[([^\]]*)\](.*))?")
 
 
+@dataclass(slots=True)
+class Entry:
+    """How the figure names an artist.
+
+    Attributes
+    ----------
+    name : str or None
+        Name of its trace; None for the label of the artist.
+    is_listed : bool
+        False keeps it out of the legend.
+    hover_name : str
+        A shorter name for hovering; empty for the usual name.
+    has_hover : bool
+        False lets hovering pass over it.
+    group : str or None
+        A click on the legend hides all artists of one group.
+    """
+
+    name: str | None = None
+    is_listed: bool = True
+    hover_name: str = ""
+    has_hover: bool = True
+    group: str | None = None
+
+
 class Canvas:
-    """Axes of matplotlib to draw on, and the traces and the layout that become a figure of Plotly.
+    """Hidden axes of matplotlib to draw on, and the traces and the layout of the figure of Plotly.
 
     Parameters
     ----------
     name : str
-        Of the function that draws, for the error where Plotly is not installed.
+        Name of the interactive function, for the error if Plotly is not installed.
     timezone : str or tzinfo
         Zone of times.
     dark : bool
-        Whether the face is dark.
+        Whether the background is dark.
     height : float
-        At 100 dpi. [in]
+        Height of the figure. [in, at 100 dpi]
+
+    Attributes
+    ----------
+    hidden : matplotlib.figure.Figure
+        The figure of the hidden axes.
+    axis_names : dict of Axes to (str, str)
+        What Plotly calls the x and the y axis of axes, such as ``x`` and ``y2``, in the order in which they were added.
+    entries : dict of Artist to Entry
+        How the figure names an artist, if not by its label.
+    traces : list of (float, dict)
+        Each trace with its order: a trace of a higher order lies over the others.
+    layout : dict
+        Images, shapes and annotations.
+    done : set of Artist
+        The artists that have a trace, or need none.
+    subtitle : str
+        A line below the title.
+    has_dots : bool
+        Whether the legend shows dots, which then all have one size there.
     """
 
     def __init__(
@@ -62,16 +107,12 @@ class Canvas:
     ) -> None:
         self._go = graph_objects(f"plot.interactive.{name}")
         self._timezone, self._face, self.height = timezone, _FACES[dark], height
-        self.place = Figure(figsize=(_WIDTH, height), dpi=_DPI, facecolor=self._face)
-        self._ids: dict[Axes, tuple[str, str]] = {}  # numbers of the axes of x and y
-        self._domains: dict[str, tuple[float, float]] = {}  # by axis, such as "y2"
-        self._names: dict[Artist, str] = {}
-        self._over: dict[Axes, Axes] = {}
-        self._unlisted: set[Artist] = set()
-        self._fixed: set[Axes] = set()
-        self._hover_names: dict[Artist, str] = {}
-        self._silent: set[Artist] = set()
-        self._groups: dict[Artist, str] = {}
+        self.hidden = Figure(figsize=(_WIDTH, height), dpi=_DPI, facecolor=self._face)
+        self.axis_names: dict[Axes, tuple[str, str]] = {}
+        self._domains: dict[str, tuple[float, float]] = {}  # by name of an axis: its share of the figure
+        self._twins: dict[Axes, Axes] = {}  # to the axes below
+        self._fixed: set[Axes] = set()  # axes that keep their ticks
+        self.entries: defaultdict[Artist, Entry] = defaultdict(Entry)
         self.traces: list[tuple[float, dict[str, Any]]] = []
         self.layout: dict[str, Any] = {"images": [], "shapes": [], "annotations": []}
         self.done: set[Artist] = set()
@@ -82,70 +123,70 @@ class Canvas:
 
     @cached_property
     def ax(self) -> Axes:
-        """The only axes."""
+        """The axes of a figure with one panel."""
         return self.stack(1)[0]
 
     def stack(self, *heights: float) -> list[Axes]:
-        """Return axes above each other, which share their time."""
-        several = list(
-            self.place.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False).flat
+        """Return axes above each other, which share the time axis."""
+        panels = list(
+            self.hidden.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False).flat
         )
         unit = (1 - _GAP * (len(heights) - 1)) / sum(heights)
         top = 1.0
-        for ax, height in zip(several, heights, strict=True):
+        for ax, height in zip(panels, heights, strict=True):
             self.add_axes(ax, (0.0, 1.0), (max(top - height * unit, 0.0), top))
             top -= height * unit + _GAP
-        return several
+        return panels
 
     def add_axes(self, ax: Axes, across: tuple[float, float], up: tuple[float, float]) -> None:
-        """Place axes: ``across`` and ``up`` are shares of the width and of the height."""
+        """Place axes at shares of the width (``across``) and of the height (``up``) of the figure."""
         ax.set_facecolor(self._face)
-        x = next((ids[0] for own, ids in self._ids.items() if own.get_shared_x_axes().joined(own, ax)), None)
-        y = next((ids[1] for own, ids in self._ids.items() if own.get_shared_y_axes().joined(own, ax)), None)
+        placed = self.axis_names.items()
+        x = next((names[0] for other, names in placed if other.get_shared_x_axes().joined(other, ax)), None)
+        y = next((names[1] for other, names in placed if other.get_shared_y_axes().joined(other, ax)), None)
         if x is None:
             x = self._next("x")
             self._domains[x] = across
         if y is None:
             y = self._next("y")
             self._domains[y] = up
-        self._ids[ax] = x, y
+        self.axis_names[ax] = x, y
 
     def add_twin(self, ax: Axes, below: Axes) -> None:
-        """Place axes over others, with the same times and a scale of their own at the right."""
+        """Place axes over others, with the same times and another vertical axis at the right."""
         y = self._next("y")
-        self._ids[ax] = self._ids[below][0], y
-        self._over[ax] = below
+        self.axis_names[ax] = self.axis_names[below][0], y
+        self._twins[ax] = below
 
     def _next(self, letter: str) -> str:
+        """Return the name of the next axis: x, x2, x3, ..."""
         place = 0 if letter == "x" else 1
-        number = len({ids[place] for ids in self._ids.values()}) + 1
+        number = len({names[place] for names in self.axis_names.values()}) + 1
         return letter if number == 1 else f"{letter}{number}"
+
+    def fix_ticks(self, ax: Axes) -> None:
+        """Keep the vertical ticks of the static picture, whose texts differ from their values."""
+        self._fixed.add(ax)
 
     @cached_property
     def clock(self) -> Clock:
-        """The clock of the times."""
-        several = [ax for ax in self._ids if is_time(ax.xaxis)]
-        ends = [several[0].get_xlim()] if several else [(0.0, 0.0)]
-        return Clock.of(self._timezone, *ends[0])
+        """The clock that writes times."""
+        ends = next((ax.get_xlim() for ax in self.axis_names if is_time(ax.xaxis)), (0.0, 0.0))
+        return Clock.of(self._timezone, *ends)
 
     def positions(self, ax: Axes, x: Floats) -> Any:
-        """Return positions on the axis of x as Plotly has them: times are text."""
+        """Return horizontal positions as Plotly takes them: times as text."""
         return self.clock.texts(np.asarray(x, float)) if is_time(ax.xaxis) else np.asarray(x, float)
 
-    @property
-    def axes(self) -> list[Axes]:
-        """All axes, in the order in which they were placed."""
-        return list(self._ids)
-
-    # --- what is drawn ---
+    # --- traces ---
 
     def add(self, ax: Axes, *, order: float = 1.0, **trace: Any) -> None:
         """Add a trace; those of a higher order lie over the others."""
-        x, y = self._ids[ax]
+        x, y = self.axis_names[ax]
         self.traces.append((order, {"xaxis": x, "yaxis": y, "showlegend": False, **trace}))
 
     def add_key(self, ax: Axes, artist: Artist, fill: Any) -> None:
-        """Let the legend list an area that is part of an image."""
+        """List an artist in the legend that is part of an image, and so has no trace."""
         self.add(
             ax,
             type="scatter",
@@ -159,128 +200,104 @@ class Canvas:
             legendrank=self.rank(artist),
         )
 
-    def refs(self, ax: Axes) -> tuple[str, str]:
-        """Return the names of the axes of x and y."""
-        return self._ids[ax]
-
-    def name(self, artist: Artist, name: str, *, listed: bool = True) -> None:
-        """Give what was drawn another name, with which the legend lists it or not."""
-        self._names[artist] = name
-        if not listed:
-            self._unlisted.add(artist)
-
-    def group(self, artist: Artist, name: str) -> None:
-        """Let a click on the legend hide what was drawn with all others of a group."""
-        self._groups[artist] = name
-
-    def group_of(self, artist: Artist) -> str | None:
-        """Return the group of what was drawn."""
-        return self._groups.get(artist)
-
-    def without_hover(self, artist: Artist) -> None:
-        """Let hovering pass over what was drawn."""
-        self._silent.add(artist)
-
-    def is_silent(self, artist: Artist) -> bool:
-        """Return whether hovering passes over what was drawn."""
-        return artist in self._silent
-
-    def amount_unit(self, ax: Axes) -> str:
-        """Return the unit of amounts that the bar of colours beside axes names."""
-        bars = [
-            bar for child in ax.child_axes if isinstance(bar := getattr(child, "_colorbar", None), Colorbar)
-        ]
-        return named(bars[0].ax.get_ylabel())[1] if bars else ""
-
-    def unlist(self, artist: Artist) -> None:
-        """Leave what was drawn out of the legend."""
-        self._unlisted.add(artist)
-
-    def fix_ticks(self, ax: Axes) -> None:
-        """Keep the ticks upward where the static picture has them: their texts are not their values."""
-        self._fixed.add(ax)
+    # --- names of artists ---
 
     def name_of(self, artist: Artist) -> str:
-        """Return the name of what was drawn; empty without one."""
-        own = self._names.get(artist, str(artist.get_label()))
-        return "" if own.startswith("_") else html.escape(own, quote=False)
-
-    def rank(self, artist: Artist) -> int:
-        """Return the place of what was drawn in the legend."""
-        label = str(artist.get_label())
-        return 1000 + (self._listed.index(label) if label in self._listed else len(self._listed))
-
-    def hover_name(self, artist: Artist, name: str) -> None:
-        """Give what was drawn a shorter name for hovering."""
-        self._hover_names[artist] = name
+        """Return the name of an artist; empty if it has none."""
+        name = self.entries[artist].name
+        name = str(artist.get_label()) if name is None else name
+        return "" if name.startswith("_") else html.escape(name, quote=False)
 
     def hover_name_of(self, artist: Artist) -> str:
-        """Return the name of what was drawn for hovering; empty without one."""
-        return html.escape(self._hover_names.get(artist, ""), quote=False) or self.name_of(artist)
+        """Return the name of an artist on hovering; empty if it has none."""
+        return html.escape(self.entries[artist].hover_name, quote=False) or self.name_of(artist)
 
     def is_listed(self, artist: Artist) -> bool:
-        """Return whether the legend lists what was drawn, or it has another name here than there."""
-        if artist in self._unlisted:
-            return False
-        return artist in self._names or str(artist.get_label()) in self._listed
+        """Return whether the legend lists an artist: that of the static picture does, or it has another name here."""
+        entry = self.entries[artist]
+        return entry.is_listed and (entry.name is not None or str(artist.get_label()) in self._legend_texts)
+
+    def rank(self, artist: Artist) -> int:
+        """Return the rank of an artist in the legend."""
+        label, texts = str(artist.get_label()), self._legend_texts
+        return 1000 + (texts.index(label) if label in texts else len(texts))
 
     @cached_property
-    def _listed(self) -> list[str]:
-        legends = (ax.get_legend() for ax in self.place.axes)
+    def _legend_texts(self) -> list[str]:
+        legends = (ax.get_legend() for ax in self.hidden.axes)
         return [text.get_text() for legend in legends if legend for text in legend.get_texts()]
 
-    def unit(self, ax: Axes, letter: str) -> tuple[str, str]:
-        """Return what an axis measures, and its unit."""
-        name, unit = named((ax.xaxis if letter == "x" else ax.yaxis).get_label_text())
+    # --- texts of hovering ---
+
+    def measure(self, ax: Axes, letter: str) -> tuple[str, str]:
+        """Return the name and the unit of what the x or the y axis measures."""
+        name, unit = split_label((ax.xaxis if letter == "x" else ax.yaxis).get_label_text())
         return name, unit.removesuffix("log scale").removesuffix(", ")
 
-    def shown(self, ax: Axes, letter: str = "y", place: str = "") -> str:
-        """Return the text of hovering for a value: the number and its unit.
+    def value_text(self, ax: Axes, letter: str = "y", key: str = "") -> str:
+        """Return the template of hovering for a value: the number and its unit.
 
         Parameters
         ----------
         ax : Axes
         letter : {"x", "y"}
-            The axis that the value belongs to.
-        place : str
-            Where Plotly finds the value, if it is not the position.
+            The axis that measures the value.
+        key : str
+            Where Plotly finds the value, such as ``customdata``; the position if left out.
         """
-        name, unit = self.unit(ax, letter)
+        name, unit = self.measure(ax, letter)
         if is_time(ax.xaxis if letter == "x" else ax.yaxis):
             return "%{x|%Y-%m-%d %H:%M}"
-        return f"%{{{place or letter}:,.{8 if name == 'Price' else 6}~r}} {unit}".rstrip()
+        return f"%{{{key or letter}:,.{8 if name == 'Price' else 6}~r}} {unit}".rstrip()
 
-    def position(self, ax: Axes, letter: str) -> str:
-        """Return the text of hovering for a position: what it is, the number and its unit."""
-        text = self.shown(ax, letter)
-        return text if text.startswith("%{x|") else f"{self.unit(ax, letter)[0]}: {text}"
+    def position_text(self, ax: Axes, letter: str) -> str:
+        """Return the template of hovering for a position: its name, the number and its unit."""
+        text = self.value_text(ax, letter)
+        return text if text.startswith("%{x|") else f"{self.measure(ax, letter)[0]}: {text}"
 
     @cached_property
     def is_unified(self) -> bool:
-        """Whether hovering shows all values of a time at once."""
-        drawn = (artist for ax in self._ids for artist in ax.get_children())
-        has_colours = any(isinstance(artist, AxesImage | QuadMesh) for artist in drawn)
-        return not has_colours and any(is_time(ax.xaxis) for ax in self._ids)
+        """Whether hovering shows all values of a time at once: over time, but not over a heatmap."""
+        artists = (artist for ax in self.axis_names for artist in ax.get_children())
+        has_heatmap = any(isinstance(artist, AxesImage | QuadMesh) for artist in artists)
+        return not has_heatmap and any(is_time(ax.xaxis) for ax in self.axis_names)
 
     # --- the figure ---
 
     def finished(self, **layout: Any) -> Any:
-        """Return the figure of what was drawn; ``layout`` goes before what was read off the axes."""
-        first = next(iter(self._ids))
-        around, inside = style.around(first), style.inside(first)
-        legend = next((one for one in (ax.get_legend() for ax in self.place.axes) if one), None)
+        """Return the figure; ``layout`` replaces parts of the layout that is read from the axes."""
+        titles = {ax: ax.get_title(loc="left") for ax in self.axis_names}
+        # Subject and market have a line each: there is room for both beside the buttons, and on a telephone.
+        subject, _, market = next(iter(titles.values())).partition(style.OF)
+        for number, (ax, title) in enumerate(titles.items()):
+            if number and title:
+                self._annotate(ax, title, size=12, x=0, y=1, xanchor="left", yanchor="bottom")
+        for ax in titles:
+            if _is_empty(ax):
+                self._annotate(ax, "no data", size=15, x=0.5, y=0.5)
+        complete = self._page(subject, [line for line in (market, self.subtitle) if line]) | self._axes()
+        traces = [trace for _, trace in sorted(self.traces, key=lambda ordered: ordered[0])]
+        return self._go.Figure(data=traces, layout=complete | self.layout | layout)
+
+    def _annotate(self, ax: Axes, text: str, *, size: float, **place: Any) -> None:
+        x, y = self.axis_names[ax]
+        self.layout["annotations"].append(
+            {
+                "xref": f"{x} domain",
+                "yref": f"{y} domain",
+                "text": html.escape(text, quote=False),
+                "showarrow": False,
+                "font": {"size": size},
+                **place,
+            }
+        )
+
+    def _page(self, subject: str, lines: list[str]) -> dict[str, Any]:
+        """Return the layout of everything but the axes: title, legend, colours and buttons."""
+        around = style.around(next(iter(self.axis_names)))
+        legend = next((legend for ax in self.hidden.axes if (legend := ax.get_legend())), None)
         legend_title = legend.get_title().get_text() if legend else ""
-        titles = [ax.get_title(loc="left") for ax in self._ids]
-        # Two lines have room beside the buttons, and on a telephone.
-        subject, _, of = titles[0].partition(style.OF)
-        lines = [html.escape(line, quote=False) for line in (of, self.subtitle) if line]
-        for ax, title in list(zip(self._ids, titles, strict=True))[1:]:
-            if title:
-                self._note(ax, title)
-        for ax in self._ids:
-            if any(text.get_text() == "no data" for text in ax.texts):
-                self._note(ax, "no data", middle=True)
-        whole = {
+        return {
             "template": None,
             "height": round(self.height * _DPI),
             "paper_bgcolor": self._face,
@@ -295,7 +312,10 @@ class Canvas:
                 "y": 1,
                 "yanchor": "top",
                 "pad": {"t": 14},
-                "subtitle": {"text": "<br>".join(lines), "font": {"size": 12}},
+                "subtitle": {
+                    "text": "<br>".join(html.escape(line, quote=False) for line in lines),
+                    "font": {"size": 12},
+                },
             },
             "hovermode": "x unified" if self.is_unified else "closest",
             "hoverlabel": {
@@ -321,63 +341,50 @@ class Canvas:
                 },
             },
         }
-        whole |= self._axes(inside, around)
-        traces = [trace for _, trace in sorted(self.traces, key=lambda one: one[0])]
-        return self._go.Figure(data=traces, layout=whole | self.layout | layout)
 
-    def _note(self, ax: Axes, text: str, *, middle: bool = False) -> None:
-        x, y = self._ids[ax]
-        place = {"x": 0.5, "y": 0.5} if middle else {"x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"}
-        note = {
-            "text": html.escape(text, quote=False),
-            "showarrow": False,
-            "font": {"size": 15 if middle else 12},
+    def _axes(self) -> dict[str, Any]:
+        """Return the layout of each axis, by its key such as ``yaxis2``."""
+        layout: dict[str, Any] = {}
+        first = next(iter(self.axis_names))
+        look = {
+            "gridcolor": style.inside(first).grid,
+            "linecolor": style.around(first).quiet,
+            "showline": True,
+            "zeroline": False,
+            "automargin": True,
         }
-        self.layout["annotations"].append({"xref": f"{x} domain", "yref": f"{y} domain", **note, **place})
-
-    def _axes(self, inside: style.Palette, around: style.Palette) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        bottom = {ids[0]: ids[1] for ids in self._ids.values() if ids[1] in self._domains}
-        for ax, (x, y) in self._ids.items():
-            look = {
-                "gridcolor": inside.grid,
-                "linecolor": around.quiet,
-                "showline": True,
-                "zeroline": False,
-                "automargin": True,
-                "title": {"standoff": 8, "font": {"size": 12}},
-            }
-            empty = any(text.get_text() == "no data" for text in ax.texts)
-            across = look | self._axis(ax.xaxis) | {"anchor": bottom.get(x, y), "domain": self._domains[x]}
-            upward = look | self._axis(ax.yaxis)
-            if ax in self._over:
-                below = self._ids[self._over[ax]][1]
-                upward |= {"overlaying": below, "side": "right", "showgrid": False, "tickmode": "auto"}
+        # A shared x axis stands below the last of its panels.
+        lowest = {x: y for x, y in self.axis_names.values() if y in self._domains}
+        for ax, (x, y) in self.axis_names.items():
+            x_axis = look | self._axis(ax.xaxis) | {"anchor": lowest.get(x, y), "domain": self._domains[x]}
+            y_axis = look | self._axis(ax.yaxis)
+            if ax in self._twins:
+                _, y_below = self.axis_names[self._twins[ax]]
+                y_axis |= {"overlaying": y_below, "side": "right", "showgrid": False, "tickmode": "auto"}
             else:
-                upward |= {"anchor": x, "domain": self._domains[y]}
-            for key, axis in ((x, across), (y, upward)):
-                if empty:
+                y_axis |= {"anchor": x, "domain": self._domains[y]}
+            for name, axis in ((x, x_axis), (y, y_axis)):
+                if _is_empty(ax):
                     axis |= {"showticklabels": False, "showgrid": False}
-                full = f"{key[0]}axis{key[1:]}"
-                # Of axes that are shared the one with a name says what they are.
-                if full not in found or not found[full]["title"].get("text"):
-                    found[full] = axis
-        return found
+                key = f"{name[0]}axis{name[1:]}"
+                # Of the panels that share an axis, only one labels it.
+                if key not in layout or not layout[key]["title"].get("text"):
+                    layout[key] = axis
+        return layout
 
     def _axis(self, axis: Axis) -> dict[str, Any]:
+        """Return the layout of an axis: its title, range and ticks."""
         ax = axis.axes
-        label = axis.get_label_text()
         low, high = ax.get_xlim() if axis is ax.xaxis else ax.get_ylim()
-        lines = axis.get_gridlines()
-        found: dict[str, Any] = {
+        gridlines, label = axis.get_gridlines(), axis.get_label_text()
+        if is_time(axis):
+            label = re.sub(r"\[[^\]]*\]", lambda _: f"[{self.clock.name}]", label, count=1)
+        layout: dict[str, Any] = {
             "title": {"text": html.escape(label, quote=False), "standoff": 8},
-            "showgrid": bool(lines and lines[0].get_visible()),
+            "showgrid": bool(gridlines and gridlines[0].get_visible()),
         }
         if is_time(axis):
-            name = self.clock.name
-            label = re.sub(r"\[[^\]]*\]", lambda _: f"[{name}]", label, count=1)
-            found["title"]["text"] = html.escape(label, quote=False)
-            return found | {
+            return layout | {
                 "type": "date",
                 "rangeslider": {"visible": False},
                 "range": self.clock.texts(np.array([low, high])),
@@ -385,42 +392,57 @@ class Canvas:
             }
         locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
         if axis.get_scale() == "log":
-            found |= {"type": "log", "range": np.log10([low, high]).tolist(), "minorloglabels": "none"}
+            layout |= {"type": "log", "range": np.log10([low, high]).tolist(), "minorloglabels": "none"}
         else:
-            found |= {"range": [low, high], "exponentformat": "B", "separatethousands": True}
+            layout |= {"range": [low, high], "exponentformat": "B", "separatethousands": True}
         if ax in self._fixed and axis is ax.yaxis:
             ticks = [float(tick) for tick in axis.get_majorticklocs()]
-            found |= {"tickmode": "array", "tickvals": ticks, "ticktext": [formatter(tick) for tick in ticks]}
+            layout |= {
+                "tickmode": "array",
+                "tickvals": ticks,
+                "ticktext": [formatter(tick) for tick in ticks],
+            }
         elif isinstance(locator, FixedLocator):
-            found |= {"tickmode": "array", "tickvals": [float(tick) for tick in axis.get_majorticklocs()]}
+            layout |= {"tickmode": "array", "tickvals": [float(tick) for tick in axis.get_majorticklocs()]}
             if isinstance(formatter, FixedFormatter):
-                found["ticktext"] = [html.escape(text).replace("\n", "<br>") for text in formatter.seq]
+                layout["ticktext"] = [html.escape(text).replace("\n", "<br>") for text in formatter.seq]
         elif isinstance(formatter, style.Grouped):
-            found["tickformat"] = ",.10~r"  # prices in full: no power of ten to add in one's head
-        return found
+            layout["tickformat"] = ",.10~r"  # prices in full, without a power of ten
+        return layout
+
+
+def _is_empty(ax: Axes) -> bool:
+    """Return whether axes say that there is no data."""
+    return any(text.get_text() == "no data" for text in ax.texts)
+
+
+def colour_bars(ax: Axes) -> list[Colorbar]:
+    """Return the bars that explain the colours on axes."""
+    bars = (getattr(child, "_colorbar", None) for child in ax.child_axes)
+    return [bar for bar in bars if isinstance(bar, Colorbar)]
 
 
 def is_time(axis: Axis) -> bool:
-    """Return whether an axis is one of times."""
+    """Return whether an axis shows times."""
     return isinstance(axis.get_major_locator(), AutoDateLocator)
 
 
-def named(label: str) -> tuple[str, str]:
-    """Return what a label names, and its unit.
+def split_label(label: str) -> tuple[str, str]:
+    """Return the name and the unit of an axis label.
 
     Examples
     --------
-    >>> named("Price [USDT per BTC]"), named("Strike")
+    >>> split_label("Price [USDT per BTC]"), split_label("Strike")
     (('Price', 'USDT per BTC'), ('Strike', ''))
     """
     match = _LABEL.fullmatch(label)
     return (match[1], match[2] or "") if match else (label, "")
 
 
-def colour(of: Any, alpha: float | None = None) -> str:
-    """Return a colour of matplotlib as text."""
-    red, green, blue, own = to_rgba(of)
-    seen = own if alpha is None else own * alpha
-    if seen >= 1:
+def colour(drawn: Any, alpha: float | None = None) -> str:
+    """Return a colour of matplotlib as Plotly takes it; ``alpha`` makes it more transparent."""
+    red, green, blue, opacity = to_rgba(drawn)
+    opacity *= 1.0 if alpha is None else alpha
+    if opacity >= 1:
         return to_hex((red, green, blue))
-    return f"rgba({round(red * 255)},{round(green * 255)},{round(blue * 255)},{seen:.3g})"
+    return f"rgba({round(red * 255)},{round(green * 255)},{round(blue * 255)},{opacity:.3g})"

@@ -1,4 +1,4 @@
-"""Candles of a coarser interval, where there are more than a page shows."""
+"""Candles of a coarser interval, if there are more than a figure shows."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _TRADED = ("volume", "first_timestamp", "last_timestamp")
 
 
 def coarse_interval(frame: object, parameter: str) -> Interval | None:
-    """Return the interval at which candles are few enough to be sent; None where they are as they are.
+    """Return the interval at which candles are few enough to be sent; None if they already are.
 
     Raises
     ------
     QueryError
         If no interval is a multiple of that of the candles.
     """
-    given, whose = market_frame(frame, parameter, ("timestamp",), key=("timestamp",))
-    if len(given) <= MOST_CANDLES:
+    candles, whose = market_frame(frame, parameter, ("timestamp",), key=("timestamp",))
+    if len(candles) <= MOST_CANDLES:
         return None
-    times = timed(given, parameter).get_column("timestamp").drop_nulls().dt.timestamp("ns").unique()
+    times = timed(candles, parameter).get_column("timestamp").drop_nulls().dt.timestamp("ns").unique()
     time = np.sort(times.to_numpy().astype(np.int64))
     named = interval_named(whose.interval)
-    own = named.seconds * SECOND if named else int(np.diff(time).min(initial=MINUTE))
+    current = named.seconds * SECOND if named else int(np.diff(time).min(initial=MINUTE))
     for interval in Interval:
         length = interval.seconds * SECOND
-        if length > own and length % own == 0 and np.unique(time // length).size <= MOST_CANDLES:
+        if length > current and length % current == 0 and np.unique(time // length).size <= MOST_CANDLES:
             return interval
     raise QueryError(
         parameter,
-        got=f"{len(given):,} candles",
+        got=f"{len(candles):,} candles",
         expected=f"at most {MOST_CANDLES:,}, or an interval of which another one is a multiple",
         hint="ask for a coarser interval",
     )
@@ -51,26 +51,26 @@ def coarser(frame: object, parameter: str, interval: Interval | None) -> Any:
     """Return candles, or open interest, of a coarser interval, as `tidytape.aggregate.resample` makes them."""
     if interval is None:
         return frame
-    given = timed(opened(frame, parameter, ["timestamp"]), parameter)
-    dtype = given.schema["timestamp"]
+    candles = timed(opened(frame, parameter, ["timestamp"]), parameter)
+    dtype = candles.schema["timestamp"]
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is None:
-        given = given.with_columns(nw.col("timestamp").dt.replace_time_zone("UTC"))
-    is_traded = bool({*_TRADED} & {*given.columns}) or "amount_unit" not in given.columns
-    missing = [name for name in (*_PRICES, *(_TRADED if is_traded else ())) if name not in given.columns]
+        candles = candles.with_columns(nw.col("timestamp").dt.replace_time_zone("UTC"))
+    is_traded = bool({*_TRADED} & {*candles.columns}) or "amount_unit" not in candles.columns
+    missing = [name for name in (*_PRICES, *(_TRADED if is_traded else ())) if name not in candles.columns]
     fillers = {
         name: nw.lit(1.0)
         if name == "volume"
         else nw.lit(None, nw.Int64() if name in _TRADED else nw.Float64())
         for name in missing
     }
-    given = given.with_columns(nw.lit(interval.alias).alias("interval"), **fillers)
-    kind = "OPEN_INTEREST_AGG" if not is_traded else "TRADE_AGG" if "side" in given.columns else _CANDLES
-    joined: Any = resample(given.to_native(), data_type=kind, interval=interval.alias)
-    kept = nw.from_native(joined, eager_only=True)
-    # The column of the unit describes amounts, which `resample` added up in it.
-    units = given.get_column("amount_unit").unique().to_list() if "amount_unit" in given.columns else []
-    kept = kept.with_columns(nw.lit(unit).alias("amount_unit") for unit in units if len(units) == 1)
-    return kept.drop(missing).to_native()
+    candles = candles.with_columns(nw.lit(interval.alias).alias("interval"), **fillers)
+    kind = "OPEN_INTEREST_AGG" if not is_traded else "TRADE_AGG" if "side" in candles.columns else _CANDLES
+    joined: Any = resample(candles.to_native(), data_type=kind, interval=interval.alias)
+    coarse = nw.from_native(joined, eager_only=True)
+    # Amounts keep their unit when `resample` adds them up.
+    units = candles.get_column("amount_unit").unique().to_list() if "amount_unit" in candles.columns else []
+    coarse = coarse.with_columns(nw.lit(unit).alias("amount_unit") for unit in units if len(units) == 1)
+    return coarse.drop(missing).to_native()
 
 
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"

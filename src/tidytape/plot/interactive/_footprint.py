@@ -1,4 +1,4 @@
-"""Footprints: what was sold and bought at each price of each candle."""
+"""Footprints: the volume sold and bought at each price of each candle."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tidytape.errors import QueryError
 from tidytape.plot import _footprint as static
 from tidytape.plot import _style as looks
 from tidytape.plot.interactive._artists import send
-from tidytape.plot.interactive._canvas import Canvas, colour
+from tidytape.plot.interactive._canvas import Canvas, colour, colour_bars, split_label
 from tidytape.plot.interactive._image import MOST_CELLS
 from tidytape.plot.interactive._times import milliseconds
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_COLOURS = 33  # of the scale
-_MOST_PLACES = 10 * MOST_CELLS  # of a grid, most of which may be empty
+_COLOURS = 33  # colours of the scale
+_MOST_PLACES = 10 * MOST_CELLS  # cells of a grid, most of which may be empty
 
 
 def footprint(
@@ -67,7 +67,7 @@ def footprint(
         _add_levels(canvas, drawn, drawn.row_height)
         for marks in (drawn.buy_imbalances, drawn.sell_imbalances, drawn.pocs):
             if marks is not None:
-                canvas.without_hover(marks)
+                canvas.entries[marks].has_hover = False
     send(canvas)
     return canvas.finished()
 
@@ -104,7 +104,8 @@ def _add_levels(canvas: Canvas, drawn: static.Footprint, height: float) -> None:
     ]
     low, high = levels.get_clim()
     shares = np.linspace(0, 1, _COLOURS)
-    (price, _), unit = canvas.unit(ax, "y"), canvas.amount_unit(ax)
+    price, _ = canvas.measure(ax, "y")
+    _, unit = split_label(colour_bars(ax)[0].ax.get_ylabel())
     canvas.add(
         ax,
         type="heatmap",
@@ -116,7 +117,8 @@ def _add_levels(canvas: Canvas, drawn: static.Footprint, height: float) -> None:
         zmin=low,
         zmax=high,
         colorscale=[
-            [float(share), colour(of)] for share, of in zip(shares, levels.get_cmap()(shares), strict=True)
+            [float(share), colour(shade)]
+            for share, shade in zip(shares, levels.get_cmap()(shares), strict=True)
         ],
         showscale=False,
         hoverongaps=False,
@@ -127,7 +129,7 @@ def _add_levels(canvas: Canvas, drawn: static.Footprint, height: float) -> None:
         texttemplate="%{text}",
         textfont={"color": looks.inside(ax).poc} if looks.is_dark(ax) else None,
         name="Delta",
-        hovertemplate=f"{canvas.position(ax, 'x')}<br>{price}: from {canvas.shown(ax, 'y', 'customdata[2]')}"
+        hovertemplate=f"{canvas.position_text(ax, 'x')}<br>{price}: from {canvas.value_text(ax, 'y', 'customdata[2]')}"
         f"<br>Sold: %{{customdata[0]:,.6~r}} {unit}<br>Bought: %{{customdata[1]:,.6~r}} {unit}"
         f"<br>Delta: %{{z:,.6~r}} {unit}<extra></extra>",
     )

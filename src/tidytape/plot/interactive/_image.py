@@ -1,10 +1,10 @@
-"""Many marks as one image, with an invisible grid that says their values."""
+"""Many marks as one image, with an invisible grid that shows their values on hovering."""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -12,37 +12,35 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
-from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LogNorm
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from tidytape.plot.interactive._canvas import Canvas, colour, is_time, named
+from tidytape.plot.interactive._canvas import Canvas, colour, colour_bars, is_time, split_label
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 20_000  # of the grids of a figure
-_DPI = 200  # of an image: twice that of the figure, so that it may be looked at closely
-_COLOURS = 33  # of a scale
+MOST_CELLS = 20_000  # cells of all grids of a figure
+_DPI = 200  # resolution of an image: twice that of the figure, so that one can zoom in
+_COLOURS = 33  # colours of a scale
 _DAY = 86_400_000  # [ms]
 
 
-def add_image(canvas: Canvas, ax: Axes, artists: Iterable[Artist]) -> None:
-    """Add artists as one image behind everything else, and the bars that say what their colours mean."""
-    several = set(artists)
-    canvas.done |= several
-    x, y = canvas.refs(ax)
-    (left, right), (low, high) = (_ends(axis) for axis in (ax.xaxis, ax.yaxis))
+def add_image(canvas: Canvas, ax: Axes, artists: Collection[Artist]) -> None:
+    """Add artists as one image behind everything else."""
+    canvas.done |= set(artists)
+    x, y = canvas.axis_names[ax]
+    (x_low, x_high), (y_low, y_high) = (_ends(axis) for axis in (ax.xaxis, ax.yaxis))
     is_date = is_time(ax.xaxis)
     canvas.layout["images"].append(
         {
-            "source": "data:image/png;base64," + base64.b64encode(_png(ax, several)).decode(),
+            "source": "data:image/png;base64," + base64.b64encode(_png(ax, set(artists))).decode(),
             "xref": x,
             "yref": y,
-            "x": canvas.clock.texts(np.array([left]))[0] if is_date else left,
-            "y": high,
-            "sizex": (right - left) * (_DAY if is_date else 1),
-            "sizey": high - low,
+            "x": canvas.clock.texts(np.array([x_low]))[0] if is_date else x_low,
+            "y": y_high,
+            "sizex": (x_high - x_low) * (_DAY if is_date else 1),
+            "sizey": y_high - y_low,
             "sizing": "stretch",
             "layer": "below",
         }
@@ -50,7 +48,7 @@ def add_image(canvas: Canvas, ax: Axes, artists: Iterable[Artist]) -> None:
 
 
 def _ends(axis: Any) -> tuple[float, float]:
-    """Return where an axis begins and ends, on a logarithmic one as powers of ten."""
+    """Return the ends of an axis; those of a logarithmic axis as powers of ten."""
     low, high = axis.get_view_interval()
     return (
         (float(np.log10(low)), float(np.log10(high)))
@@ -60,11 +58,11 @@ def _ends(axis: Any) -> tuple[float, float]:
 
 
 def _png(ax: Axes, artists: set[Artist]) -> bytes:
-    """Return what artists look like on the whole of their axes, without anything else."""
+    """Return an image of artists, without anything else, that fills their axes."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     everything = {*ax.get_children(), *(other for other in figure.axes if other is not ax)} - {ax}
-    seen = {artist: artist.get_visible() for artist in everything}
+    visibility = {artist: artist.get_visible() for artist in everything}
     place, is_on = ax.get_position(), ax.axison
     for artist in everything:
         artist.set_visible(artist in artists)
@@ -83,28 +81,28 @@ def _png(ax: Axes, artists: set[Artist]) -> bytes:
     ax.set_position(place)
     if is_on:
         ax.set_axis_on()
-    for artist, was_visible in seen.items():
+    for artist, was_visible in visibility.items():
         artist.set_visible(was_visible)
     return file.getvalue()
 
 
 def add_grid(canvas: Canvas, mappable: AxesImage | QuadMesh, *, most: int = MOST_CELLS) -> None:
-    """Add an invisible grid that says the value below the mouse.
+    """Add an invisible grid that shows the value below the mouse.
 
-    Of more cells than ``most``, several of an image are one, with the largest of their amounts; of a mesh, which is
-    smooth, every second or third and so on is sent.
+    If there are more cells than ``most``, several cells of an image become one, with the largest of their amounts; of a
+    mesh, which is smooth, every second, every third and so on is sent.
     """
     ax, bar = mappable.axes, mappable.colorbar
     assert isinstance(ax, Axes)
     is_image = isinstance(mappable, AxesImage)
     x, y, values = _grid(mappable)
-    high, wide = _together(values.shape, most, step=1 if is_image else 2)
-    (rows, columns), name = values.shape, named(bar.ax.get_ylabel())[0] if bar else ""
+    high, wide = _merge_factors(values.shape, most, step=1 if is_image else 2)
+    (rows, columns), name = values.shape, split_label(bar.ax.get_ylabel())[0] if bar else ""
     values = (
         largest(values, high, wide) if is_image else values[_middles(rows, high)][:, _middles(columns, wide)]
     )
     several = f", largest of {high} × {wide}" if is_image and high * wide > 1 else ""
-    unit = named(bar.ax.get_ylabel())[1] if bar else ""
+    unit = split_label(bar.ax.get_ylabel())[1] if bar else ""
     canvas.add(
         ax,
         type="heatmap",
@@ -115,13 +113,13 @@ def add_grid(canvas: Canvas, mappable: AxesImage | QuadMesh, *, most: int = MOST
         showscale=False,
         hoverongaps=False,
         name=name,
-        hovertemplate=f"{canvas.position(ax, 'x')}<br>{canvas.position(ax, 'y')}"
+        hovertemplate=f"{canvas.position_text(ax, 'x')}<br>{canvas.position_text(ax, 'y')}"
         f"<br>{name}{several}: %{{z:,.5~r}} {unit}<extra></extra>",
     )
 
 
 def _columns(canvas: Canvas, ax: Axes, borders: Floats, wide: int, *, is_even: bool) -> dict[str, Any]:
-    """Return where columns are: of times that are even, their starts, which hovering then says, and their length."""
+    """Return the borders of columns; for equal intervals their starts, which hovering shows, and their length."""
     columns = borders.size - 1
     if not (is_even and is_time(ax.xaxis)):
         return {"x": canvas.positions(ax, borders[[*range(0, columns, wide), columns]])}
@@ -139,19 +137,19 @@ def _grid(mappable: AxesImage | QuadMesh) -> tuple[Floats, Floats, Floats]:
     """Return the borders of columns and of rows, and the values between them."""
     values: Floats = np.ma.filled(np.ma.asarray(mappable.get_array(), float), np.nan)
     if isinstance(mappable, AxesImage):
-        left, right, low, high = mappable.get_extent()
+        x_low, x_high, y_low, y_high = mappable.get_extent()
         rows, columns = values.shape
-        return np.linspace(left, right, columns + 1), np.linspace(low, high, rows + 1), values
+        return np.linspace(x_low, x_high, columns + 1), np.linspace(y_low, y_high, rows + 1), values
     corners = np.asarray(mappable.get_coordinates(), float)
     return corners[0, :, 0], corners[:, 0, 1], values.reshape(corners.shape[0] - 1, corners.shape[1] - 1)
 
 
-def _together(shape: tuple[int, ...], most: int, *, step: int) -> tuple[int, int]:
-    """Return how many rows and columns become one: 1, 1 + ``step`` and so on, until at most ``most`` cells are left."""
+def _merge_factors(shape: tuple[int, ...], most: int, *, step: int) -> tuple[int, int]:
+    """Return how many rows and columns to merge: 1, 1 + ``step`` and so on, until at most ``most`` cells are left."""
     rows, columns = shape
     high = wide = 1
     while -(-rows // high) * -(-columns // wide) > most:
-        # Whichever has more cells becomes coarser, so that both stay fine enough to point at.
+        # Merge along the axis with more cells, so that both stay fine enough to point at.
         if rows / high * 3 > columns / wide:
             high += step
         else:
@@ -160,7 +158,7 @@ def _together(shape: tuple[int, ...], most: int, *, step: int) -> tuple[int, int
 
 
 def largest(values: Floats, high: int, wide: int) -> Floats:
-    """Return the largest of every ``high`` rows and ``wide`` columns; NaN where all are.
+    """Return the largest value of every ``high`` rows and ``wide`` columns; NaN if all values are NaN.
 
     Examples
     --------
@@ -172,11 +170,9 @@ def largest(values: Floats, high: int, wide: int) -> Floats:
     return np.asarray(np.fmax.reduceat(upward, np.arange(0, columns, wide), axis=1))
 
 
-def bars_of_colours(canvas: Canvas, ax: Axes) -> None:
-    """Add what the colours on axes mean, as the static picture says it."""
-    bars: list[Colorbar] = [
-        bar for child in ax.child_axes if isinstance(bar := getattr(child, "_colorbar", None), Colorbar)
-    ]
+def add_colour_bars(canvas: Canvas, ax: Axes) -> None:
+    """Add the bars that explain the colours on axes, as in the static picture."""
+    bars = colour_bars(ax)
     for place, bar in enumerate(bars):
         low, high = float(bar.norm.vmin or 0.0), float(bar.norm.vmax or 1.0)
         spread = np.geomspace if isinstance(bar.norm, LogNorm) else np.linspace
@@ -186,7 +182,7 @@ def bars_of_colours(canvas: Canvas, ax: Axes) -> None:
         scale = np.log10 if isinstance(bar.norm, LogNorm) else np.asarray
         first, last = float(scale(low)), float(scale(high))
         shares = np.linspace(0, 1, _COLOURS)
-        colours = [colour(of) for of in bar.cmap(bar.norm(values))]
+        colours = [colour(shade) for shade in bar.cmap(bar.norm(values))]
         look = {
             "thickness": 12,
             "outlinewidth": 0,
@@ -198,7 +194,7 @@ def bars_of_colours(canvas: Canvas, ax: Axes) -> None:
             "ticktext": texts,
             "title": {"text": bar.ax.get_ylabel(), "side": "right", "font": {"size": 11}},
         }
-        # Colour bars belong to traces: this one has no points.
+        # In Plotly a colour bar belongs to a trace: add one without points.
         canvas.add(
             ax,
             type="scatter",

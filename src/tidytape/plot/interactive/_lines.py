@@ -43,13 +43,13 @@ def funding(
         frame, open_interest=open_interest, funding_interval=funding_interval, ax=canvas.ax, timezone=timezone
     )
     for label, line in drawn.predicted.items():
-        canvas.name(line, f"{label}, predicted".removeprefix(", "))
+        canvas.entries[line].name = f"{label}, predicted".removeprefix(", ")
     send(canvas)
     return canvas.finished()
 
 
 def premium(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
-    """Return how much dearer each market is than a reference, as `tidytape.plot.premium` draws it.
+    """Return the premium of each market over a reference price, as `tidytape.plot.premium` draws it.
 
     Parameters
     ----------

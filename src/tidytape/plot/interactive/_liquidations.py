@@ -69,7 +69,7 @@ def liquidation_heatmap(
     timezone: str | tzinfo = "UTC",
     dark: bool = False,
 ) -> Figure:
-    """Return how much was liquidated at which price, as `tidytape.plot.liquidation_heatmap` draws it.
+    """Return the liquidated volume by time and price, as `tidytape.plot.liquidation_heatmap` draws it.
 
     Feeds of liquidations are sampled by most exchanges, so volumes are lower bounds.
 

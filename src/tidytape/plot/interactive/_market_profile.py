@@ -48,29 +48,29 @@ def market_profile(
         Blocks or letters are one image. Hovering over a row says how many time blocks touched it, and which.
     """
     canvas = Canvas("market_profile", timezone, dark=dark, height=6.4)
-    found = static.sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
-    drawn = static.draw_sessions(canvas.ax, found, style, timezone)
+    tpo = static.sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
+    drawn = static.draw_sessions(canvas.ax, tpo, style, timezone)
     canvas.is_unified = False
-    if found.sessions:
+    if tpo.sessions:
         marks = [drawn.value_areas, drawn.single_prints, *([drawn.blocks] if drawn.blocks else drawn.letters)]
         add_image(canvas, drawn.ax, marks)
         for areas in (drawn.value_areas, drawn.single_prints):
             if areas.get_paths():
                 canvas.add_key(drawn.ax, areas, areas.get_facecolor()[0])
-        _add_rows(canvas, found)
+        _add_rows(canvas, tpo)
     send(canvas)
     return canvas.finished()
 
 
-def _add_rows(canvas: Canvas, found: static.Sessions) -> None:
-    """Add an invisible bar per row, which says what touched it."""
-    unit = static.unit_of(found)
+def _add_rows(canvas: Canvas, tpo: static.Sessions) -> None:
+    """Add an invisible bar per row, which shows on hovering the time blocks that touched it."""
+    unit = static.unit_of(tpo)
     starts, rows, letters = [], [], []
-    for session in found.sessions:
+    for session in tpo.sessions:
         starts += [session.start + static.LEFT * (session.end - session.start)] * len(session.touches)
         rows += [*session.touches]
         letters += ["".join(static.letter_of(block) for block in ids) for ids in session.touches.values()]
-    price, _ = canvas.unit(canvas.ax, "y")
+    price, _ = canvas.measure(canvas.ax, "y")
     number = np.array([len(text) for text in letters])
     canvas.add(
         canvas.ax,
@@ -78,13 +78,13 @@ def _add_rows(canvas: Canvas, found: static.Sessions) -> None:
         orientation="h",
         base=canvas.positions(canvas.ax, np.array(starts)),
         x=milliseconds(number * unit),
-        y=(np.array(rows) + 0.5) * found.height,
-        width=found.height,
+        y=(np.array(rows) + 0.5) * tpo.height,
+        width=tpo.height,
         marker={"opacity": 0},
-        customdata=np.stack([number, np.array(rows) * found.height], axis=1),
+        customdata=np.stack([number, np.array(rows) * tpo.height], axis=1),
         text=letters,
         textposition="none",
-        hovertemplate=f"{price}: {canvas.shown(canvas.ax, 'y', 'customdata[1]')}"
-        f"<br>%{{customdata[0]}} time blocks of {found.minutes} min<br>%{{text}}<extra></extra>",
+        hovertemplate=f"{price}: {canvas.value_text(canvas.ax, 'y', 'customdata[1]')}"
+        f"<br>%{{customdata[0]}} time blocks of {tpo.minutes} min<br>%{{text}}<extra></extra>",
         name="Time blocks",
     )

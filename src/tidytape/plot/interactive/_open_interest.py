@@ -1,4 +1,4 @@
-"""Open interest over time, and what it says beside the price."""
+"""Open interest over time, and with the price which positions were opened or closed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def open_interest(
             timezone=timezone,
         )
         for steps in drawn.changes.values():
-            canvas.hover_name(steps, str(steps.get_label()).partition(":")[0])
+            canvas.entries[steps].hover_name = str(steps.get_label()).partition(":")[0]
         if drawn.candles is not None:
             add_candles(canvas, drawn.candles)
         say_interval(canvas, interval, candles)

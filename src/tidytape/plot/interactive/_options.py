@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.plot import _smile, _surface, _term_structure
 from tidytape.plot import _style as style
 from tidytape.plot.interactive._artists import send
-from tidytape.plot.interactive._canvas import Canvas
+from tidytape.plot.interactive._canvas import Canvas, Entry
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -49,9 +49,9 @@ def smile(
         for artist, name in parts:
             if artist is None:
                 continue
-            canvas.group(artist, f"{expiry:%Y-%m-%d %H:%M}")
+            canvas.entries[artist].group = f"{expiry:%Y-%m-%d %H:%M}"
             if not canvas.is_listed(artist):
-                canvas.name(artist, date + name, listed=False)
+                canvas.entries[artist].name, canvas.entries[artist].is_listed = date + name, False
     send(canvas)
     return canvas.finished()
 
@@ -112,6 +112,6 @@ def term_structure(
     zone, zone_name = style.zone(timezone)
     for (symbol, time), line in drawn.lines.items():
         text = f"{symbol} {time.astimezone(zone):%Y-%m-%d %H:%M} {zone_name}".strip()
-        canvas.name(line, text, listed=canvas.is_listed(line))
+        canvas.entries[line] = Entry(text, is_listed=canvas.is_listed(line))
     send(canvas)
     return canvas.finished()

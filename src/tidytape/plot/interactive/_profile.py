@@ -20,7 +20,11 @@ from tidytape.plot.interactive._coarser import coarse_interval, coarser
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_WIDE, _HIGH, _GAP = 0.79, 0.74, 0.015  # of the candles, and between the panels
+_WIDE, _HIGH, _GAP = (
+    0.79,
+    0.74,
+    0.015,
+)  # width and height of the candles, gap between panels: shares of the figure
 
 
 def volume_profile(
@@ -88,7 +92,7 @@ def candles_with_profile(
         and the title says so.
     """
     canvas = Canvas("candles_with_profile", timezone, dark=dark, height=6.4)
-    axes = panels.panels(canvas.place)
+    axes = panels.panels(canvas.hidden)
     right, bottom = (_WIDE + _GAP, 1.0), (0.0, 1 - _HIGH - 2 * _GAP)
     canvas.add_axes(axes.price, (0.0, _WIDE), (1 - _HIGH, 1.0))
     canvas.add_axes(axes.profile, right, (1 - _HIGH, 1.0))
@@ -103,14 +107,14 @@ def candles_with_profile(
     say_interval(canvas, interval, candles)
     _list_once(canvas, [axes.price])
     send(canvas)
-    name, unit = canvas.unit(axes.profile, "x")
+    name, unit = canvas.measure(axes.profile, "x")
     text = f"{name}<br>[{unit}]" if unit else name
     few = {"title": {"text": text, "font": {"size": 11}}, "nticks": 4, "tickangle": 0}
     return canvas.finished().update_layout(xaxis2=few)
 
 
 def _list_once(canvas: Canvas, axes: Sequence[Axes]) -> None:
-    """Name the lines of the value area on one of the panels only: the legend lists them once."""
+    """Keep the artists of these axes out of the legend, which lists those of the other panels."""
     for ax in axes:
         for artist in (*ax.lines, *ax.patches):
-            canvas.unlist(artist)
+            canvas.entries[artist].is_listed = False

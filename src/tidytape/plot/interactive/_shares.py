@@ -14,7 +14,7 @@ from tidytape.plot import _style as style
 from tidytape.plot.interactive._artists import add, send
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._image import add_image
-from tidytape.plot.interactive._thin import MOST_POINTS, kept
+from tidytape.plot.interactive._thin import MOST_POINTS, points_to_send
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -51,8 +51,8 @@ def market_share(
         add_image(canvas, drawn.ax, drawn.areas.values())
     for label, high in drawn.tops.items():
         area = drawn.areas[label]
-        rows = kept(drawn.times, high, MOST_POINTS // len(drawn.tops))
-        # The areas are drawn as they are, many points as an image; a line on top of each says the share.
+        rows = points_to_send(drawn.times, high, MOST_POINTS // len(drawn.tops))
+        # Areas are sent as they are, or as an image if they have many points; a line on top of each shows its share.
         add(
             canvas,
             area,
@@ -62,7 +62,7 @@ def market_share(
             x=canvas.positions(drawn.ax, drawn.times[rows]),
             y=high[rows] * 100,
             customdata=(high - low)[rows] * 100,
-            hovertemplate=f"{canvas.shown(drawn.ax, 'y', 'customdata')}<extra>{html.escape(label)}</extra>",
+            hovertemplate=f"{canvas.value_text(drawn.ax, 'y', 'customdata')}<extra>{html.escape(label)}</extra>",
             name=canvas.name_of(area),
             **({} if points > MOST_POINTS else {"showlegend": False}),
         )

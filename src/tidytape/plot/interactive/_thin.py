@@ -1,4 +1,4 @@
-"""Fewer points of a line that looks the same."""
+"""Fewer points for a line that looks the same."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MOST_POINTS = 20_000  # of a figure
+MOST_POINTS = 20_000  # points of all lines of a figure
 _POINTS_OF_A_COLUMN = 4
 
 
-def kept(x: Floats, y: Floats, most: int) -> NDArray[np.int64]:
-    """Return which points of a line to send, in their order: all, or the extremes of each column of pixels.
+def points_to_send(x: Floats, y: Floats, most: int) -> NDArray[np.int64]:
+    """Return the positions of the points of a line to send: all, or the extremes of each column of pixels.
 
     Parameters
     ----------
     x, y : ndarray, n points, ``x`` ascending
         NaN in ``y`` is a gap, and stays one.
     most : int
-        How many points may be sent. Of more, the range of ``x`` is cut into columns of one width, and each keeps its
-        first point, its lowest, its highest, and the first of its gaps.
+        How many points may be sent. If there are more, the range of ``x`` is cut into columns of one width, and each
+        keeps its first point, its lowest, its highest and the first of its gaps.
     """
     if x.size <= most:
         return np.arange(x.size)
@@ -30,7 +30,7 @@ def kept(x: Floats, y: Floats, most: int) -> NDArray[np.int64]:
     starts = np.flatnonzero(np.diff(column, prepend=-1))
     chosen = [starts]
     for key in (np.where(np.isnan(y), np.inf, y), np.where(np.isnan(y), np.inf, -y), ~np.isnan(y)):
-        # Within each column the smallest key comes first, of equal ones the first in time.
+        # Sort within each column by the key; points of equal keys stay in order of time.
         order = np.lexsort((key, column))
         chosen.append(order[starts])
     return np.unique(np.concatenate(chosen))

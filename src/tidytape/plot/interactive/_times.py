@@ -1,4 +1,4 @@
-"""Times of a figure, as text: a browser would read numbers in the time zone of its own machine."""
+"""Times of a figure as text: a browser would show numbers in the time zone of its machine."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Clock:
     Attributes
     ----------
     offset : timedelta
-        What is added to UTC.
+        Added to UTC. [time]
     name : str
-        For the label of the axis.
+        Name of the zone, for the label of the axis.
     """
 
     offset: timedelta
@@ -35,7 +35,7 @@ class Clock:
 
     @classmethod
     def of(cls, timezone: str | tzinfo, first: float, last: float) -> Clock:
-        """Return the clock of a zone at ``first``; its name says so where the zone has another offset at ``last``."""
+        """Return the clock of a zone at ``first``; its name shows the offset if that differs at ``last``."""
         zone, name = style.zone(timezone)
         offsets = [_offset(zone, date) for date in (first, last)]
         if offsets[0] == offsets[1]:
@@ -55,7 +55,7 @@ class Clock:
 
 
 def milliseconds(days: Floats) -> Floats:
-    """Return lengths as Plotly has them. [ms]"""
+    """Return lengths of time as Plotly takes them. [ms]"""
     return np.rint(days * _DAY)
 
 

@@ -1,1 +1,1 @@
-"""What an answer is: which markets and tables a query reads, how much that is, and the points computed of them."""
+"""Answers: the markets and tables that a query reads, how much that takes, and the points that are made of them."""

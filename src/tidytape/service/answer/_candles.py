@@ -12,7 +12,7 @@ from tidytape.catalogue import (
     Interval,
 )
 from tidytape.frames._table import planned
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.service.answer._scan import MARKET, Market, MarketScan, in_usd
 from tidytape.times import DAY, HOUR, MINUTE, SECOND
 
@@ -40,11 +40,16 @@ def tiled(candles: pl.LazyFrame, lengths: Collection[int]) -> pl.LazyFrame:
     shortest, *longer = sorted(lengths) or [0]
     tiles = candles.filter(shortest == _LENGTH)
     for length in longer:
-        whole = covered(candles.filter(length == _LENGTH), by=tiles)
-        # Collected: a lazy plan would read the shorter candles anew for each longer length.
-        used = whole.filter(pl.col("covered") < _LENGTH).drop("covered").collect(engine="streaming").lazy()
-        left = covered(tiles, by=used).filter(pl.col("covered") == 0).drop("covered")
-        tiles = pl.concat([left, used]).collect(engine="streaming").lazy()
+        long_candles = covered(candles.filter(length == _LENGTH), by=tiles)
+        # Collected, because a lazy plan would read the shorter candles anew for each longer length.
+        used = (
+            long_candles.filter(pl.col("covered") < _LENGTH)
+            .drop("covered")
+            .collect(engine="streaming")
+            .lazy()
+        )
+        short_candles = covered(tiles, by=used).filter(pl.col("covered") == 0).drop("covered")
+        tiles = pl.concat([short_candles, used]).collect(engine="streaming").lazy()
     return tiles
 
 
@@ -68,18 +73,20 @@ def covered(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
     return spans_with_both.with_columns(pl.col("covered") - pl.col("since")).drop("since")
 
 
-def met(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
-    """Return spans with ``met``: whether any other span starts inside of each."""
+def with_starts_inside(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
+    """Return spans with ``has_start_inside``: whether any other span starts inside of each."""
     starts = by.select(*MARKET, start="timestamp").sort("start")
     with_next = spans.sort("timestamp").join_asof(
         starts, left_on="timestamp", right_on="start", by=MARKET, strategy="forward", check_sortedness=False
     )
-    return with_next.with_columns(met=(pl.col("start") < _START + _LENGTH).fill_null(value=False)).drop(
-        "start"
-    )
+    return with_next.with_columns(
+        has_start_inside=(pl.col("start") < _START + _LENGTH).fill_null(value=False)
+    ).drop("start")
 
 
-_LONGEST_CANDLE = 7 * DAY
+LONGEST_CANDLE = 7 * DAY
+"""The longest recorded candle. [ns]"""
+
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 
 
@@ -91,7 +98,7 @@ def candle_minutes(scan: MarketScan, *, by_side: bool = False, end: int | None =
 
 
 def candles(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles of markets, each made of trades or of recorded candles, whichever covers it whole."""
+    """Return candles of markets, each made of trades or of recorded candles, whichever cover its interval wholly."""
     if not scan.holds("candles"):
         return traded_candles(scan)
     return _candles_of_both(scan) if scan.holds("trades") else recorded_candles(scan)
@@ -118,7 +125,7 @@ def resampled(scan: MarketScan, points: pl.LazyFrame, name: str) -> pl.LazyFrame
 
 
 def recorded_candles(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles made of recorded ones, the shortest that cover each time whole."""
+    """Return candles made of recorded candles; at each time the shortest ones that cover it wholly count."""
     return resampled(scan, _tiles(scan, scan.start, scan.end).drop("interval", "is_quiet"), _CANDLES)
 
 
@@ -190,44 +197,49 @@ def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
         recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
         recorded = scan.in_usd(recorded.with_columns(price=pl.col("close"))) if scan.needs_rates else recorded
         recorded = recorded.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
-    unknown = pl.lit(None, pl.Int64)  # when the first and the last trade happened
+    unknown = pl.lit(
+        None, pl.Int64
+    )  # a recorded candle does not say when its first and its last trade happened
     return tiled(recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown), lengths)
 
 
-def untold(scan: MarketScan) -> pl.DataFrame:
+def candles_without_points(scan: MarketScan) -> pl.DataFrame:
     """Return the recorded candles of a window that its points do not include.
 
     They do not make up the interval, neither trades nor shorter candles cover the same time, and they are not quiet.
     """
     first, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
-    recorded = _recorded(scan, scan.start - _LONGEST_CANDLE, scan.end).filter(after > scan.start)
+    recorded = _recorded(scan, scan.start - LONGEST_CANDLE, scan.end).filter(after > scan.start)
     makes_up = scan.interval.seconds * SECOND % pl.col("interval") == 0
-    unmet = met(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
-    unmet = unmet.filter(~pl.col("met")).select(*MARKET, "timestamp", "interval")
-    long = unmet.collect(engine="streaming")
+    long = with_starts_inside(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
+    long = long.filter(~pl.col("has_start_inside")).select(*MARKET, "timestamp", "interval")
+    long_candles = long.collect(engine="streaming")
     newest = scan.extents("candles").select(*MARKET, newest="last")
-    within = long.join(scan.extents("trades"), on=MARKET).join(newest, on=MARKET)
+    within = long_candles.join(scan.extents("trades"), on=MARKET).join(newest, on=MARKET)
     is_in_progress = (pl.col("newest") == first) & (
         pl.col("last") >= first
     )  # the candle may be, and so may the trades
     within = within.filter(pl.col("first") <= first, (pl.col("last") >= after - 1) | is_in_progress)
     if within.is_empty():
-        return long
+        return long_candles
     # Minute rows start at whole minutes; candles of a mapped file may start anywhere.
     start, end = within.select(first.min() // MINUTE * MINUTE, end=-(-after.max() // MINUTE) * MINUTE).row(0)
     minutes_ = candle_minutes(replace(scan, before=scan.before + scan.start - start), end=end)
-    traded = met(within.lazy(), by=minutes_).filter(pl.col("met")).collect(engine="streaming")
-    return long.join(traded, on=[*MARKET, "timestamp", "interval"], how="anti")
+    traded = (
+        with_starts_inside(within.lazy(), by=minutes_).filter("has_start_inside").collect(engine="streaming")
+    )
+    return long_candles.join(traded, on=[*MARKET, "timestamp", "interval"], how="anti")
 
 
-def untold_lengths(scan: MarketScan) -> list[int]:
+def lengths_without_points(scan: MarketScan) -> list[int]:
     """Return the lengths of the recorded candles in a window that no point of the answer includes. [s]"""
-    if not scan.holds("candles", before=_LONGEST_CANDLE):
+    if not scan.holds("candles", before=LONGEST_CANDLE):
         return []
-    return [one // SECOND for one in untold(scan)["interval"].unique().sort()]
+    return [length // SECOND for length in candles_without_points(scan)["interval"].unique().sort()]
 
 
 def candles_by_side(scan: MarketScan) -> pl.LazyFrame:
+    """Return candles made of trades, those of each side apart."""
     minutes_ = candle_minutes(scan, by_side=True)
     if scan.query.side:
         minutes_ = minutes_.filter(pl.col("side") == str(scan.query.side))
@@ -238,7 +250,7 @@ _GROWTH = 4  # factor by which each span of the search for a last trade is longe
 
 
 def last_closes(
-    lake: Lake, markets: list[Market], interval: Interval, *, before: int, sides: tuple[str, ...]
+    lake: LakeReader, markets: list[Market], interval: Interval, *, before: int, sides: tuple[str, ...]
 ) -> pl.DataFrame | None:
     """Return the last candle of each market before a time, per side if ``sides`` are named.
 
@@ -253,9 +265,9 @@ def last_closes(
         its last close.
     """
     last_candles = [
-        candle.with_columns(*one.named(interval))
-        for one in markets
-        for candle in _last_candles(lake, one, before, sides)
+        candle.with_columns(*market.named(interval))
+        for market in markets
+        for candle in _last_candles(lake, market, before, sides)
     ]
     # Members that traded at the same time keep the order of `aggregate.group`.
     return (
@@ -265,7 +277,9 @@ def last_closes(
     )
 
 
-def _last_candles(lake: Lake, market: Market, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+def _last_candles(
+    lake: LakeReader, market: Market, before: int, sides: tuple[str, ...]
+) -> Iterator[pl.DataFrame]:
     trades = list(_last_trades(lake, market, before, sides))
     if sides:  # a recorded candle has none
         yield from trades
@@ -275,7 +289,9 @@ def _last_candles(lake: Lake, market: Market, before: int, sides: tuple[str, ...
     yield from trades if recorded is None else [recorded]
 
 
-def _last_trades(lake: Lake, market: Market, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+def _last_trades(
+    lake: LakeReader, market: Market, before: int, sides: tuple[str, ...]
+) -> Iterator[pl.DataFrame]:
     missing_sides = set(sides) or {""}
     floor, _ = lake.extent("trades", market.exchange, market.raw_symbol)
     high, span = before, HOUR
@@ -295,18 +311,20 @@ def _last_trades(lake: Lake, market: Market, before: int, sides: tuple[str, ...]
         high, span = low, span * _GROWTH
 
 
-def _last_recorded(lake: Lake, one: Market, before: int, *, after: int | None) -> pl.DataFrame | None:
+def _last_recorded(
+    lake: LakeReader, market: Market, before: int, *, after: int | None
+) -> pl.DataFrame | None:
     """Return the last recorded candle that was over by ``before``; None if the trade at ``after`` is newer.
 
     A candle inside the time of the market's trades is newer than a trade if it starts after it; any other candle is if
     it ends after it.
     """
     start, end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
-    since = None if after is None else after - 7 * DAY  # no candle is longer
-    market = {"exchange": one.exchange, "raw_symbol": one.raw_symbol}
-    over = lake.scan("candles", **market, start=since, end=before).filter(end <= before)
+    since = None if after is None else after - LONGEST_CANDLE
+    names = {"exchange": market.exchange, "raw_symbol": market.raw_symbol}
+    over = lake.scan("candles", **names, start=since, end=before).filter(end <= before)
     if after is not None:
-        first, last = lake.extent("trades", one.exchange, one.raw_symbol)
+        first, last = lake.extent("trades", *names.values())
         within = (start >= first) & (end - 1 <= last)
         is_traded = pl.coalesce("volume", "quote_volume").ne_missing(0.0)
         over = over.filter(pl.when(within).then((start > after) & is_traded).otherwise(end - 1 > after))

@@ -13,33 +13,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import polars as pl
 
-from tidytape import aggregate, wire
+from tidytape import aggregate
 from tidytape.catalogue import BookSide, Interval, Selection, Side, SortDirection
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
 from tidytape.service.answer import _hot as hot
 from tidytape.service.answer._candles import last_closes
-from tidytape.service.answer._metadata import (
-    able_intervals,
-    absent,
-    description,
-    descriptions,
-    note_of_reach,
-    notes_of,
-    with_descriptors,
-)
-from tidytape.service.answer._plans import PLANS, require_touched, tpo_of_members
+from tidytape.service.answer._metadata import description, descriptions, with_descriptors
+from tidytape.service.answer._notes import able_intervals, absent, note_of_reach, notes_of
+from tidytape.service.answer._plans import PLANS, reads, require_touched, tpo_of_members
 from tidytape.service.answer._scan import UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.answer._selection import grouped, selected
-from tidytape.times import DAY, SECOND
-from tidytape.wire import Note
-
-_CARRY = DAY
+from tidytape.times import SECOND
+from tidytape.wire._encode import encode_series
+from tidytape.wire._notes import Note
 
 
 class Engine:
@@ -47,7 +40,7 @@ class Engine:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The recorded events.
     clock : callable
         Returns epoch nanoseconds: gaps are filled up to now. [ns]
@@ -59,7 +52,7 @@ class Engine:
 
     def __init__(
         self,
-        lake: Lake,
+        lake: LakeReader,
         *,
         clock: Callable[[], int] = time.time_ns,
         limits: Limits = UNHURRIED,
@@ -70,7 +63,7 @@ class Engine:
         self.limits = limits
         self.keeps = keeps
 
-    def at(self, lake: Lake, *, keeps: bool = True) -> Engine:
+    def at(self, lake: LakeReader, *, keeps: bool = True) -> Engine:
         """Return the engine that answers from the lake at one moment, see `Lake.now`."""
         return Engine(lake, clock=self.clock, limits=self.limits, keeps=keeps)
 
@@ -87,19 +80,21 @@ class Engine:
         """
         markets_by_type = {}
         for name in query.type:
+            schema_of(name)  # raises INVALID_TYPE if the type does not exist
             if name not in PLANS:
-                _refuse(name)
+                able = "a type this service answers: " + ", ".join(PLANS)
+                raise QueryError("type", got=name, expected=able, code="UNSUPPORTED")
             markets = selected(self.lake, query, name)
             if rates:
-                self.require_rates(name, query, markets)  # before any weight is taken
+                self.require_rates(query, markets)  # before any weight is taken
             markets_by_type[name] = grouped(markets) if query.group_by else markets
         return markets_by_type
 
-    def require_rates(self, name: str, query: PointsQuery, markets: Iterable[Market]) -> None:
+    def require_rates(self, query: PointsQuery, markets: Iterable[Market]) -> None:
         """Raise QueryError if the query converts to USD and the lake does not know what a market's quote is worth."""
-        for one in markets:
-            scan = MarketScan(self.lake, one, query)
-            if scan.needs_rates and data_type(name).usd:
+        for market in markets:
+            scan = MarketScan(self.lake, market, query)
+            if scan.needs_rates:
                 _ = scan.rates
 
     def frames(
@@ -127,36 +122,31 @@ class Engine:
     def _frame(
         self, name: str, query: PointsQuery, markets: list[Market], *, lists_once: bool
     ) -> pl.DataFrame:
-        schema = schema_of(name, grouped=query.group_by is not None)
-        interval = query.interval or Interval.MINUTE
-        # Open interest is a stock: the last report counts on, so a group needs the day before.
-        before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
-        # Before the events are read, so that events which arrive meanwhile do not count as known.
-        described = descriptions(name, (MarketScan(self.lake, one, query) for one in markets))
+        schema, kind = schema_of(name, grouped=query.group_by is not None), data_type(name)
+        # Looked up before the events are read, so that events which arrive meanwhile do not count as known.
+        described = descriptions(name, (MarketScan(self.lake, market, query) for market in markets))
         if len(markets) == 1 and self.keeps:
             scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
             if (points := hot.frame(scan, name)) is not None:
                 return with_descriptors(points, described, name, by_coin=False)
+        before = reads(name, query)[name].before
         scans = [
-            MarketScan(self.lake, one, query, before, limits=self.limits, lists_once=lists_once)
-            for one in markets
+            MarketScan(self.lake, market, query, before, limits=self.limits, lists_once=lists_once)
+            for market in markets
         ]
-        if name == "TPO_AGG":
+        if PLANS[name].has_time_blocks:
             require_touched(scans)
-        united = query.group_by is not None and name == "TPO_AGG"
-        frame = self._united(query, scans) if united else self._points(name, query, scans)
-        if query.group_by and name != "TPO_AGG":
-            weights = self._weights(query, markets, frame) if name == "FUNDING_RATE_AGG" else None
-            frame = aggregate.group(frame, data_type=name, weights=weights)
+        frame = self._grouped(name, query, scans) if query.group_by else self._points(name, query, scans)
+        if before:
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
         if query.gapfill:
-            frame = self._filled(name, frame, query, markets, interval)
-        by_coin = query.group_by is not None or data_type(name).selection is Selection.TOKEN
+            frame = self._filled(name, frame, query, markets)
+        by_coin = query.group_by is not None or kind.selection is Selection.TOKEN
         frame = with_descriptors(schema.conform(frame), described, name, by_coin=by_coin)
-        newest_first = query.sort_direction is SortDirection.DESC
         order = schema.key_of(grouped=query.group_by is not None)
-        if name == "BLOCK_BOOK_SNAPSHOT_AGG":
+        if any(levels.book_side for levels in kind.levels):
             return _closest_first(frame, order, query)
+        newest_first = query.sort_direction is SortDirection.DESC
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
 
     def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
@@ -173,11 +163,11 @@ class Engine:
         if texts is None:
             return None
         series = [
-            ({**market.names(scan.interval), **described, "side": one.side}, one.parts) for one in texts
+            ({**market.names(scan.interval), **described, "side": text.side}, text.parts) for text in texts
         ]
-        first, last = max(one.first for one in texts), min(one.last for one in texts)
+        first, last = max(text.first for text in texts), min(text.last for text in texts)
         notes = [*absent(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
-        return wire.encode_series(name, series, notes), sum(one.rows for one in texts)
+        return encode_series(name, series, notes), sum(text.rows for text in texts)
 
     def notes(
         self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]
@@ -205,14 +195,16 @@ class Engine:
         In a group and with ``gapfill`` one such market is enough: a sum would leave it out, and a gap would be filled
         where something was traded. Other queries are refused only if all their markets are such.
         """
-        candle_markets = markets.get("TRADE_SIDE_AGNOSTIC_AGG", [])
-        able = [
-            intervals
-            for one in candle_markets
-            if (intervals := able_intervals(MarketScan(self.lake, one, query))) is not None
+        candle_markets = [
+            market for name in query.type if "candles" in PLANS[name].tables for market in markets[name]
         ]
-        if able and (query.group_by is not None or query.gapfill or len(able) == len(candle_markets)):
-            intervals = [one for one in Interval if any(one in many for many in able)]
+        coarse = [
+            intervals
+            for market in candle_markets
+            if (intervals := able_intervals(MarketScan(self.lake, market, query))) is not None
+        ]
+        if coarse and (query.group_by is not None or query.gapfill or len(coarse) == len(candle_markets)):
+            intervals = [interval for interval in Interval if any(interval in able for able in coarse)]
             raise QueryError(
                 "interval",
                 got=str(query.interval),
@@ -223,9 +215,19 @@ class Engine:
             )
 
     def _points(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+        """Return the points of each market."""
         interval = query.interval or Interval.MINUTE
         plans = [PLANS[name].points(scan).with_columns(*scan.market.named(interval)) for scan in scans]
         return pl.concat(pl.collect_all(plans, engine="streaming"), how="diagonal")
+
+    def _grouped(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+        """Return the points of each coin, made of those of its members."""
+        plan = PLANS[name]
+        if plan.has_time_blocks:
+            return self._united(query, scans)
+        points = self._points(name, query, scans)
+        weights = self._weights(plan.weights, query, scans, points) if plan.weights else None
+        return aggregate.group(points, data_type=name, weights=weights)
 
     def _united(self, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
         """Return a market profile of each coin, made of its members' minute rows: profiles lack the blocks."""
@@ -241,18 +243,20 @@ class Engine:
         is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
         return pl.concat(named).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
 
-    def _weights(self, query: PointsQuery, markets: list[Market], rates: pl.DataFrame) -> pl.DataFrame:
-        """Return each member's open interest in USD at each bucket's close: its last report, at most a day old."""
-        scans = [MarketScan(self.lake, one, query, _CARRY) for one in markets]
-        reports = self._points("OPEN_INTEREST_AGG", query, scans)
+    def _weights(
+        self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Return the weight of each member at each time of the points: its last report, as long as that counts."""
+        before = reads(name, query)[name].before
+        reports = self._points(name, query, [replace(scan, before=before) for scan in scans])
         member = ["exchange", "raw_symbol"]
         members = pl.DataFrame(
-            [(one.exchange, one.raw_symbol, one.coin) for one in markets],
+            [(scan.market.exchange, scan.market.raw_symbol, scan.market.coin) for scan in scans],
             schema=dict.fromkeys([*member, "coin"], pl.String),
             orient="row",
         )
         return (
-            rates.select("timestamp")
+            points.select("timestamp")
             .unique()
             .join(members, how="cross")
             .sort("timestamp")
@@ -261,21 +265,17 @@ class Engine:
                 on="timestamp",
                 by=member,
                 strategy="backward",
-                tolerance=_CARRY,
+                tolerance=before,
                 check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
             .select(*member, "coin", "timestamp", "close")
         )
 
     def _filled(
-        self,
-        name: str,
-        frame: pl.DataFrame,
-        query: PointsQuery,
-        markets: list[Market],
-        interval: Interval,
+        self, name: str, frame: pl.DataFrame, query: PointsQuery, markets: list[Market]
     ) -> pl.DataFrame:
         start, end = (second * SECOND for second in query.span)
+        interval = query.interval or Interval.MINUTE
         sides = [query.side] if query.side else Side
         of_sides = tuple(map(str, sides)) if data_type(name).per_side else ()
         last = last_closes(self.lake, markets, interval, before=start, sides=of_sides)
@@ -297,10 +297,3 @@ def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery
     if query.group_by is None or query.max_depth is None:
         return frame  # the plan of a single market has cut them already
     return frame.filter(pl.int_range(pl.len()).over(book) < query.max_depth)
-
-
-def _refuse(name: str) -> None:
-    schema_of(name)  # raises INVALID_TYPE if the type does not exist
-    raise QueryError(
-        "type", got=name, expected="a type this service answers: " + ", ".join(PLANS), code="UNSUPPORTED"
-    )

@@ -8,30 +8,32 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, USD_QUOTES, Selection, Side
+from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, Selection, Side
 from tidytape.errors import QueryError, counted
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake._delta import Facts
 from tidytape.lake.rollup import Sources, sources
 from tidytape.lake.rollup._recipes import RECIPES
 from tidytape.query import PointsQuery, window_hint
-from tidytape.service.answer._plans import PLANS
+from tidytape.service.answer._candles import LONGEST_CANDLE
+from tidytape.service.answer._plans import PLANS, reads
 from tidytape.service.answer._scan import (
     ROWS_PER_NUMBER,
     ROWS_PER_TOUCH,
     Limits,
     Market,
     MarketsByType,
-    in_usd,
+    needs_rates,
+    quote_markets,
 )
 from tidytape.times import DAY, MINUTE, SECOND
 
+_FIRST = -(2**63)
 _LIGHT_ROWS = 1_000_000
 _LIGHT_MADE = 250_000
-_SMALL = 250_000  # rows, of which the largest answers take a fifth of a second
-_ROWS_PER_MARKET = 25_000  # which take as long as to plan for one more market
+_SMALL = 250_000  # rows; the largest answers of so many take a fifth of a second
+_ROWS_PER_MARKET = 25_000  # reading so many rows takes as long as planning for one more market
 _COUNTED = 20_000_000
-_LONGEST_CANDLE = 7 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,12 @@ class Estimate:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is so small for certain that nothing needs to be able to stop it."""
+        """Whether it is certainly so small that nothing needs to be able to stop it."""
         return self.most <= _SMALL
 
     @property
     def is_about_small(self) -> bool:
-        """Whether it is small by estimate, if not for certain: then its points may stay in memory."""
+        """Whether it is small by estimate, though perhaps not certainly: then its points may stay in memory."""
         return self.rows <= _SMALL and self.made <= _SMALL
 
     def require(self, query: PointsQuery, limits: Limits) -> None:
@@ -108,59 +110,80 @@ def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistic
     if not parts:
         return Estimate(0, 0, most=0)
     rows, made, least = (sum(numbers) for numbers in zip(*parts, strict=True))
-    most = sum(_most(name, query, one, statistics) for name in query.type for one in subjects.get(name, []))
+    most = sum(
+        _most(name, query, market, statistics) for name in query.type for market in subjects.get(name, [])
+    )
     return Estimate(rows, made, least, most + _ROWS_PER_MARKET * (len(parts) - 1))
 
 
 def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> tuple[int, int, int]:
     """Return the rows read, the rows made, and the rows made for certain, of one data type and market."""
     plan, kind = PLANS[name], DATA_TYPES[name]
-    start, end = query.span[0] * SECOND, query.span[1] * SECOND
-
-    def events(table: str) -> int:
-        files = [file for names in market.partitions for file in statistics.events(table, *names)]
-        return rows_within(files, start, end)
-
+    parts = _parts(name, query, market)
+    rows = sum(_rows_of(part, market, statistics) for part in parts)
+    if needs_rates(query, market):
+        rows += statistics.rates(market.quote_coin, parts[0].start, parts[0].end)
     if not plan.minutes:
-        rows = sum(map(events, plan.tables))
         return rows, rows, 0
-    if name == "TPO_AGG" and query.tpo_session:
-        end += DAY * 31
-    if plan.converts_events and in_usd(query) and market.quote_coin not in USD_QUOTES:
-        rows = events(plan.tables[0])
-    else:
-        rows = sum(statistics.minutes(table, market, start, end) for table in plan.minutes)
-    needs_closes = name == "OPEN_INTEREST_AGG" and in_usd(query)  # the prices that it is converted at
-    if needs_closes:
-        rows += statistics.minutes("candles_of_both_1m", market, start, end)
-    if needs_closes or "candles" in plan.tables:
-        rows += events("candles")
     series = 2 if kind.per_side and not query.side else 1
     if query.gapfill:
         return rows, query.points * series, query.points * series
-    if name == "TPO_AGG":
-        touched, least = _touched(query, market, statistics, start, end)
+    if plan.has_time_blocks:
+        touched, least = _touched(query, market, statistics, parts[0].start, parts[0].end)
         return rows, max(rows, ROWS_PER_TOUCH * touched), ROWS_PER_TOUCH * least
     return rows, rows if kind.levels else min(rows, query.points * series), 0
 
 
 def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> float:
     """Return how many rows one data type of a market reads and makes at most; infinite where no statistics bound it."""
-    plan, kind = PLANS[name], DATA_TYPES[name]
-    start, end = query.span[0] * SECOND, query.span[1] * SECOND
-    # How far back the last price, report or snapshot lies, no statistics say.
-    converts = in_usd(query) and (name == "OPEN_INTEREST_AGG" or market.quote_coin not in USD_QUOTES)
-    weighs = query.group_by is not None and name == "FUNDING_RATE_AGG"
-    if converts or weighs or query.gapfill or kind.selection is not Selection.MARKET:
+    plan, (part, *others) = PLANS[name], _parts(name, query, market)
+    # No statistics say how far back the last price or report lies, nor what the points of a whole exchange are made of.
+    if (
+        needs_rates(query, market)
+        or others
+        or query.gapfill
+        or DATA_TYPES[name].selection is not Selection.MARKET
+    ):
         return math.inf
-    since = start - _LONGEST_CANDLE
-    candles = statistics.most_events("candles", market, since, end) if "candles" in plan.tables else 0
-    if not plan.minutes:
-        return sum(statistics.most_events(table, market, start, end) for table in plan.tables)
-    if name == "TPO_AGG":
-        end += DAY * 31 if query.tpo_session else 0
-        candles += _most_of_levels(query, market, statistics, start, end)
-    return candles + sum(statistics.most_minutes(table, market, start, end) for table in plan.minutes)
+    most = sum(statistics.most_minutes(table, market, part.start, part.end) for table in part.minutes)
+    for table in part.tables:
+        start = part.start - LONGEST_CANDLE if table == "candles" else part.start
+        most += statistics.most_events(table, market, start, part.end)
+    if plan.has_time_blocks:
+        most += _most_of_levels(query, market, statistics, part.start, part.end)
+    return most
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The minute rows and the events of one data type that are read for points, in a span. [ns since the epoch]"""
+
+    minutes: tuple[str, ...]
+    tables: tuple[str, ...]
+    start: int
+    end: int
+
+
+def _parts(name: str, query: PointsQuery, market: Market) -> list[_Part]:
+    """Return the parts that the points of one data type and market are made of, that of the type itself first."""
+    parts = []
+    for other, reach in reads(name, query).items():
+        plan = PLANS[other]
+        # Closes, which convert other amounts, are not converted themselves.
+        is_converted = plan.converts_events and other == name and needs_rates(query, market)
+        minutes = () if is_converted else plan.minutes
+        tables = set(plan.tables).difference(RECIPES[table].raw.name for table in minutes)
+        start, end = (second * SECOND for second in query.span)
+        parts.append(_Part(minutes, tuple(tables), start - reach.before, end + reach.after))
+    return parts
+
+
+def _rows_of(part: _Part, market: Market, statistics: Statistics) -> int:
+    """Return about how many rows of a part are read."""
+    minutes = sum(statistics.minutes(table, market, part.start, part.end) for table in part.minutes)
+    partitions = [(table, *names) for table in part.tables for names in market.partitions]
+    files = [file for partition in partitions for file in statistics.events(*partition)]
+    return minutes + rows_within(files, part.start, part.end)
 
 
 def _most_of_levels(
@@ -198,7 +221,7 @@ def rows_within(files: Iterable[Facts], start: int, end: int) -> int:
     >>> rows_within([Facts(100, 0, 99), Facts(50, 1_000, 2_000)], 0, 50)
     50
     """
-    return math.ceil(sum((one.rows or 0) * one.share(start, end) for one in files))
+    return math.ceil(sum((file.rows or 0) * file.share(start, end) for file in files))
 
 
 def _touched(
@@ -239,18 +262,21 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     QueryError
         It says how many there are, and how long a window may be.
     """
-    most = DATA_TYPES["TRADE"].max_points
+    kinds = [kind for kind in query.data_types if kind.interval_optional]
+    markets = [market for kind in kinds for market in subjects[kind.name]]
+    most = max((kind.max_points for kind in kinds), default=0)
     start, end = query.start * SECOND, query.end * SECOND
-    markets = subjects.get("TRADE", [])
-    files = [file for one in markets for file in statistics.events("trades", one.exchange, one.raw_symbol)]
+    files = [file for market in markets for file in statistics.events("trades", *market.partitions[0])]
     if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:
         return
     about = rows_within(files, start, end)
     is_counted = about <= _COUNTED
-    trades = sum(statistics.count_trades(one, start, end) for one in markets) if is_counted else about
+    trades = sum(statistics.count_trades(market, start, end) for market in markets) if is_counted else about
     if trades <= most:
         return
-    times = sorted(time for one in markets for time in statistics.first_trades(one, start, end, most + 1))
+    times = sorted(
+        time for market in markets for time in statistics.first_trades(market, start, end, most + 1)
+    )
     fits = (times[most] - start) // SECOND
     raise QueryError(
         "end",
@@ -262,19 +288,19 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
 
 
 class Statistics:
-    """The statistics of a lake as it is now; what they mean says `tidytape.service.answer._estimate.Statistics`.
+    """What the logs of a lake say about its files, and where they do not suffice, how many trades there are.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self._lake = lake
 
     def events(self, table: str, *partition: str) -> list[Facts]:
         """Return what the log says of the files of one partition."""
-        return self._lake.files(table, *partition)
+        return self._lake._files(table, *partition)
 
     def minutes(self, table: str, market: Market, start: int, end: int) -> int:
         """Return about how many rows are read for the minutes of a market."""
@@ -283,6 +309,13 @@ class Statistics:
         return sum(
             rows_within(self.events(name, market.exchange, market.raw_symbol), *span) for name, span in spans
         )
+
+    def rates(self, quote: str | None, start: int, end: int) -> int:
+        """Return about how many rows are read for what a quote is worth: reports, or else trades of one market."""
+        if reports := self.events("quote_rates"):
+            return rows_within(reports, _FIRST, end)
+        market = next(iter(quote_markets(self._lake, quote)), None)
+        return 0 if market is None else rows_within(self.events("trades", *market), start - DAY, end)
 
     def most_events(self, table: str, market: Market, start: int, end: int) -> float:
         """Return how many rows the files have that may hold events of a span; infinite if a log does not say."""

@@ -1,4 +1,4 @@
-"""What a lake holds, per market and data type: from when to when, how much, and with which gaps."""
+"""The holdings of a lake: for each market and data type the first and last event, the amount of data, and the gaps."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.lake import Lake, hygiene
+from tidytape.lake import LakeReader, hygiene
 from tidytape.lake.hygiene._gaps import GAPS_FROM, MOST_ROWS
 from tidytape.query import MetaQuery
-from tidytape.schema import HOLDINGS, data_type
-from tidytape.service.answer._inventory import LakeCache, filtered, holdings
+from tidytape.schema import HOLDINGS
+from tidytape.service.answer._inventory import LakeCache, filtered, holdings, types_of
 from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
 from tidytape.times import SECOND, Span, intersected, union
 
 _MARKET = ("exchange", "raw_symbol")
 _CHAIN = ("exchange", "coin")
-_TOKENS = "TOKEN_SUPPLY_AGG"
 _FOREVER = (-(2**62), 2**62)
 
 Row = dict[str, Any]
@@ -26,13 +25,13 @@ Row = dict[str, Any]
 
 
 def described(
-    lake: Lake, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
+    lake: LakeReader, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
 ) -> pl.DataFrame:
     """Return what a lake holds: every market with every data type that it has.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         Which one.
     quiet : timedelta, optional
         The shortest gap of a market whose events are not rare; see `tidytape.lake.hygiene.gaps`.
@@ -55,21 +54,24 @@ def described(
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake import LakeReader
     >>> described(Lake.create(tempfile.mkdtemp())).height
     0
     """
     known = {table: _rows_of(lake, table, quiet, most_rows) for table in _TABLES}
     since = lake.markets().filter(pl.col("tenor").is_null()).select(*_MARKET, "available_since")
     opened = {(exchange, symbol): time for exchange, symbol, time in since.iter_rows()}
-    rows = []
-    for one in holdings(lake).filter(pl.col("type") != _TOKENS).iter_rows(named=True):
-        key = tuple(one[name] for name in _keys_of(one["type"]))
-        held = {
-            table: row for table in PLANS[one["type"]].tables if (row := known[table].get(key)) is not None
+    rows = _tokens(lake, known["token_supply"])
+    for market in (
+        holdings(lake).filter(~pl.col("type").is_in(types_of("token_supply"))).iter_rows(named=True)
+    ):
+        key = tuple(market[name] for name in _keys_of(market["type"]))
+        tables = {
+            table: row for table in PLANS[market["type"]].tables if (row := known[table].get(key)) is not None
         }
-        available = opened.get((one["exchange"], one["raw_symbol"]))
-        rows.append(_row(one, held, first=one["first"], last=one["last"], available_since=available))
-    rows += _tokens(lake, known["token_supply"])
+        available = opened.get((market["exchange"], market["raw_symbol"]))
+        times = {"first": market["first"], "last": market["last"]}
+        rows.append(_row(market, tables, **times, available_since=available))
     order = {name: place for place, name in enumerate(PLANS)}
     frame = pl.DataFrame(rows, schema=_PLAIN).with_columns(
         pl.col(name).cast(dtype) for name, dtype in HOLDINGS.polars().items()
@@ -83,10 +85,10 @@ class DescribedLake:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self._lake = lake
         self._known: LakeCache[pl.DataFrame] = LakeCache(lake)
 
@@ -100,14 +102,12 @@ class DescribedLake:
         LakeError
             If the lake cannot be read.
         """
-        for one in query.type:
-            data_type(one)  # raises if the type does not exist
-        held = filtered(self._known.get("described", lambda: described(self._lake.now())), query)
+        rows = filtered(self._known.get("described", lambda: described(self._lake.now())), query)
         if query.start is not None:
-            held = held.filter(pl.col("last_timestamp").dt.timestamp("ns") >= query.start * SECOND)
+            rows = rows.filter(pl.col("last_timestamp").dt.timestamp("ns") >= query.start * SECOND)
         if query.end is not None:
-            held = held.filter(pl.col("first_timestamp").dt.timestamp("ns") < query.end * SECOND)
-        return held
+            rows = rows.filter(pl.col("first_timestamp").dt.timestamp("ns") < query.end * SECOND)
+        return rows
 
 
 _TABLES = sorted({table for plan in PLANS.values() for table in plan.tables})
@@ -122,7 +122,7 @@ _PLAIN: Mapping[str, Any] = {
 
 
 def _rows_of(
-    lake: Lake, table: str, quiet: timedelta | None, most_rows: int | None
+    lake: LakeReader, table: str, quiet: timedelta | None, most_rows: int | None
 ) -> dict[tuple[str, ...], Row]:
     frame = hygiene.gaps(lake, table, quiet=quiet, most_rows=most_rows)
     names = [name for name in frame.columns if frame[name].dtype == pl.String and name != "gaps_from"]
@@ -133,33 +133,33 @@ def _keys_of(name: str) -> tuple[str, ...]:
     return _MARKET if name in TABLES_OF_MARKETS else _CHAIN
 
 
-def _tokens(lake: Lake, known: Mapping[tuple[str, ...], Row]) -> list[Row]:
+def _tokens(lake: LakeReader, known: Mapping[tuple[str, ...], Row]) -> list[Row]:
     coins = dict(
         lake.scan("token_supply").select("token_name", "coin").unique().sort("coin").collect().iter_rows()
     )
     return [
         _row(
-            {"type": _TOKENS, "raw_symbol": token, "coin": coins.get(token)},
+            {"type": name, "raw_symbol": token, "coin": coins.get(token)},
             {"token_supply": row},
             first=row["first"],
             last=row["last"],
         )
+        for name in types_of("token_supply")
         for (token,), row in known.items()
     ]
 
 
 def _row(
-    one: Row, held: Mapping[str, Row], *, first: int, last: int, available_since: int | None = None
+    market: Row, tables: Mapping[str, Row], *, first: int, last: int, available_since: int | None = None
 ) -> Row:
-    names = {column: one.get(column) for column in ("exchange", "raw_symbol", "type", "category", "coin")}
-    rows = list(held.values())
-    return names | {
-        "normalized_symbol": one.get("normalized_symbol"),
+    names = ("exchange", "raw_symbol", "type", "category", "coin", "normalized_symbol")
+    rows = list(tables.values())
+    return {name: market.get(name) for name in names} | {
         "first_timestamp": first,
         "last_timestamp": last,
         "rows": sum(row["rows"] for row in rows),
         "bytes": None if any(row["bytes"] is None for row in rows) else sum(row["bytes"] for row in rows),
-        "tables": ", ".join(held),
+        "tables": ", ".join(tables),
         "available_since": available_since,
         **_gaps_of(rows),
     }
@@ -176,8 +176,8 @@ def _gaps_of(rows: list[Row]) -> Row:
         gaps = zip(row["gap_starts"], row["gap_ends"], strict=True)
         outside = [(_FOREVER[0], row["first"]), (row["last"], _FOREVER[1])]
         holes = [part for hole in holes for part in intersected(hole, union([*gaps, *outside]))]
-    whole = min(row["first"] for row in rows), max(row["last"] for row in rows)
-    common = [span for hole in holes for span in intersected(whole, [hole]) if span[1] - span[0] >= least]
+    history = min(row["first"] for row in rows), max(row["last"] for row in rows)
+    common = [span for hole in holes for span in intersected(history, [hole]) if span[1] - span[0] >= least]
     return {
         "gaps": len(common),
         "longest_gap": max((end - start for start, end in common), default=None),

@@ -1,4 +1,4 @@
-"""Points in memory: what was asked for lately, as frames and as JSON, by the files that the points are made of.
+"""Points in memory: those of recent answers, as frames and as JSON, by the files that the points are made of.
 
 A point of one market depends on the events of its own interval alone, so neither its values nor its text depend on the
 window that it is asked for in. Points are kept in spans of up to 1,440, each under the names of the files that may hold
@@ -16,22 +16,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tidytape import wire
-from tidytape.catalogue import Selection, Side, SortDirection
+from tidytape.catalogue import Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake._recent import Recent, frame_size
 from tidytape.schema import data_type, schema_of
 from tidytape.service.answer._estimate import Statistics, estimated
-from tidytape.service.answer._plans import PLANS, require_touched
-from tidytape.service.answer._scan import Market, MarketScan, in_usd
+from tidytape.service.answer._plans import PLANS, is_alone, require_touched
+from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, HOUR, SECOND
+from tidytape.wire._encode import PointTexts, point_texts
 
 _POINTS = 1_440  # of a span: a day of minutes
 _LONGEST = 60 * DAY  # of a span
-_MOST_POINTS = 200_000  # of a window; a longer one is computed, and pushes no other points out
+_MOST_POINTS = 200_000  # of a window; points of a longer one are not kept, so that they push no others out
 _MOST_SPANS = 1_000  # of a window
-_NAME = 64  # bytes; what a name takes beside its letters
-_MOST_FILES = 1_000  # that hold its events; of more the names alone would take longer than the points
+_NAME = 64  # bytes that a name takes beside its letters
+_MOST_FILES = 1_000  # with events of a window; reading more names would take longer than computing the points
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Frame:
 class _Text:
     """The points of a span as JSON, their times [ns since the epoch], and how many rows there are before each."""
 
-    points: wire.PointTexts
+    points: PointTexts
     times: NDArray[np.int64]
     rows: NDArray[np.int64]
 
@@ -106,37 +106,37 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
     would have to be read for what is kept.
     """
     parts: list[pl.DataFrame] = []
-    for one in _of_sides(scan, name):
-        keys = _keys(one, name)
-        spans = None if keys is None else _frames(one, name, keys)
+    for series in _of_sides(scan, name):
+        keys = _keys(series, name)
+        spans = None if keys is None else _frames(series, name, keys)
         if spans is None:
             return None
-        parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, one)]
+        parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, series)]
     return pl.concat(parts) if parts else schema_of(name).empty()
 
 
 def texts(scan: MarketScan, name: str) -> list[HotText] | None:
     """Return the points of a market as JSON, by series; None without any, and where `frame` returns None."""
-    found = []
-    for one in _of_sides(scan, name):
-        keys = _keys(one, name)
-        spans = None if keys is None else _texts(one, name, keys)
+    hot_texts = []
+    for series in _of_sides(scan, name):
+        keys = _keys(series, name)
+        spans = None if keys is None else _texts(series, name, keys)
         if spans is None:
             return None
-        inside = _inside(spans, one)
+        inside = _inside(spans, series)
         if not inside:
             continue
         (head, (first, _)), (tail, (_, last)) = inside[0], inside[-1]
-        found.append(
+        hot_texts.append(
             HotText(
-                None if one.query.side is None else str(one.query.side),
+                None if series.query.side is None else str(series.query.side),
                 [span.points.part(*numbers) for span, numbers in inside],
                 sum(int(span.rows[last] - span.rows[first]) for span, (first, last) in inside),
                 int(head.times[first]),
                 int(tail.times[last - 1]),
             )
         )
-    return found or None
+    return hot_texts or None
 
 
 def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
@@ -164,13 +164,13 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
     files = [
         file
         for table in (*plan.tables, *plan.minutes)
-        for file in scan.lake.files(table, *names)
+        for file in scan.lake._files(table, *names)
         if file.may_hold(begin, scan.end + length)
     ]
     if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:
         return None
-    once = bool(data_type(name).levels) and scan.lists_once
-    how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, once
+    lists_once = bool(data_type(name).levels) and scan.lists_once
+    how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, lists_once
     return [
         _Key(
             scan.lake.path,
@@ -186,45 +186,42 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
 
 
 def _are_alone(scan: MarketScan, name: str) -> bool:
-    """Return whether each point depends on the events of its own interval alone."""
-    query, kind, plan = scan.query, data_type(name), PLANS[name]
-    if kind.selection is not Selection.MARKET or not plan.minutes or "book" in plan.tables:
+    """Return whether each point depends on the events of its own interval in one market alone."""
+    query, plan = scan.query, PLANS[name]
+    if not plan.minutes or query.group_by or query.sort_direction is SortDirection.DESC or scan.needs_rates:
         return False
-    if query.group_by or query.gapfill or query.sort_direction is SortDirection.DESC or scan.needs_rates:
-        return False
-    looks_back = name == "OPEN_INTEREST_AGG" and in_usd(query)  # at a price from before the interval
-    if query.tpo_session or looks_back:
+    if query.tpo_session or not is_alone(name, query):  # a span does not begin with a session
         return False
     return "candles" not in plan.tables or scan.extent("candles") is None  # their lengths differ
 
 
 def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] | None:
     """Return the spans; those that are not in memory are computed, unless that takes too many rows."""
-    kept = {key: found for key in keys if (found := FRAMES.get(key)) is not None}
-    missing = [key for key in keys if key not in kept]
+    frames = {key: kept_frame for key in keys if (kept_frame := FRAMES.get(key)) is not None}
+    missing = [key for key in keys if key not in frames]
     if missing:
-        made = _made(scan, name, missing[0].start, missing[-1].end)
-        if made is None:
+        computed = _computed(scan, name, missing[0].start, missing[-1].end)
+        if computed is None:
             return None
         for key in missing:
-            first, last = np.searchsorted(made.times, (key.start, key.end))
-            # Copied: a slice would keep in memory all that it was cut from.
-            rows = made.points if len(missing) == 1 else made.points[np.arange(first, last)]
-            kept[key] = one = _Frame(rows, made.times[first:last].copy())
-            FRAMES.put(key, one, size=key.size + frame_size(rows) + one.times.nbytes)
-    return [kept[key] for key in keys]
+            first, last = np.searchsorted(computed.times, (key.start, key.end))
+            # Copied, because a slice would keep the whole frame in memory.
+            rows = computed.points if len(missing) == 1 else computed.points[np.arange(first, last)]
+            frames[key] = frame = _Frame(rows, computed.times[first:last].copy())
+            FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
+    return [frames[key] for key in keys]
 
 
-def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
+def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
     """Compute the points of a window; None if these are more than are worth keeping."""
     query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
     wide = replace(scan, query=query)
     if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_about_small:
         return None
-    if name == "TPO_AGG":
+    if PLANS[name].has_time_blocks:
         try:
             require_touched([wide])
-        except QueryError:  # if it is true of the window that was asked for, the caller is told of that one
+        except QueryError:  # the spans may be too large where the window itself is not
             return None
     plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
@@ -234,32 +231,32 @@ def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
 
 def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | None:
     """Return the spans as JSON; those that are not in memory are written."""
-    kept = {key: found for key in keys if (found := TEXTS.get(key)) is not None}
-    missing = [key for key in keys if key not in kept]
+    texts = {key: kept_text for key in keys if (kept_text := TEXTS.get(key)) is not None}
+    missing = [key for key in keys if key not in texts]
     if missing:
         frames = _frames(scan, name, missing)
         if frames is None:
             return None
-        # At once, because writing many spans one by one takes longer.
-        written = wire.point_texts(pl.concat(one.points for one in frames), name)
+        # All spans at once, because writing many of them one by one takes longer.
+        all_texts = point_texts(pl.concat(frame.points for frame in frames), name)
         first = 0
-        for key, one in zip(missing, frames, strict=True):
-            times, rows = np.unique(one.times, return_index=True)  # a point may have many rows
+        for key, frame in zip(missing, frames, strict=True):
+            times, rows = np.unique(frame.times, return_index=True)  # a point may have many rows
             last = first + len(times)
-            kept[key] = own = _Text(written.copy(first, last), times, np.append(rows, len(one.times)))
-            TEXTS.put(key, own, size=key.size + own.points.size + own.times.nbytes + own.rows.nbytes)
+            texts[key] = text = _Text(all_texts.copy(first, last), times, np.append(rows, len(frame.times)))
+            TEXTS.put(key, text, size=key.size + text.points.size + text.times.nbytes + text.rows.nbytes)
             first = last
-    return [kept[key] for key in keys]
+    return [texts[key] for key in keys]
 
 
 T = TypeVar("T", _Frame, _Text)
 
 
 def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:
-    """Return the spans with points in the window, and the numbers of the first of these and of the one after them."""
-    found = []
-    for one in spans:
-        first, last = np.searchsorted(one.times, (scan.start, scan.end))
+    """Return the spans with points in the window, each with the places where these begin and end."""
+    inside = []
+    for span in spans:
+        first, last = np.searchsorted(span.times, (scan.start, scan.end))
         if last > first:
-            found.append((one, (int(first), int(last))))
-    return found
+            inside.append((span, (int(first), int(last))))
+    return inside

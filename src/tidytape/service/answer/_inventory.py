@@ -1,4 +1,4 @@
-"""What the lake holds: data types by market with their first and last event, and the lists made of that."""
+"""The inventory of a lake: data types by market with their first and last event, and the lists made of these."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from tidytape.aggregate import recommended_block_size
-from tidytape.budget import Tier, tier
+from tidytape.budget import Tier
+from tidytape.budget import tier as tier_of
 from tidytape.catalogue import DATA_TYPES, LISTS, LISTS_OF_A_TYPE, Category, Tenor
 from tidytape.errors import QueryError, counted
-from tidytape.lake import Lake
-from tidytape.query import MetaQuery
+from tidytape.lake import LakeReader
+from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query._values import written_time
 from tidytape.schema import data_type
 from tidytape.service._accounts import Key
@@ -30,22 +31,23 @@ class LakeCache(Generic[T]):
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that the values are computed from.
 
     Examples
     --------
     >>> import polars as pl, tempfile
+    >>> from tidytape.lake import LakeReader
     >>> lake = Lake.create(tempfile.mkdtemp())
     >>> remembered = LakeCache(lake)
     >>> remembered.get("markets", lambda: lake.markets().height), remembered.get("markets", lambda: 5)
     (0, 0)
-    >>> lake.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}))
+    >>> lake.writer().register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}))
     >>> remembered.get("markets", lambda: lake.markets().height)
     1
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self._lake = lake
         self._version: dict[str, int] = {}
         self._values: dict[Hashable, T] = {}
@@ -59,9 +61,8 @@ class LakeCache(Generic[T]):
                 self._version, self._values = version, {}
             if name in self._values:
                 return self._values[name]
-        value = (
-            make()
-        )  # outside the lock: two callers at once compute it twice, and neither waits for the other
+        # Outside the lock: two callers at once compute it twice, and neither waits for the other.
+        value = make()
         with self._lock:
             if version == self._version:
                 self._values[name] = value
@@ -69,7 +70,7 @@ class LakeCache(Generic[T]):
 
 
 COLUMNS = ("type", "exchange", "raw_symbol", "normalized_symbol", "coin", "category", "first", "last")
-"""Of `holdings`."""
+"""The columns of `holdings`."""
 
 _NAMES = ("normalized_symbol", "coin", "category")
 _SUMMARIES = {name: plan.summary for name, plan in PLANS.items() if plan.summary is not None}
@@ -80,10 +81,10 @@ class Inventory:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: LakeReader) -> None:
         self.lake = lake
         self._known: LakeCache[pl.DataFrame] = LakeCache(lake)
 
@@ -114,13 +115,13 @@ class Inventory:
         return self._known.get("marketcaps", lambda: _marketcaps(self.lake))
 
     def _option_summaries(self) -> pl.DataFrame:
-        held = self.all()
+        holdings_ = self.all()
         key = ["type", "exchange", "raw_symbol", "coin"]
         names = ("exchange", "raw_symbol", "normalized_symbol", "coin", "category", "tenor")
-        return tenors(self.lake, held).join(held, on=key).select(*names, available_since="first")
+        return tenors(self.lake, holdings_).join(holdings_, on=key).select(*names, available_since="first")
 
 
-def _marketcaps(lake: Lake) -> pl.DataFrame:
+def _marketcaps(lake: LakeReader) -> pl.DataFrame:
     marketcap, coin = pl.col("marketcap"), pl.col("coin")
     # A report may lack the coin or the number, so each comes from the newest report that has it.
     known = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
@@ -135,12 +136,12 @@ def _marketcaps(lake: Lake) -> pl.DataFrame:
     return tokens.drop_nulls().group_by("coin").agg(marketcap.max()).collect(engine="streaming")
 
 
-def holdings(lake: Lake) -> pl.DataFrame:
+def holdings(lake: LakeReader) -> pl.DataFrame:
     """Return every data type with every market that has it.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
 
     Returns
     -------
@@ -159,19 +160,19 @@ def holdings(lake: Lake) -> pl.DataFrame:
     return rows.sort(place, "exchange", "raw_symbol", "coin")
 
 
-def _parts(lake: Lake) -> Iterator[pl.DataFrame]:
+def _parts(lake: LakeReader) -> Iterator[pl.DataFrame]:
     key = ["exchange", "raw_symbol"]
     names = lake.markets().filter(pl.col("tenor").is_null()).select(*key, *_NAMES)
     spans = {
         table: lake.extents(table)
-        for table in sorted({one for many in TABLES_OF_MARKETS.values() for one in many})
+        for table in sorted({table for tables in TABLES_OF_MARKETS.values() for table in tables})
     }
     for name, tables in TABLES_OF_MARKETS.items():
         span = pl.concat([spans[table] for table in tables])
-        one = span.group_by(key).agg(pl.col("first").min(), pl.col("last").max())
-        yield one.join(names, on=key, how="left").with_columns(type=pl.lit(name))
+        markets = span.group_by(key).agg(pl.col("first").min(), pl.col("last").max())
+        yield markets.join(names, on=key, how="left").with_columns(type=pl.lit(name))
     chains = lake.extents("option_quotes")
-    for name in [name for name, plan in PLANS.items() if plan.tables == ("option_quotes",)]:
+    for name in types_of("option_quotes"):
         symbols = pl.DataFrame(
             [(coin, symbol or None) for coin in chains["coin"].unique() for symbol in summaries(name, coin)],
             schema={"coin": pl.String, "raw_symbol": pl.String},
@@ -182,17 +183,23 @@ def _parts(lake: Lake) -> Iterator[pl.DataFrame]:
         )
     time, none = pl.col("timestamp"), pl.lit(None, pl.String)
     tokens = lake.scan("token_supply").group_by("token_name", "coin").agg(first=time.min(), last=time.max())
-    yield tokens.with_columns(
-        type=pl.lit("TOKEN_SUPPLY_AGG"), exchange=none, raw_symbol=none, normalized_symbol=none, category=none
-    ).collect(engine="streaming")
+    for name in types_of("token_supply"):
+        yield tokens.with_columns(
+            type=pl.lit(name), exchange=none, raw_symbol=none, normalized_symbol=none, category=none
+        ).collect(engine="streaming")
 
 
-def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.DataFrame:
+def types_of(table: str) -> list[str]:
+    """Return the data types that are made of a table."""
+    return [name for name, plan in PLANS.items() if table in plan.tables]
+
+
+def tenors(lake: LakeReader, rows: pl.DataFrame, *, end: int | None = None) -> pl.DataFrame:
     """Return the tenors of option summaries on the last day on which each chain has quotes.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     rows : polars.DataFrame
         Of `holdings`; rows of other types have no tenor.
     end : int, optional
@@ -206,8 +213,8 @@ def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.Data
     parts = [
         pl.DataFrame(schema=dict.fromkeys(("type", "exchange", "raw_symbol", "coin", "tenor"), pl.String))
     ]
-    summaries_held = rows.filter(pl.col("type").is_in(list(_SUMMARIES)))
-    chains = summaries_held.select("exchange", "coin", "last").unique(maintain_order=True)
+    summary_rows = rows.filter(pl.col("type").is_in(list(_SUMMARIES)))
+    chains = summary_rows.select("exchange", "coin", "last").unique(maintain_order=True)
     for exchange, coin, newest in chains.iter_rows():
         last = newest if end is None else min(newest, end - 1)
         quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1)
@@ -222,10 +229,9 @@ def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.Data
                 .collect(engine="streaming")
             )
     key = ["type", "exchange", "raw_symbol"]
-    return pl.concat(parts).join(summaries_held.select(key), on=key, how="semi")
+    return pl.concat(parts).join(summary_rows.select(key), on=key, how="semi")
 
 
-_BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
 _FILTERS = ("type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol")
 
 
@@ -257,16 +263,16 @@ def entries(holdings: Inventory, name: str, query: MetaQuery) -> list[Any]:
     """
     if name in LISTS_OF_A_TYPE and not query.type:
         raise QueryError("type", got=None, expected="at least one data type", code="INTERNAL_ERROR")
-    held, field = narrowed(holdings, query), LISTS[name]
+    rows, field = narrowed(holdings, query), LISTS[name]
     if field == "blockSizes":
-        return _block_sizes(holdings.lake, held)
+        return _block_sizes(holdings.lake, rows)
     if field == "tenors":
         end = None if query.end is None else query.end * SECOND
-        there = tenors(holdings.lake, held, end=end)["tenor"]
+        column = tenors(holdings.lake, rows, end=end)["tenor"]
     else:
-        there = held[_COLUMNS_OF_LISTS[field]]
-    names = set(there.drop_nulls())
-    return [str(one) for one in _ORDERS.get(field, sorted(names)) if one in names]
+        column = rows[_COLUMNS_OF_LISTS[field]]
+    names = set(column.drop_nulls())
+    return [str(name) for name in _ORDERS.get(field, sorted(names)) if name in names]
 
 
 _COLUMNS_OF_LISTS = {
@@ -302,32 +308,40 @@ def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
     LakeError
         If the lake cannot be read.
     """
-    for one in query.type:
-        data_type(one)  # raises if the type does not exist
-    held = filtered(holdings.all(), query)
+    rows = filtered(holdings.all(), query)
     if query.start is not None:
-        held = held.filter(pl.col("last") >= query.start * SECOND)
+        rows = rows.filter(pl.col("last") >= query.start * SECOND)
     if query.end is not None:
-        held = held.filter(pl.col("first") < query.end * SECOND)
-    return held
+        rows = rows.filter(pl.col("first") < query.end * SECOND)
+    return rows
 
 
-def filtered(rows: pl.DataFrame, query: MetaQuery) -> pl.DataFrame:
-    """Return the rows that have one of the names of each filter of a query."""
-    for column in _FILTERS:
-        names = [str(one) for one in getattr(query, column)]
+def filtered(
+    rows: pl.DataFrame, query: MetaQuery | MarketsQuery, columns: Iterable[str] = _FILTERS
+) -> pl.DataFrame:
+    """Return the rows that have one of the names of each filter of a query.
+
+    Raises
+    ------
+    QueryError
+        If a type of the query does not exist.
+    """
+    for name in query.type:
+        data_type(name)  # raises if the type does not exist
+    for column in columns:
+        names = [str(name) for name in getattr(query, column)]
         if names:
             rows = rows.filter(pl.col(column).is_in(names))
     return rows
 
 
-def _block_sizes(lake: Lake, held: pl.DataFrame) -> list[Any]:
+def _block_sizes(lake: LakeReader, rows: pl.DataFrame) -> list[Any]:
     """Return the recommended block size of every market with a book, for its last snapshot."""
-    books = held.filter(pl.col("type") == _BOOK).select("exchange", "raw_symbol")
+    books = rows.filter(pl.col("type").is_in(types_of("book"))).select("exchange", "raw_symbol")
     facts = lake.markets().filter(pl.col("tenor").is_null())
-    rows = books.join(facts, on=["exchange", "raw_symbol"], how="left").sort("exchange", "raw_symbol")
+    markets = books.join(facts, on=["exchange", "raw_symbol"], how="left").sort("exchange", "raw_symbol")
     sizes = []
-    for exchange, symbol, tick, size in rows.select(
+    for exchange, symbol, tick, size in markets.select(
         "exchange", "raw_symbol", "tick_size", "block_size"
     ).iter_rows():
         middle = _middle(lake, exchange, symbol)
@@ -337,7 +351,7 @@ def _block_sizes(lake: Lake, held: pl.DataFrame) -> list[Any]:
     return sizes
 
 
-def _middle(lake: Lake, exchange: str, symbol: str) -> float | None:
+def _middle(lake: LakeReader, exchange: str, symbol: str) -> float | None:
     """Return the mid price of the last snapshot of a book; None if it lacks a side."""
     book = lake.scan("book", exchange=exchange, raw_symbol=symbol).filter("is_snapshot", pl.col("size") > 0)
     time, price, side = pl.col("timestamp"), pl.col("price"), pl.col("side")
@@ -386,13 +400,13 @@ def spans(holdings: Inventory, query: MetaQuery) -> list[dict[str, Any]]:
 
 
 def out_of_history(
-    lake: Lake, keys: Iterable[Key], tiers: Mapping[str, Tier], *, now: float
+    lake: LakeReader, keys: Iterable[Key], tiers: Mapping[str, Tier], *, now: float
 ) -> tuple[str, ...]:
     """Return a warning for each tier in use whose history does not reach the newest data of a lake.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that is served.
     keys : iterable of Key
         The keys of the service; expired ones do not count.
@@ -409,18 +423,18 @@ def out_of_history(
     newest = holdings(lake)["last"].max()
     if not isinstance(newest, int):
         return ()
-    in_use = {tier(key.tier, tiers).name for key in keys if key.expires is None or now < key.expires}
+    in_use = {tier_of(key.tier, tiers).name for key in keys if key.expires is None or now < key.expires}
 
-    def reaches(one: Tier) -> bool:
-        first = one.history_start(now=now)
+    def reaches(tier: Tier) -> bool:
+        first = tier.history_start(now=now)
         return first is None or newest >= first * SECOND
 
-    deep = [name for name, one in tiers.items() if reaches(one)]
+    deep = [name for name, tier in tiers.items() if reaches(tier)]
     others = f"'tidytape keys new --tier {deep[0]}' makes a key that reaches it, and a" if deep else "a"
     return tuple(
         f"the newest data is of {written_time(newest // SECOND)}, and keys of tier {name} have the last "
-        f"{counted(one.history_days or 0, 'day')}: whatever they ask of it is refused; {others} file of tiers "
+        f"{counted(tier.history_days or 0, 'day')}: whatever they ask of it is refused; {others} file of tiers "
         "(--tiers) sets how far back a tier has"
-        for name, one in tiers.items()
-        if one.name in in_use and not reaches(one)
+        for name, tier in tiers.items()
+        if tier.name in in_use and not reaches(tier)
     )

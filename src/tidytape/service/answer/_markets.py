@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from tidytape import wire
 from tidytape.catalogue import Interval, MarketSortField, SortDirection
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake._predictions import by_outcome
 from tidytape.query import MarketsQuery, PointsQuery
-from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, data_type, schema_of
-from tidytape.service.answer._candles import candles, untold
-from tidytape.service.answer._inventory import Inventory, LakeCache
+from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, schema_of
+from tidytape.service.answer._candles import candles, candles_without_points
+from tidytape.service.answer._inventory import Inventory, LakeCache, filtered
 from tidytape.service.answer._plans import PLANS
 from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import SECOND
+from tidytape.wire._lists import encode_markets
 
 STATISTICS = ("last_price", "volume_24h", "volume_change_24h", "price_change_24h", "oi_change_24h")
 """Columns of a market entry that are computed from points."""
@@ -46,12 +46,12 @@ class MarketStatistics:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
 
-    def __init__(self, lake: Lake, *, clock: Callable[[], int]) -> None:
+    def __init__(self, lake: LakeReader, *, clock: Callable[[], int]) -> None:
         self._lake = lake
         self._clock = clock
         self._known: LakeCache[dict[tuple[str, str], tuple[float | None, ...]]] = LakeCache(lake)
@@ -88,7 +88,7 @@ class MarketStatistics:
                 alone, on=_KEY, how="semi" if table == "candles" else "anti", maintain_order="left"
             )
             for part in of_table.iter_slices(_AT_ONCE):
-                for *key, row in self._made(part, end, column, _INTERVALS[table]):
+                for *key, row in self._statistics(part, end, column, _INTERVALS[table]):
                     known[(key[0], key[1])] = row
         nothing = (None,) * len(names)
         rows = [known.get(key, nothing) for key in markets.select(_KEY).iter_rows()]
@@ -101,14 +101,14 @@ class MarketStatistics:
 
     def _end(self, table: str) -> int | None:
         """Return the end of the 24 hours of markets with trades, or with candles alone; None if there are none. [s]"""
-        held = self._candles_alone() if table == "candles" else self._lake.extents(table)
-        if held.is_empty():
+        extents = self._candles_alone() if table == "candles" else self._lake.extents(table)
+        if extents.is_empty():
             return None
-        last: int = min(max(held["last"]), self._clock())
+        last: int = min(max(extents["last"]), self._clock())
         step = _INTERVALS[table].seconds
         return (last // SECOND // step + 1) * step
 
-    def _made(
+    def _statistics(
         self, markets: pl.DataFrame, end: int, column: str | None, interval: Interval
     ) -> Iterator[tuple[str, str, tuple[float | None, ...]]]:
         start = end - 2 * _DAY
@@ -169,9 +169,9 @@ class MarketStatistics:
     def _with_range(self, rows: pl.DataFrame, markets: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add ``pct_from_ath`` and ``atr_percent``."""
         today = end // _DAY * _DAY
-        highest = pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
+        highest = pl.concat([self._lake._highest("trades", "price"), self._lake._highest("candles", "high")])
         highest = highest.group_by(_KEY).agg(pl.col("highest").max())
-        # The day before the first gives its close alone.
+        # Of the day before the first one only the close is used.
         query = _query(_CANDLES, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
         days = self._points(query, markets, _TRADED, candles)
         before = pl.col("close").shift(1).over(_KEY, order_by="seconds")
@@ -203,18 +203,20 @@ class MarketStatistics:
         start, end = (second * SECOND for second in query.span)
         within = (pl.col("last") >= start) & (pl.col("first") < end)
         rows = pl.concat([self._lake.extents(table) for table in tables]).filter(within)
-        held = markets.join(rows, on=_KEY, how="semi", maintain_order="left")
+        markets = markets.join(rows, on=_KEY, how="semi", maintain_order="left")
         in_coin = query.model_copy(update={"quote": None})
         plans = []
-        for (exchange, quote_coin), alike in held.group_by("exchange", "quote_coin", maintain_order=True):
-            symbol, *others = alike["raw_symbol"].unique(maintain_order=True)
+        for (exchange, quote_coin), members in markets.group_by(
+            "exchange", "quote_coin", maintain_order=True
+        ):
+            symbol, *others = members["raw_symbol"].unique(maintain_order=True)
             quote = None if quote_coin is None else str(quote_coin)
-            one = Market(str(exchange), symbol, None, None, None, None, quote)
-            scan = MarketScan(self._lake, one, query, others=tuple(others))
+            market = Market(str(exchange), symbol, None, None, None, None, quote)
+            scan = MarketScan(self._lake, market, query, others=tuple(others))
             try:
                 _ = scan.rates if scan.needs_rates else None
             except QueryError:
-                points = plan(MarketScan(self._lake, one, in_coin, others=tuple(others)))
+                points = plan(MarketScan(self._lake, market, in_coin, others=tuple(others)))
                 plans.append(points.with_columns(volume=pl.lit(None, pl.Float64)))
             else:
                 plans.append(plan(scan))
@@ -231,7 +233,7 @@ def _candles_in_full(scan: MarketScan) -> pl.LazyFrame:
     points = candles(scan)
     if not scan.holds("candles"):
         return points
-    lacking = untold(scan).select(_KEY).unique().with_columns(lacks=True).lazy()
+    lacking = candles_without_points(scan).select(_KEY).unique().with_columns(lacks=True).lazy()
     known = pl.when(pl.col("lacks").is_null()).then("volume")
     return points.join(lacking, on=_KEY, how="left").with_columns(volume=known)
 
@@ -249,7 +251,7 @@ def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
     sums = candles.group_by(_KEY, maintain_order=True).agg(
         last_price=close.last(),
         price_before=close.filter(~new).last(),
-        # A sum with an unknown addend is unknown.
+        # A sum is unknown if one of its addends is.
         volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(new).sum()),
         volume_before=volume.filter(~new).sum(),
     )
@@ -331,7 +333,7 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
     shown = selected.slice(query.page_offset, size)
     shown = shown if computed else statistics.of(shown)
     entries = MARKETS.conform(shown).select(MARKETS.names)
-    return wire.encode_markets(
+    return encode_markets(
         _with_predictions(entries, holdings.lake.prediction_markets()), query.page_offset + shown.height
     )
 
@@ -369,12 +371,7 @@ def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
     markets = markets.join(reported, on="coin", how="left", maintain_order="left")
     # Reports are newer than what was registered with the market.
     markets = markets.with_columns(marketcap=pl.coalesce("reported", "marketcap")).drop("reported")
-    for column in ("exchange", "coin", "category"):
-        names = [str(one) for one in getattr(query, column)]
-        if names:
-            markets = markets.filter(pl.col(column).is_in(names))
-    for name in query.type:
-        data_type(name)  # raises if the type does not exist
+    markets = filtered(markets, query, ("exchange", "coin", "category"))
     if query.type:
         of_types = holdings.all().filter(pl.col("type").is_in(query.type))
         markets = markets.join(of_types, on=["exchange", "raw_symbol"], how="semi", maintain_order="left")

@@ -1,4 +1,10 @@
-"""From the lake to points: one plan per data type."""
+"""From the lake to points: one plan per data type, the one place that knows what its points are made of.
+
+`reads` says which events the points of a query are made of, `is_alone` whether each point needs those of its own
+interval only, and `tables_read` which tables of the lake hold them. Whatever asks for more than the points themselves
+asks here: how many rows an answer takes, up to when it is known, whether it may stay in memory, and which of its points
+a commit may change.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +31,14 @@ from tidytape.catalogue import (
 from tidytape.errors import QueryError
 from tidytape.frames._table import planned
 from tidytape.lake._tables import TABLES
+from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.answer._candles import candle_minutes, candles, candles_by_side, last_closes, resampled
-from tidytape.service.answer._scan import MARKET, MarketScan, in_usd
+from tidytape.service.answer._scan import MARKET, RATE_TABLES, MarketScan, in_usd
 from tidytape.times import DAY, SECOND
 
-_TOLD_APART = 2.0**53  # levels above it are no longer distinct doubles
-_LONGEST_SESSION = {TPOSession.DAILY: DAY, TPOSession.WEEKLY: 7 * DAY, TPOSession.MONTHLY: 31 * DAY}
+_DISTINCT = 2.0**53  # the whole numbers below it are distinct doubles
+_LONGEST_SESSION = {None: 0, TPOSession.DAILY: DAY, TPOSession.WEEKLY: 7 * DAY, TPOSession.MONTHLY: 31 * DAY}
 
 
 # --- trades ---------------------------------------------------------------------------------------------------------
@@ -51,7 +58,7 @@ def _trades(scan: MarketScan) -> pl.LazyFrame:
 def _profile_minutes(
     scan: MarketScan, *, end: int | None = None, minutes: pl.DataFrame | None = None
 ) -> pl.LazyFrame:
-    """Return the minute profile; ``minutes`` are its minute candles, where the caller has read them already."""
+    """Return the minute profile; ``minutes`` are the minute candles, if the caller has read them already."""
     size = scan.block_size
     rows = candle_minutes(scan, end=end) if minutes is None else minutes.lazy()
     highest = rows.select(pl.col("high").abs().max()).collect(engine="streaming")
@@ -62,8 +69,8 @@ def _profile_minutes(
 
 
 def _require_rows(highest: float | None, size: Decimal) -> None:
-    if highest is not None and highest > _TOLD_APART * float(size):
-        least = f"at least {highest / _TOLD_APART:.1g} at prices of {highest:g}"
+    if highest is not None and highest > _DISTINCT * float(size):
+        least = f"at least {highest / _DISTINCT:.1g} at prices of {highest:g}"
         expected = f"{least}; rows below that cannot be told apart"
         raise QueryError("block_size", got=str(size), expected=expected)
 
@@ -73,7 +80,7 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
 
     A time block touches every level between its lowest and its highest price, which minute candles know.
     """
-    touched = listed = 0
+    touched = prices = 0
     for scan in scans:
         query, size = scan.query, float(scan.block_size)
         block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * SECOND
@@ -92,7 +99,7 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
         of_sessions = of_blocks.group_by("session").agg(
             levels=(pl.col("high").max() - pl.col("low").min()) / size + 1
         )
-        listed += of_sessions.select((levels**2).sum()).item()
+        prices += of_sessions.select((levels**2).sum()).item()
         most = MOST_ROWS - 2  # a time block may reach into one more level at either end
         if highest is not None and highest > most:
             expected = f"a size that cuts the range of every time block into at most {most:,} levels"
@@ -102,13 +109,13 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
                 f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
             )
             hint = f"at this size they touch {touched:,}; a shorter window has fewer, too"
-        elif not scan.lists_once and listed > scan.limits.listed:
+        elif not scan.lists_once and prices > scan.limits.listed:
             expected = (
                 "a size at which the lists of single prints, one for each level, have at most "
                 f"{scan.limits.listed:,} prices together"
             )
             hint = (
-                f"at this size they may have {listed:,.0f}; a quarter of that with blocks twice as high; JSON has "
+                f"at this size they may have {prices:,.0f}; a quarter of that with blocks twice as high; JSON has "
                 "each list once"
             )
         else:
@@ -126,9 +133,8 @@ def _session_of(scan: MarketScan) -> pl.Expr:
 
 
 def _end_of_sessions(scan: MarketScan) -> int:
-    """Return the end of the last session that starts in the window."""
-    session = scan.query.tpo_session
-    return scan.end if session is None else scan.end + _LONGEST_SESSION[session]
+    """Return the end of the last session that starts in the window. [ns since the epoch]"""
+    return scan.end + _LONGEST_SESSION[scan.query.tpo_session]
 
 
 def _volume_profile(scan: MarketScan) -> pl.LazyFrame:
@@ -165,13 +171,13 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
         *(pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()),
         pl.col("price").min(),
     )
-    # No two rows of a column share a list, so lists on every level take memory in the square of the levels.
-    whole = levels.join(blocks, on=[*profile, "price"])
+    # Rows never share a list in memory, so lists on every level take memory in the square of the levels.
+    profiles = levels.join(blocks, on=[*profile, "price"])
     if first.lists_once:
-        whole = whole.join(lists, on=[*profile, "price"], how="left")
+        profiles = profiles.join(lists, on=[*profile, "price"], how="left")
     else:
-        whole = whole.join(lists.drop("price"), on=profile)
-    return whole.drop(*_TPO_LISTS, "is_in_progress")
+        profiles = profiles.join(lists.drop("price"), on=profile)
+    return profiles.drop(*_TPO_LISTS, "is_in_progress")
 
 
 _TPO_LISTS = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
@@ -232,7 +238,7 @@ def _book(scan: MarketScan) -> pl.LazyFrame:
         interval=scan.interval,
         block_size=scan.block_size,
         amount=scan.amount,
-        # The closest levels of a group are known once it is summed.
+        # Which levels of a group are the closest is known only once its members are summed.
         max_depth=None if scan.query.group_by else scan.query.max_depth,
         in_progress=scan.lake.extent("book", scan.market.exchange, scan.market.raw_symbol)[1],
     )
@@ -247,7 +253,7 @@ def _quotes(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _option_summary(scan: MarketScan, summary: Any) -> pl.LazyFrame:
-    """Points of one symbol of an option summary, of one tenor if the query names it."""
+    """Return the points of one symbol of an option summary, of one tenor if the query names it."""
     points = planned(summary.core, _quotes(scan), interval=scan.interval)
     points = points.filter(pl.col("raw_symbol") == scan.market.raw_symbol)
     tenor = scan.query.tenor
@@ -255,10 +261,7 @@ def _option_summary(scan: MarketScan, summary: Any) -> pl.LazyFrame:
 
 
 def _option_open_interest(scan: MarketScan) -> pl.LazyFrame:
-    # A report counts for 24 hours, so those of the day before the window count too.
-    earlier = replace(scan, before=scan.before + DAY)
-    points = planned(aggregate.option_open_interest.core, _quotes(earlier), interval=scan.interval)
-    return points.filter(pl.col("timestamp") >= scan.start)
+    return planned(aggregate.option_open_interest.core, _quotes(scan), interval=scan.interval)
 
 
 def _cme_open_interest(scan: MarketScan) -> pl.LazyFrame:
@@ -266,13 +269,10 @@ def _cme_open_interest(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _token_supply(scan: MarketScan) -> pl.LazyFrame:
-    # Dominance is a share of all tokens, each by its last report.
-    reports = scan.lake.scan("token_supply", start=scan.start - DAY, end=scan.end)
+    # Dominance is a share of all tokens, so the reports of all of them are read.
+    reports = scan.lake.scan("token_supply", start=scan.start, end=scan.end)
     points = planned(aggregate.token_supply.core, reports, interval=scan.interval)
-    of_token = points.filter(
-        pl.col("token_name") == scan.market.raw_symbol, pl.col("timestamp") >= scan.start
-    )
-    return of_token.drop("token_name")
+    return points.filter(pl.col("token_name") == scan.market.raw_symbol).drop("token_name")
 
 
 def _liquidation_heatmap(scan: MarketScan) -> pl.LazyFrame:
@@ -305,13 +305,26 @@ class Plan:
     ----------
     points : callable
         Takes the scan of one market and returns its points: the payload of the type, and what of its identity the
-        market does not name.
+        market does not name. They begin where the scan does, which may be before the window.
     tables : tuple of str
         The tables of events that the points are made of; a market has the type if any of them has events of it.
     minutes : tuple of str
         The tables of minute rows that are read instead of events; empty if the type has none.
     converts_events : bool
         Whether amounts in a quote other than USD are converted event by event, so that minute rows are of no use.
+    look_back : int
+        How long a report counts after its time, in the points of its own market too. [ns]
+    carries : int
+        How long the last report of a member counts on in a group. [ns]
+    lasts : bool
+        Whether the last events before a window count, however old they are.
+    prices : str, optional
+        The data type whose closes convert the amounts to USD, if the events have no prices.
+    weights : str, optional
+        The data type whose points, in USD, weigh the members of a group, if these are not summed.
+    has_time_blocks : bool
+        Whether the points have a level for each price that a time block touches: many more than the rows they are
+        made of. The members of a group share their time blocks, so they are united before the points are made.
     summary : callable, optional
         Of an option summary: the aggregation that makes it of option quotes.
     symbols : tuple of str
@@ -322,6 +335,12 @@ class Plan:
     tables: tuple[str, ...]
     minutes: tuple[str, ...] = ()
     converts_events: bool = False
+    look_back: int = 0
+    carries: int = 0
+    lasts: bool = False
+    prices: str | None = None
+    weights: str | None = None
+    has_time_blocks: bool = False
     summary: Callable[..., pl.LazyFrame] | None = None
     symbols: tuple[str, ...] = ()
 
@@ -339,9 +358,15 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
             points=candles_by_side, tables=("trades",), minutes=("candles_1m",), converts_events=True
         ),
         "OPEN_INTEREST_AGG": Plan(
-            points=_open_interest, tables=("open_interest",), minutes=("open_interest_1m",)
+            points=_open_interest,
+            tables=("open_interest",),
+            minutes=("open_interest_1m",),
+            carries=DAY,
+            prices="TRADE_SIDE_AGNOSTIC_AGG",
         ),
-        "FUNDING_RATE_AGG": Plan(points=_funding, tables=("funding",), minutes=("funding_1m",)),
+        "FUNDING_RATE_AGG": Plan(
+            points=_funding, tables=("funding",), minutes=("funding_1m",), weights="OPEN_INTEREST_AGG"
+        ),
         "LIQUIDATION_AGG": Plan(
             points=_liquidations, tables=("liquidations",), minutes=("liquidations_1m",), converts_events=True
         ),
@@ -356,8 +381,9 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
             tables=("trades",),
             minutes=("candles_of_both_1m", "profile_1m"),
             converts_events=True,
+            has_time_blocks=True,
         ),
-        "BLOCK_BOOK_SNAPSHOT_AGG": Plan(points=_book, tables=("book",), minutes=("book_1m",)),
+        "BLOCK_BOOK_SNAPSHOT_AGG": Plan(points=_book, tables=("book",), minutes=("book_1m",), lasts=True),
         "VENUEX_LIQUIDATION_AGG": Plan(points=_liquidation_heatmap, tables=("liquidations",)),
         "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": Plan(
             points=partial(_option_summary, summary=aggregate.implied_volatility),
@@ -371,9 +397,11 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
             summary=aggregate.skew,
             symbols=("25", "10"),
         ),
-        "TOKEN_SUPPLY_AGG": Plan(points=_token_supply, tables=("token_supply",)),
+        "TOKEN_SUPPLY_AGG": Plan(points=_token_supply, tables=("token_supply",), look_back=DAY),
         "CME_OPEN_INTEREST_AGG": Plan(points=_cme_open_interest, tables=("cme_open_interest",)),
-        "OPTION_OPEN_INTEREST_AGG": Plan(points=_option_open_interest, tables=("option_quotes",)),
+        "OPTION_OPEN_INTEREST_AGG": Plan(
+            points=_option_open_interest, tables=("option_quotes",), look_back=DAY
+        ),
     }
 )
 """How each data type is answered: the one place in the service that a new data type needs."""
@@ -386,3 +414,59 @@ TABLES_OF_MARKETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The tables of events of each data type whose tables have a partition per market."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far outside of its window the points of a query read the events of a data type.
+
+    Attributes
+    ----------
+    before, after : int
+        How long before the window, and after it. [ns]
+    lasts : bool
+        Whether they read the last events before that too, however old these are.
+    """
+
+    before: int = 0
+    after: int = 0
+    lasts: bool = False
+
+
+def reads(name: str, query: PointsQuery) -> dict[str, Reach]:
+    """Return the data types whose events the points of one data type are made of, itself first.
+
+    Not among them is what depends on the market: the prices of its quote, see `MarketScan.needs_rates`; and recorded
+    candles beside trades, where neighbours of an interval, and the first and the last trade, decide which of the two
+    an interval is made of.
+
+    Examples
+    --------
+    >>> query = PointsQuery(
+    ...     type="FUNDING_RATE_AGG", exchange="X", coin="BTC", interval="1h", start=0, end=3600,
+    ...     group_by="open_interest_weighted_avg",
+    ... )
+    >>> list(reads("FUNDING_RATE_AGG", query))
+    ['FUNDING_RATE_AGG', 'OPEN_INTEREST_AGG', 'TRADE_SIDE_AGNOSTIC_AGG']
+    """
+    plan = PLANS[name]
+    before = max(plan.look_back, plan.carries if query.group_by else 0)
+    after = _LONGEST_SESSION[query.tpo_session] if plan.has_time_blocks else 0
+    reaches = {name: Reach(before, after, lasts=plan.lasts or query.gapfill)}
+    if plan.prices and in_usd(query):
+        reaches[plan.prices] = Reach(before, lasts=True)
+    if plan.weights and query.group_by:
+        reaches |= reads(plan.weights, query)
+    return reaches
+
+
+def is_alone(name: str, query: PointsQuery) -> bool:
+    """Return whether each point depends on the events of its own interval or session only, as far as `reads` says."""
+    reach, *others = reads(name, query).values()
+    return not (others or reach.before or reach.lasts)
+
+
+def tables_read(query: PointsQuery) -> tuple[str, ...]:
+    """Return the tables of events that the points of a query may be made of, with those that price its quotes."""
+    tables = {table for name in query.type for other in reads(name, query) for table in PLANS[other].tables}
+    return tuple(name for name in TABLES if name in tables or (in_usd(query) and name in RATE_TABLES))

@@ -19,7 +19,7 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames._table import planned
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake.rollup import minutes, minutes_of_many
 from tidytape.query import PointsQuery
 from tidytape.times import DAY, MINUTE, SECOND
@@ -31,10 +31,10 @@ MARKET = ["exchange", "raw_symbol"]
 """The columns that name a market."""
 
 ROWS_PER_TOUCH = 4
-"""How many rows a touch costs as much as: the levels are sorted and joined several times."""
+"""How many rows cost as much as one touch: levels are sorted and joined several times."""
 
 ROWS_PER_NUMBER = _BYTES_PER_NUMBER / _BYTES_PER_ROW
-"""How many rows take as much memory as a number of a list."""
+"""How many rows take as much memory as one number of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Market:
         return self.own_partitions or ((self.exchange, self.raw_symbol),)
 
     def names(self, interval: Interval) -> dict[str, str | None]:
-        """Return what names its series beside exchange, symbol and side, by column."""
+        """Return the names of its series beside exchange, symbol and side, by column."""
         return {
             "normalized_symbol": self.normalized_symbol,
             "coin": self.coin,
@@ -128,8 +128,14 @@ MarketsByType = Mapping[str, list[Market]]
 """The markets that a query selects, by data type."""
 
 
-def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 0) -> pl.DataFrame | None:
-    """Return what one of a quote is worth over a window, and as far as known so long before it; None if it is one USD.
+RATE_TABLES = ("trades", "quote_rates")
+"""The tables of events that `rates` reads."""
+
+
+def rates(
+    lake: LakeReader, quote: str | None, *, start: int, end: int, before: int = 0
+) -> pl.DataFrame | None:
+    """Return the price of a quote in USD over a window, and as far as known ``before`` it; None if it counts as USD.
 
     The lake's own rates, and without any the minute closes of the first market, by exchange and symbol, that traded the
     quote for USD before the window; of those, the day before the window too.
@@ -172,13 +178,13 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
     return not rates.filter(pl.col("timestamp") <= start).is_empty()
 
 
-def quote_markets(lake: Lake, quote: str) -> Iterable[tuple[str, str]]:
+def quote_markets(lake: LakeReader, quote: str | None) -> Iterable[tuple[str, str]]:
     """Return the markets that trade a quote for US dollars, by exchange and symbol."""
     markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
     return markets.select("exchange", "raw_symbol").iter_rows()
 
 
-def _closes(lake: Lake, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
+def _closes(lake: LakeReader, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
     exchange, symbol = market
     trades = lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end)
     return aggregate.candles(trades, interval="1m").collect(engine="streaming")
@@ -190,7 +196,7 @@ class MarketScan:
 
     Attributes
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that holds the events.
     market : Market
         The market.
@@ -206,7 +212,7 @@ class MarketScan:
         Whether the lists of a market profile stand on the lowest level of each session alone and are null on others.
     """
 
-    lake: Lake
+    lake: LakeReader
     market: Market
     query: PointsQuery
     before: int = 0
@@ -237,7 +243,7 @@ class MarketScan:
     @property
     def needs_rates(self) -> bool:
         """Whether amounts in the quote still need conversion to USD."""
-        return in_usd(self.query) and self.market.quote_coin not in USD_QUOTES
+        return needs_rates(self.query, self.market)
 
     @property
     def amount(self) -> Literal["coin", "quote"]:
@@ -295,8 +301,8 @@ class MarketScan:
     def extent(self, *tables: str) -> tuple[int, int] | None:
         """Return the first and the last event of the market in some tables; None if it has none. [ns]"""
         extents = [self.lake.extent(table, *names) for table in tables for names in self.market.partitions]
-        held = [(first, last) for first, last in extents if first is not None and last is not None]
-        return (min(first for first, _ in held), max(last for _, last in held)) if held else None
+        spans = [(first, last) for first, last in extents if first is not None and last is not None]
+        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def holds(self, table: str, *, before: int = 0) -> bool:
         """Return whether a table may have rows of the markets in the window, or up to ``before`` [ns] before it."""
@@ -326,6 +332,11 @@ class MarketScan:
                 expected=f"a block size; none is registered for {self.market.exchange} {self.market.raw_symbol}",
             )
         return self.market.block_size
+
+
+def needs_rates(query: PointsQuery, market: Market) -> bool:
+    """Return whether amounts in the quote of a market need conversion to USD."""
+    return in_usd(query) and market.quote_coin not in USD_QUOTES
 
 
 def in_usd(query: PointsQuery) -> bool:

@@ -11,8 +11,9 @@ import polars as pl
 
 from tidytape.catalogue import USD_QUOTES, Category, Selection
 from tidytape.errors import QueryError, nearest
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.lake._predictions import of_events
+from tidytape.lake._tables import TABLES
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.answer._plans import PLANS
@@ -33,7 +34,7 @@ def summaries(name: str, coin: str) -> list[str]:
     return [f"{coin}_{symbol}" for symbol in PLANS[name].symbols] or [""]
 
 
-def selected(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def selected(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return the markets of one data type that a query selects, in the order of their names.
 
     Raises
@@ -41,22 +42,19 @@ def selected(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     QueryError
         If the lake has no such exchange, symbol, coin or token; the hint names the nearest.
     """
-    return _SELECTED[_ways(name)](lake, query, name)
+    if data_type(name).selection is Selection.COIN:
+        return _coins(lake, query, name)
+    return _SELECTED[TABLES[PLANS[name].tables[0]].partitions](lake, query, name)
 
 
-def _ways(name: str) -> Selection | str:
-    # The options of a coin are a chain, not one market, whichever parameter names the coin.
-    return "options" if name == "OPTION_OPEN_INTEREST_AGG" else data_type(name).selection
-
-
-def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     markets = lake.markets()
     _require(query.exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
     markets = _among(markets, "exchange", query.exchange)
     for selector in ("raw_symbol", "normalized_symbol", "coin"):
-        if wanted := getattr(query, selector):
-            _require(wanted, markets[selector], selector, "INVALID_SYMBOL", on=query.exchange)
-            markets = _among(markets, selector, wanted)
+        if names := getattr(query, selector):
+            _require(names, markets[selector], selector, "INVALID_SYMBOL", on=query.exchange)
+            markets = _among(markets, selector, names)
     if query.event:
         markets = of_events(markets, lake.prediction_markets(), query.event)
     if query.category:
@@ -71,7 +69,7 @@ def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     if markets.is_empty():
         raise QueryError(
             "category",
-            got=[str(one) for one in query.category],
+            got=list(map(str, query.category)),
             expected="a class that one of the selected markets has",
             code="INVALID_SYMBOL",
         )
@@ -100,18 +98,18 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
     return Market(**known, block_size=query.block_size or size, registered_block_size=size)  # type: ignore[arg-type]  # rows of the table
 
 
-def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _options(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return the option chains of coins on exchanges; for a summary, each symbol that the type has."""
     chains = lake.markets_in("option_quotes")
     _require(
         query.exchange, (exchange for exchange, _ in chains), "exchange", "INVALID_EXCHANGE", of="options"
     )
     chains = [(exchange, coin) for exchange, coin in chains if exchange in query.exchange]
-    for selector in ("coin", "normalized_symbol"):  # of an option chain it is the coin
-        if wanted := getattr(query, selector):
-            _require(wanted, (coin for _, coin in chains), selector, "INVALID_SYMBOL", on=query.exchange)
-            chains = [(exchange, coin) for exchange, coin in chains if coin in wanted]
-    summaries_of_coins = [
+    for selector in ("coin", "normalized_symbol"):  # the normalized symbol of an option chain is its coin
+        if coins := getattr(query, selector):
+            _require(coins, (coin for _, coin in chains), selector, "INVALID_SYMBOL", on=query.exchange)
+            chains = [(exchange, coin) for exchange, coin in chains if coin in coins]
+    markets = [
         Market(
             exchange,
             symbol,
@@ -124,11 +122,12 @@ def _options(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
         for exchange, coin in chains
         for symbol in summaries(name, coin)
     ]
-    _require(query.raw_symbol, (one.raw_symbol for one in summaries_of_coins), "raw_symbol", "INVALID_SYMBOL")
-    return [one for one in summaries_of_coins if not query.raw_symbol or one.raw_symbol in query.raw_symbol]
+    symbols = query.raw_symbol
+    _require(symbols, (market.raw_symbol for market in markets), "raw_symbol", "INVALID_SYMBOL")
+    return [market for market in markets if not symbols or market.raw_symbol in symbols]
 
 
-def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _tokens(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     # Some reports may lack the coin, so the last known one counts.
     last_coin = pl.col("coin").sort_by("timestamp").drop_nulls().last()
     tokens = lake.scan("token_supply").group_by("token_name").agg(last_coin).sort("token_name").collect()
@@ -143,7 +142,7 @@ def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
     ]
 
 
-def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
+def _coins(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     """Return coins, each across the markets of one exchange that have the same quote."""
     exchanges = sorted({exchange for exchange, _ in lake.markets_in("liquidations")})
     _require(query.exchange, exchanges, "exchange", "INVALID_EXCHANGE", of="liquidations")
@@ -166,27 +165,21 @@ def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Market]:
             .len()
             .sort("len", "quote_coin", descending=[True, False])["quote_coin"][0]
         )
-        alike = members.filter(pl.col("quote_coin").eq_missing(pl.lit(quote)))
-        size = _decimal(alike["block_size"].max())
+        of_quote = members.filter(pl.col("quote_coin").eq_missing(pl.lit(quote)))
+        size = _decimal(of_quote["block_size"].max())
         subjects.append(
             Market(
                 str(exchange), "", None, str(coin), None, query.block_size or size, quote,
-                own_partitions=tuple(alike.select("exchange", "raw_symbol").iter_rows()),
+                own_partitions=tuple(of_quote.select("exchange", "raw_symbol").iter_rows()),
             )
         )  # fmt: skip
     return subjects
 
 
-_SELECTED: Mapping[Selection | str, Callable[[Lake, PointsQuery, str], list[Market]]] = MappingProxyType(
-    {
-        Selection.MARKET: _markets,
-        Selection.OPTION_SUMMARY: _options,
-        Selection.OPTION_SKEW: _options,
-        "options": _options,
-        Selection.TOKEN: _tokens,
-        Selection.COIN: _coins,
-    }
+_SELECTED: Mapping[tuple[str, ...], Callable[[LakeReader, PointsQuery, str], list[Market]]] = (
+    MappingProxyType({("exchange", "raw_symbol"): _markets, ("exchange", "coin"): _options, (): _tokens})
 )
+"""The function that selects the markets of a data type, by the partitions of its tables."""
 
 
 def _decimal(size: object) -> Decimal | None:
@@ -203,7 +196,7 @@ def _require(
     on: Sequence[str] = (),
 ) -> None:
     """Refuse the first unknown name; ``of`` is the kind of data that the known names have, ``on`` their exchanges."""
-    names = {one for one in known if one is not None}
+    names = {name for name in known if name is not None}
     for name in requested:
         if name not in names:
             close = nearest(name, sorted(names))
@@ -232,34 +225,37 @@ def grouped(markets: list[Market]) -> list[Market]:
         that count as USD: they could not be compared.
     """
     members: dict[str | None, list[Market]] = {}
-    for one in markets:
-        members.setdefault(one.coin, []).append(one)
+    for market in markets:
+        members.setdefault(market.coin, []).append(market)
     for coin, group in members.items():
         if coin is None and len(group) > 1:
             raise QueryError(
                 "group_by",
-                got=", ".join(sorted(one.raw_symbol for one in group)),
+                got=", ".join(sorted(market.raw_symbol for market in group)),
                 expected="markets whose coin is known",
                 hint="ingest their files again with ``normalized_symbol``",
                 code="UNSUPPORTED",
             )
-        quotes = {"USD" if one.quote_coin in USD_QUOTES else str(one.quote_coin) for one in group}
+        quotes = {"USD" if market.quote_coin in USD_QUOTES else str(market.quote_coin) for market in group}
         if len(quotes) > 1:
             raise QueryError(
                 "group_by",
-                got=f"markets of {coin} in " + ", ".join(sorted({str(one.quote_coin) for one in group})),
+                got=f"markets of {coin} in "
+                + ", ".join(sorted({str(market.quote_coin) for market in group})),
                 expected="markets priced in one currency, or in some that all count as USD",
                 hint="select them with ``normalized_symbol``",
                 code="UNSUPPORTED",
             )
     return [
         replace(
-            one,
-            normalized_symbol=_shared(other.normalized_symbol for other in members[one.coin]),
-            category=_shared(other.category for other in members[one.coin]),
-            block_size=max((size for other in members[one.coin] if (size := other.block_size)), default=None),
+            market,
+            normalized_symbol=_shared(member.normalized_symbol for member in members[market.coin]),
+            category=_shared(member.category for member in members[market.coin]),
+            block_size=max(
+                (size for member in members[market.coin] if (size := member.block_size)), default=None
+            ),
         )
-        for one in markets
+        for market in markets
     ]
 
 

@@ -17,17 +17,17 @@ from starlette.responses import Response
 
 from tidytape.budget import TIERS, Tier
 from tidytape.errors import BudgetError, QueryError, TidytapeError, shown
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.service._accounts import Accounts, Keys
 from tidytape.service._answering import Points, RefusedError, refused
 from tidytape.service._buckets import Buckets, MemoryBuckets
+from tidytape.service._responses import error_response
 from tidytape.service.answer._engine import Engine
 from tidytape.service.http._discovery import Lists, discovery
 from tidytape.service.http._gate import Gate
 from tidytape.service.http._monitoring import Metrics, RequestLog, health
 from tidytape.service.http._openapi import document
 from tidytape.service.http._points import points
-from tidytape.service.http._responses import error_response
 from tidytape.service.page import page
 from tidytape.service.stream import Streams, Tokens, stream
 from tidytape.service.work._computing import Computing, Threads
@@ -41,7 +41,7 @@ _ROUTING_ERRORS = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 def create_app(
-    lake: Lake,
+    lake: LakeReader,
     keys: Keys,
     *,
     key_header: str = KEY_HEADER,
@@ -56,7 +56,7 @@ def create_app(
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that it answers from.
     keys : Keys
         The keys that it accepts.
@@ -137,7 +137,7 @@ def create_app(
 def _rpc() -> ModuleType:
     """Return the module that answers over gRPC."""
     try:
-        from tidytape.service import _rpc as rpc
+        from tidytape.service.http import _rpc as rpc
     except ImportError as error:
         message = f"answers over gRPC need an extra ({error}): pip install 'tidytape[grpc]'"
         raise TidytapeError(message) from None

@@ -19,8 +19,8 @@ import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tidytape.errors import QueryError
+from tidytape.service._responses import error_response
 from tidytape.service.http._gate import LONGEST_TARGET
-from tidytape.service.http._responses import error_response
 
 _log = logging.getLogger("tidytape.access")
 _LONGEST_HEAD = LONGEST_TARGET + (1 << 15)  # bytes of request line and headers

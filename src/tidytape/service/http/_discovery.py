@@ -13,16 +13,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tidytape import wire
 from tidytape.catalogue import LISTS
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.service._accounts import Account, usage
+from tidytape.service._responses import get
 from tidytape.service.answer._holdings import DescribedLake
 from tidytape.service.answer._inventory import Inventory, entries, spans
 from tidytape.service.answer._markets import MarketStatistics, markets_page
-from tidytape.service.http._responses import get
+from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._holdings import encode_holdings
 
 
 class Lists:
@@ -30,7 +31,7 @@ class Lists:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that they describe.
     threads : Executor
         The threads that read the lake.
@@ -38,7 +39,7 @@ class Lists:
         Returns epoch nanoseconds. [ns]
     """
 
-    def __init__(self, lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> None:
+    def __init__(self, lake: LakeReader, threads: Executor, *, clock: Callable[[], int]) -> None:
         inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
         described_lake = DescribedLake(lake)
         self._threads = threads
@@ -86,7 +87,7 @@ def _list_body(inventory: Inventory, name: str, query: MetaQuery) -> bytes:
 
 
 def _holdings_body(described_lake: DescribedLake, query: MetaQuery) -> bytes:
-    return wire.encode_holdings(described_lake.rows(query))
+    return encode_holdings(described_lake.rows(query))
 
 
 def discovery(lists: Lists) -> list[Route]:
@@ -103,7 +104,7 @@ def discovery(lists: Lists) -> list[Route]:
         async def respond(request: Request) -> Response:
             state, params = request.state, request.query_params.multi_items()
             body = await lists.body(name, params, state.account, state.facts)
-            return Response(body, media_type=wire.JSON_MIME)
+            return Response(body, media_type=JSON_MIME)
 
         return get(path, respond)
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidytape.service._accounts import Account, Accounts, rate_limit_headers
 from tidytape.service._buckets import UnreachableError
-from tidytape.service.http._responses import error_response
+from tidytape.service._responses import error_response
 
 _log = logging.getLogger("tidytape.service")
 _PAUSE = 2  # seconds

@@ -27,11 +27,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidytape.errors import LakeError
-from tidytape.lake import MARKETS, Lake
+from tidytape.lake import MARKETS, LakeReader
 from tidytape.lake.hygiene import require_readable, tables
 from tidytape.service._accounts import Keys
 from tidytape.service._buckets import Buckets, UnreachableError
-from tidytape.service.http._responses import error_response, get
+from tidytape.service._responses import error_response, get
 from tidytape.service.stream._streams import Streams
 from tidytape.service.work._computing import Computing
 
@@ -161,12 +161,14 @@ class RequestLog:
             _access_log.info(orjson.dumps({**facts, "ms": round(seconds * 1000, 1)}).decode())
 
 
-def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[str, Any]) -> list[Route]:
+def health(
+    lake: LakeReader, buckets: Buckets, metrics: Metrics, description: Mapping[str, Any]
+) -> list[Route]:
     """Return the routes.
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     buckets : Buckets
         The service is ready if it can read the lake and reach the buckets.
     metrics : Metrics

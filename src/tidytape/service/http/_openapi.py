@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from tidytape import wire
 from tidytape._version import __version__
 from tidytape.catalogue import (
     BLOCK_SIZE_FIELDS,
@@ -50,6 +49,9 @@ from tidytape.query._values import LAST_SECOND
 from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of
 from tidytape.service.answer._markets import DEFAULT_PAGE, LARGEST_PAGE
 from tidytape.service.http._gate import LONGEST_TARGET
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._stream import LINES_MIME
 
 Model = type[PointsQuery] | type[StreamQuery] | type[MarketsQuery] | type[MetaQuery]
 _OF_A_STREAM = ("start", "end", "token")
@@ -479,9 +481,9 @@ def headers() -> dict[str, Any]:
 
 def answer(schema: str, *, arrow: bool = False, links: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the response 200 of a route, in JSON by a schema and, if it can, in Arrow."""
-    content: dict[str, Any] = {wire.JSON_MIME: {"schema": ref(schema)}}
+    content: dict[str, Any] = {JSON_MIME: {"schema": ref(schema)}}
     if arrow:
-        content[wire.ARROW_MIME] = {}  # an Arrow stream has its own schema
+        content[ARROW_MIME] = {}  # an Arrow stream has its own schema
     return {
         "description": "What was asked for.",
         "headers": _headers((*_OF_A_KEY, *_OF_POINTS) if arrow else _OF_A_KEY),
@@ -522,7 +524,7 @@ def _refusal(codes: list[str]) -> dict[str, Any]:
     return {
         "description": " ".join(f"`{code}`: {ERROR_MEANING[code]}." for code in codes),
         "headers": _headers((*of_key, *more)),
-        "content": {wire.JSON_MIME: {"schema": schema}},
+        "content": {JSON_MIME: {"schema": schema}},
     }
 
 
@@ -692,7 +694,7 @@ def _operations() -> dict[str, dict[str, Any]]:
             "200": {
                 "description": "The stream, in chunks.",
                 "headers": _headers((*_OF_A_KEY, "Vary")),
-                "content": {wire.LINES_MIME: {"schema": ref("Batch")}, wire.ARROW_MIME: {}},
+                "content": {LINES_MIME: {"schema": ref("Batch")}, ARROW_MIME: {}},
             },
             **refusals(code for code in ERROR_STATUS if code not in not_of_streams),
         },

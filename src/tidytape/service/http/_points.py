@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from tidytape import wire
 from tidytape.query import PointsQuery
 from tidytape.service._answering import Points
-from tidytape.service.http._responses import get, is_known
+from tidytape.service._responses import get, is_known
 from tidytape.service.work._computing import Answer, SharedBody, qualities
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
 
 R = TypeVar("R")
 _GONE = 499  # for the log alone: the caller has hung up
@@ -34,8 +35,8 @@ def points(answers: Points) -> Route:
 
         def form_of(query: PointsQuery) -> str:
             # ``*/*`` is answered in JSON.
-            in_arrow = len(query.type) == 1 and qualities(accept).get(wire.ARROW_MIME)
-            return wire.ARROW_MIME if in_arrow else wire.JSON_MIME
+            in_arrow = len(query.type) == 1 and qualities(accept).get(ARROW_MIME)
+            return ARROW_MIME if in_arrow else JSON_MIME
 
         params = request.query_params.multi_items()
         prepared = await answers.prepare(params, request.state.account, facts, form_of)

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tidytape.budget import Tier
-from tidytape.service.http._responses import get, is_known
+from tidytape.service._responses import get, is_known
 from tidytape.service.page._facts import facts
 from tidytape.service.work._computing import compressed
 

@@ -18,8 +18,9 @@ from tidytape.service.proto import _columns as columns
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.proto._columns import Bytes
 from tidytape.times import SECOND
-from tidytape.wire import Batch, Note
 from tidytape.wire._encode import PART, checked, ordered, series_columns
+from tidytape.wire._notes import Note
+from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import SERIES_FIELDS
 
 _SERIES = pb.PointResponse.DESCRIPTOR.fields_by_name["series"].number
@@ -34,7 +35,7 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Iterable[Note]
     Parameters
     ----------
     frames : sequence of (str, polars.DataFrame)
-        Data type and tidy frame, as of `tidytape.wire.encode_all`; their series follow one another.
+        Data type and tidy frame, as of `tidytape.wire._encode.encode_all`; their series follow one another.
     notes : iterable of Note
         What the answer says of markets whose points do not fill the window.
 

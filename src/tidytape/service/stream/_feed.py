@@ -11,38 +11,40 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
-from tidytape.service.stream._changes import Difference, Moment, depends_on, differences, over
+from tidytape.service.answer._plans import tables_read
+from tidytape.service.stream._changes import Difference, differences
+from tidytape.service.stream._moments import Moment, over
 from tidytape.service.stream._tokens import Position
 from tidytape.times import SECOND
-from tidytape.wire import Batch
+from tidytape.wire._stream import Batch
 
 R = TypeVar("R")
 
-_KEPT_ROWS = 10_000  # of the last batches
+_KEPT_ROWS = 10_000  # rows of the last batches that stay in memory
 _KEPT_SECONDS = 1.0
 
 
 @dataclass(eq=False)
 class Sent:
-    """A batch that a feed has for all its readers.
+    """A batch that a feed offers to all its readers.
 
     Attributes
     ----------
     batch : Batch
         Without a token: each reader has its own.
     before, position : Position
-        Where a reader stands that takes it next, and where after it.
+        The position of a reader before it takes the batch, and after it.
     first : int or None
         Its first time; None without rows. [ns since the epoch]
     made_at : float
         When it was made. [s, monotonic]
     total : int
-        How many rows the feed has made with it.
+        How many rows the feed has made so far, those of this batch included.
     texts : dict
-        What the batch is in each form that a reader asked for, so that it is written once.
+        The batch as text in each form that a reader asked for, so that it is written once.
     """
 
     batch: Batch
@@ -66,14 +68,14 @@ class Feed:
     pool : Executor
         The threads that compute what is live.
     past : Executor
-        The threads that compute what a reader alone has to be sent: history, and what it missed.
+        The threads that compute batches for one reader alone: history, and what it missed.
 
     Attributes
     ----------
     starts : dict
         The start of the window of each reader; it is computed from the earliest on. [s since the epoch]
     still : asyncio.Lock
-        Held while the feed is computed, so that it does not move for whoever holds it.
+        Whoever holds it keeps the feed from moving on; the feed itself holds it while it computes.
     moment : Moment
         Up to which everything is sent.
     total : int
@@ -89,7 +91,7 @@ class Feed:
     def __init__(self, engine: Engine, query: PointsQuery, pool: Executor, past: Executor) -> None:
         self._engine, self._pool, self._past = engine, pool, past
         self.query = query
-        self.tables = depends_on(query)
+        self.tables = tables_read(query)
         self.starts: dict[object, int] = {}
         self.moment: Moment | None = None
         self.total = 0
@@ -118,15 +120,15 @@ class Feed:
             return self.moment
         return self._moment(self._engine.lake.at(versions))
 
-    def _moment(self, lake: Lake) -> Moment:
+    def _moment(self, lake: LakeReader) -> Moment:
         return Moment(self._engine.at(lake, keeps=False))
 
-    async def step(self, lake: Lake) -> None:
+    async def step(self, lake: LakeReader) -> None:
         """Compute what changed in the lake, up to one moment of it."""
         async with self.still:
             await self.moved(lake)
 
-    async def moved(self, lake: Lake) -> Moment:
+    async def moved(self, lake: LakeReader) -> Moment:
         """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches."""
         now = self._moment(lake)
         if self.moment is None:
@@ -184,7 +186,7 @@ class Feed:
     # --- readers --------------------------------------------------------------------------------------------------
 
     def after(self, position: Position) -> Sent | None:
-        """Return the next batch for a reader that stands somewhere; None if the feed has none for it."""
+        """Return the next batch for a reader at a position; None if the feed has none that follows on it."""
         return self._by_place.get(position.place)
 
     @property
@@ -193,7 +195,7 @@ class Feed:
         return self._sent[0] if self._sent else None
 
     async def changed(self, timeout: float) -> None:
-        """Wait until there is a batch more, or some seconds are over."""
+        """Wait for the next batch, at most some seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), timeout)
 
@@ -209,18 +211,18 @@ class Feed:
         sent = Sent(batch, before, after, _first_of(part), total=self.total)
         self._sent.append(sent)
         self._by_place[before.place], self.place = sent, after.place
-        rows = sum(one.batch.rows for one in self._sent)
+        rows = sum(sent_.batch.rows for sent_ in self._sent)
         while len(self._sent) > 1 and (
             rows > _KEPT_ROWS or self._sent[0].made_at < sent.made_at - _KEPT_SECONDS
         ):
-            gone = self._sent.popleft()
-            rows -= gone.batch.rows
-            del self._by_place[gone.before.place]
+            oldest = self._sent.popleft()
+            rows -= oldest.batch.rows
+            del self._by_place[oldest.before.place]
         self.wake()
 
 
 def within(batch: Batch, start: int, end: int | None, already: Mapping[str, int]) -> Batch:
-    """Return what of a batch lies in a window [s since the epoch]; ``already`` are the intervals said to be over."""
+    """Return the part of a batch that lies in a window [s since the epoch], without ends that ``already`` were sent."""
     frames = {}
     for key, frame in batch.frames.items():
         times = frame["timestamp"].to_physical()
@@ -235,6 +237,6 @@ def within(batch: Batch, start: int, end: int | None, already: Mapping[str, int]
 
 
 def _first_of(part: Difference) -> int | None:
-    """Return the first time of its points. [ns since the epoch]"""
+    """Return the time of the first point of a part; None if it has no points. [ns since the epoch]"""
     times = (frame["timestamp"].to_physical().min() for frame in part.frames.values())
     return min(times, default=None)  # type: ignore[type-var, return-value]  # ints

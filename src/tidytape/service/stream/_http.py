@@ -10,14 +10,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from tidytape import wire
 from tidytape.service._accounts import Account
-from tidytape.service.http._responses import get
+from tidytape.service._responses import get
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._sending import PATIENCE, deliveries, opened_reader, written
 from tidytape.service.stream._streams import Streams
 from tidytape.service.work._computing import qualities
-from tidytape.wire._stream import opened, with_token
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._stream import LINES_MIME, opened, with_token
 from tidytape.wire._stream_arrow import ArrowStream
 
 _GRACE = 2.0
@@ -32,9 +32,9 @@ def stream(streams: Streams) -> Route:
         facts = request.state.facts
         params = request.query_params.multi_items()
         reader, query = await opened_reader(streams, params, account, facts)
-        is_arrow = len(query.type) == 1 and qualities(request.headers.get("accept", "")).get(wire.ARROW_MIME)
+        is_arrow = len(query.type) == 1 and qualities(request.headers.get("accept", "")).get(ARROW_MIME)
         chunks = _arrow(reader, query.type[0], facts) if is_arrow else _lines(reader, facts)
-        return _Chunked(chunks, streams, reader, account, wire.ARROW_MIME if is_arrow else wire.LINES_MIME)
+        return _Chunked(chunks, streams, reader, account, ARROW_MIME if is_arrow else LINES_MIME)
 
     return get("/v1/stream", answer_stream)
 
@@ -53,7 +53,7 @@ async def _arrow(reader: Reader, data_type: str, facts: dict[str, object]) -> As
 
 
 class _Chunked(Response):
-    """A response whose chunks are sent as they come, to a caller who accepts each of them in time."""
+    """A response that sends each chunk as soon as it is there, and ends if the caller accepts one too slowly."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class _Chunked(Response):
         try:
             tasks = {gone, sending}
             while not (gone.done() or sending.done()):
-                last = self._streams.is_closing  # who still does not read then is not waited for
+                last = self._streams.is_closing  # a caller who still does not read then is cut off
                 await asyncio.wait(tasks, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
                 if last:
                     break

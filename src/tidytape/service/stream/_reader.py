@@ -9,11 +9,12 @@ from typing import Any
 
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.service.stream._changes import Moment, TooMuchError, after, known_beyond
+from tidytape.service.stream._changes import TooMuchError
 from tidytape.service.stream._feed import Feed, Sent, within
+from tidytape.service.stream._moments import Moment, after, known_beyond
 from tidytape.service.stream._tokens import Position
 from tidytape.times import SECOND
-from tidytape.wire import Batch
+from tidytape.wire._stream import Batch
 
 HEARTBEAT = 15.0
 """Longest time between two batches of a stream; one without rows says that the service is alive. [s]"""
@@ -80,14 +81,14 @@ class Reader:
 
     @property
     def waits_since(self) -> float | None:
-        """When the oldest batch was made that it has not taken; None if it has taken all. [s, monotonic]"""
+        """When the feed made the oldest batch that this reader has not taken; None without any. [s, monotonic]"""
         waiting = self.feed.after(self.position)
         if waiting is None and self.position.place != self.feed.place:
             waiting = self.feed.oldest
         return None if waiting is None else waiting.made_at
 
     async def deliveries(self) -> AsyncIterator[Delivery]:
-        """Yield what is to be sent; the last one says why, if the service ends the stream."""
+        """Yield batches to send; the last one says why the service ends the stream, if it does."""
         try:
             async for delivery in self._deliveries():
                 self._sent_at = time.monotonic()
@@ -103,19 +104,17 @@ class Reader:
             if (reason := self._ended()) is not None:
                 yield self.last(*reason)
                 return
-            if (
-                feed.failure is not None
-            ):  # who comes back with the token learns whether it can be gone on from
-                yield self.last(
-                    StreamEnd.INTERNAL_ERROR, "the stream could not be computed; resume with the token"
-                )
+            if feed.failure is not None:
+                # A caller who resumes with the token learns whether the stream can go on.
+                message = "the stream could not be computed; resume with the token"
+                yield self.last(StreamEnd.INTERNAL_ERROR, message)
                 return
             if self.position.is_whole and await self._is_over():
                 yield self.last(StreamEnd.PERIOD_OVER, "everything up to the end of the period is final")
                 return
             sent = feed.after(self.position)
             if sent is not None and (self._takes_all or time.monotonic() - sent.made_at <= _LATE):
-                if (delivery := self._taken(sent)) is not None:
+                if (delivery := self._delivered(sent)) is not None:
                     yield delivery
             elif self._has_all:
                 waited = time.monotonic() - self._sent_at
@@ -128,13 +127,13 @@ class Reader:
                     self._count("cut", 1)
                     yield self.last(StreamEnd.SLOW_READER, f"more than {_MOST_TRADES:,} trades were waiting")
                     return
-                async for own in self._difference():
-                    yield own
+                async for delivery in self._difference():
+                    yield delivery
 
     @property
     def _takes_all(self) -> bool:
         """Whether it takes every batch of the feed: raw trades have nothing to conflate."""
-        return "TRADE" in self.feed.query.type
+        return any(kind.interval_optional for kind in self.feed.query.data_types)
 
     @property
     def _is_current(self) -> bool:
@@ -146,7 +145,7 @@ class Reader:
 
     @property
     def _has_all(self) -> bool:
-        """Whether it has to wait: it has taken all that there is, or the feed is just being computed."""
+        """Whether it has to wait: it has taken every batch, or the feed is computing the next one."""
         return self.position.place == self.feed.place or self._is_current
 
     @property
@@ -161,8 +160,8 @@ class Reader:
         query = self.feed.query
         return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND)
 
-    def _taken(self, sent: Sent) -> Delivery | None:
-        """Take a batch of the feed: as it is, or the points of it that lie in the window."""
+    def _delivered(self, sent: Sent) -> Delivery | None:
+        """Take a batch of the feed, and return its part that lies in the window; None if there is none."""
         start = self.position.start
         times = [time for time in (sent.first, *sent.batch.over.values()) if time is not None]
         is_inside = self._end is None and all(time >= start * SECOND for time in times)
@@ -177,7 +176,7 @@ class Reader:
         return Delivery(self._with_token(batch), sent if is_shared else None)
 
     async def _difference(self) -> AsyncIterator[Delivery]:
-        """Yield the difference from where it stands to where the feed does, history first."""
+        """Yield the difference between its position and that of the feed, history first."""
         feed, position = self.feed, self.position
         if position.is_whole:
             assert feed.moment is not None
@@ -205,5 +204,5 @@ class Reader:
         return replace(batch, token=self.write_token(self.position))
 
     def last(self, code: str, message: str) -> Delivery:
-        """Return the end of the stream where it stands."""
+        """Return the last delivery of the stream: why it ends, and the token of its position."""
         return Delivery(self._with_token(Batch(end=(code, message))))

@@ -1,4 +1,4 @@
-"""What HTTP and gRPC share of a stream: how it is opened, what is sent, and texts that readers share."""
+"""The part of a stream that HTTP and gRPC share: opening it, sending batches, and writing each batch once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidytape.query import StreamQuery
 from tidytape.service._accounts import Account
 from tidytape.service.stream._reader import Delivery, Reader
 from tidytape.service.stream._streams import Streams
-from tidytape.wire import Batch
+from tidytape.wire._stream import Batch
 
 _log = logging.getLogger("tidytape.service")
 
@@ -21,7 +21,7 @@ PATIENCE = 30.0
 async def opened_reader(
     streams: Streams, params: Iterable[tuple[str, str]], account: Account, facts: dict[str, object]
 ) -> tuple[Reader, StreamQuery]:
-    """Open a stream; whoever does calls `Streams.leave` when it is over.
+    """Open a stream. The caller of this function calls `Streams.leave` when the stream is over.
 
     Parameters
     ----------

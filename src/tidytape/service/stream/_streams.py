@@ -15,14 +15,14 @@ from functools import partial
 from tidytape.budget import weight
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.lake import MARKETS, Lake
+from tidytape.lake import MARKETS, LakeReader
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query._values import written_time
 from tidytape.service._accounts import Account
 from tidytape.service._answering import RefusedError, require_tier
 from tidytape.service.answer._engine import Engine
-from tidytape.service.stream._changes import known_of_any, require_files, versions_of
 from tidytape.service.stream._feed import Feed
+from tidytape.service.stream._moments import known_of_any, require_files, versions_of
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._tokens import Position, Tokens
 from tidytape.times import SECOND
@@ -82,12 +82,12 @@ class Streams:
 
     @property
     def lag(self) -> float:
-        """How long the oldest batch waits that a reader has not taken. [s]"""
+        """How long the oldest batch has been waiting for a reader to take it. [s]"""
         since = [at for reader in self.readers if (at := reader.waits_since) is not None]
         return time.monotonic() - min(since) if since else 0.0
 
     async def open(self, query: StreamQuery, account: Account) -> Reader:
-        """Open a stream; whoever does calls `leave` when it is over.
+        """Open a stream. The caller of this method calls `leave` when the stream is over.
 
         It takes the weight of the history that it begins with, which `Account.state` then shows.
 
@@ -115,7 +115,7 @@ class Streams:
         digest = _digest(base)
         feed = self._feeds.setdefault(digest, Feed(self._engine, base, self._live, self._past))
         reader = Reader(feed, end=query.end, ended=partial(self._ended, account.key.id), count=self._count)
-        # From here on the feed stays, and computes for this reader as far back as it needs.
+        # From here on the feed is kept, and computes as far back as this reader needs.
         feed.starts[reader] = start
         self._held[account.key.id] += 1
         try:
@@ -203,7 +203,8 @@ class Streams:
                 newest = await feed.run(known_of_any, feed.query, moment, live=False) or self._clock()
                 start = feed.query.start_of(newest // SECOND)
             return Position(feed.versions(moment), None, start, start)
-        position = self._tokens.read(query.token, lake=lake, query=digest)
+        # A token of an older release may name tables that the query does not depend on.
+        position = self._tokens.read(query.token, lake=lake, query=digest).narrowed(feed.tables)
         if query.start is not None and query.start != position.start:
             raise QueryError(
                 "start",
@@ -211,16 +212,15 @@ class Streams:
                 expected=f"{written_time(position.start)}, with which the stream of this token began, or nothing",
             )
         if not _is_at_least(feed.versions(moment), position.at):
-            moment = await feed.moved(
-                await feed.run(self._now)
-            )  # another replica has looked at the lake later than this one
+            # Another replica has looked at the lake later than this one.
+            moment = await feed.moved(await feed.run(self._now))
         if not _is_at_least(feed.versions(moment), position.at):
             raise _expired("the lake is older than it, put back to an earlier state", position)
         await feed.run(self._require_readable, feed, position, live=False)
         return position
 
     def _require_readable(self, feed: Feed, position: Position) -> None:
-        """Raise RefusedError unless what the stream goes on from can be read."""
+        """Raise RefusedError unless the moments that the stream goes on from can be read."""
         moment = feed.moment
         assert moment is not None
         try:
@@ -245,7 +245,7 @@ class Streams:
         first, last = base.start_of(first), base.start_of(last)
         return sum(map(weight, query.window(first, last))) if last > first else 0
 
-    def _now(self) -> Lake:
+    def _now(self) -> LakeReader:
         """Return the lake as it is now; every table is looked up at the same time."""
         lake = self._engine.lake.now()
         lake.version()
@@ -262,19 +262,19 @@ class Streams:
         try:
             lake = await asyncio.get_running_loop().run_in_executor(self._live, self._now)
             versions = await asyncio.get_running_loop().run_in_executor(self._live, versions_of, lake)
-        except LakeError as error:  # of a lake that cannot be read now; it may come back
+        except LakeError as error:  # the lake cannot be read now; it may come back
             _log.error("streams cannot look at the lake: %s", error.message)
             return
         behind = [feed for feed in self._feeds.values() if feed.is_behind(versions)]
         await asyncio.gather(*(self._step(feed, lake) for feed in behind))
 
-    async def _step(self, feed: Feed, lake: Lake) -> None:
+    async def _step(self, feed: Feed, lake: LakeReader) -> None:
         try:
             await feed.step(lake)
         except Exception as error:  # noqa: BLE001 - its readers are told
             _log.exception("a stream failed")
             feed.failure = error
-            self._feeds = {name: one for name, one in self._feeds.items() if one is not feed}
+            self._feeds = {name: other for name, other in self._feeds.items() if other is not feed}
             feed.wake()
 
 
@@ -290,6 +290,6 @@ def _is_at_least(versions: Mapping[str, int], other: Mapping[str, int]) -> bool:
 
 
 def _digest(query: PointsQuery) -> str:
-    """Return what names a query without its window."""
-    params = [one for one in query.to_params() if one[0] not in {"from", "period"}]
+    """Return a digest that identifies a query, whatever its window."""
+    params = [(name, text) for name, text in query.to_params() if name not in {"from", "period"}]
     return hashlib.sha256(json.dumps(sorted(params)).encode()).hexdigest()

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ _LONGEST = 4_096  # characters
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a stream stands: what is sent next is the difference between two moments, from some time on.
+    """The position of a stream: next it sends the difference between two moments, from some time on.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Position:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What all streams of a query have in common that stand here."""
+        """A key that is the same for all streams of a query at this position, whatever their windows."""
         since = None if self.since is None else tuple(sorted(self.since.items()))
         return tuple(sorted(self.at.items())), since, self.until
 
@@ -57,6 +57,11 @@ class Position:
     def is_whole(self) -> bool:
         """Whether everything up to the later moment was sent."""
         return self.until is None
+
+    def narrowed(self, tables: Iterable[str]) -> Position:
+        """Return the position by the versions of some tables alone."""
+        since = None if self.since is None else {name: self.since.get(name, -1) for name in tables}
+        return replace(self, at={name: self.at.get(name, -1) for name in tables}, since=since)
 
     def towards(self, at: Mapping[str, int]) -> Position:
         """Return the position at which the difference to a later moment begins."""
@@ -98,18 +103,18 @@ def token_secret(path: str | os.PathLike[str]) -> bytes:
     file = Path(path)
     try:
         try:
-            # Linked into place, so that another process never reads a half of it.
-            made = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+            # Linked into place, so that another process never reads half a secret.
+            draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
             if not file.exists():
-                descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "w") as opened:
                     opened.write(secrets.token_hex(_LENGTH) + "\n")
                 try:
-                    os.link(made, file)
+                    os.link(draft, file)
                 except FileExistsError:
                     pass  # another process was faster
                 finally:
-                    made.unlink()
+                    draft.unlink()
             text = file.read_text(encoding="ascii").strip()
         except UnicodeDecodeError:
             text = ""
@@ -149,11 +154,10 @@ class Tokens:
         self._secret = secrets.token_bytes(_LENGTH) if secret is None else secret
 
     def write(self, position: Position, *, lake: str, query: str) -> str:
-        """Return the token of a position in a lake, for a query, each by what names it."""
-        one = position
-        since = None if one.since is None else sorted(one.since.items())
-        fields = [_FORMAT, sorted(one.at.items()), since, one.until, one.start, sorted(one.over.items())]
-        text = orjson.dumps(fields)
+        """Return the token of a position; ``lake`` and ``query`` are the id of the lake and the digest of the query."""
+        at, over = sorted(position.at.items()), sorted(position.over.items())
+        since = None if position.since is None else sorted(position.since.items())
+        text = orjson.dumps([_FORMAT, at, since, position.until, position.start, over])
         return _encoded(text) + "." + _encoded(self._signature(text, lake, query))
 
     def read(self, token: str, *, lake: str, query: str) -> Position:

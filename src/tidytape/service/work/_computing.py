@@ -1,4 +1,4 @@
-"""What computes answers: the task, the bytes of its answer, and threads of this process as the simplest way.
+"""Computing answers: the task, the bytes of its answer, and the simplest way, threads of this process.
 
 Threads and worker processes share what stands here. It loads no web framework.
 """
@@ -8,19 +8,25 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import anyio
+import polars as pl
 import pyarrow as pa
 
 from tidytape import wire
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits, MarketsByType
+from tidytape.wire._arrow import ARROW_MIME
+from tidytape.wire._decode import JSON_MIME
+from tidytape.wire._encode import encode_all
+from tidytape.wire._notes import Note
 
 PROTO_MIME = "application/x-protobuf"
 """The media type of an answer as a message PointResponse, for gRPC."""
@@ -99,18 +105,20 @@ def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]
     >>> compressed(b"x" * 5000, "identity")[1]
     {}
     """
-    taken = qualities(accept_encoding)
-    quality = {name: taken.get(name, taken.get("*", 0.0) if name == "gzip" else 0.0) for name in _CODINGS}
+    accepted = qualities(accept_encoding)
+    quality = {
+        name: accepted.get(name, accepted.get("*", 0.0) if name == "gzip" else 0.0) for name in _CODINGS
+    }
     best = max(quality, key=lambda name: quality[name])
-    if len(body) < _SMALLEST or not 0 < quality[best] >= taken.get("identity", 0.0):
+    if len(body) < _SMALLEST or not 0 < quality[best] >= accepted.get("identity", 0.0):
         return body, {}
-    # Of its own: two threads that compress with one codec end the process.
+    # A codec of its own: two threads that compress with one end the process.
     codec = pa.Codec(best, compression_level=1)
     return codec.compress(body, asbytes=True), {"Content-Encoding": best}
 
 
 def qualities(header: str) -> dict[str, float]:
-    """Return the quality of each choice that a header such as ``Accept`` names, in lower case; 0 where it is none."""
+    """Return the quality of each choice that a header such as ``Accept`` names, in lower case; 0 if it is no number."""
     qualities = {}
     for choice in header.lower().split(","):
         name, *options = (part.strip() for part in choice.split(";"))
@@ -143,7 +151,7 @@ class Task:
         Id of the caller's key; the queue serves keys in turn.
     heavy : bool
         Whether it may not take the last worker, see `tidytape.service.answer._estimate`.
-    lake : Lake or None
+    lake : LakeReader or None
         The lake at the moment of the request, which everything that it needs is read from; None in another process.
     small : bool
         Whether it is so small for certain that a thread of the service may compute it, which nothing can stop.
@@ -158,7 +166,7 @@ class Task:
     key: str = ""
     heavy: bool = False
     small: bool = False
-    lake: Lake | None = None
+    lake: LakeReader | None = None
     begun: bool = False
 
 
@@ -228,26 +236,35 @@ def computed(engine: Engine, task: Task) -> Answer:
     """
     if task.lake is not None:
         engine = engine.at(task.lake)
-    is_arrow, is_json = task.form == wire.ARROW_MIME, task.form == wire.JSON_MIME
-    if is_json and (kept := engine.body(task.query, task.markets)) is not None:
-        body, headers = compressed(kept[0], task.coding)
-        return Answer(body, headers, kept[1])
-    frames = engine.frames(task.query, task.markets, lists_once=not is_arrow)
+    if task.form == JSON_MIME and (body_and_rows := engine.body(task.query, task.markets)) is not None:
+        body, rows = body_and_rows
+        return Answer(*compressed(body, task.coding), rows)
+    frames = engine.frames(task.query, task.markets, lists_once=task.form != ARROW_MIME)
     # If all recorded candles are longer than the interval, an empty answer would look as if nothing had been traded.
     if task.query.group_by is not None or task.query.gapfill or all(frame.is_empty() for _, frame in frames):
         engine.refuse_finer(task.query, task.markets)
-    name, first = frames[0]
-    notes = engine.notes(task.query, task.markets, frames)
-    if is_arrow:
-        body = wire.to_arrow(first, name, notes)
-    elif is_json:
-        body = wire.encode_all(frames, notes)
-    else:
-        from tidytape.service.proto import _encode as encode
+    body = _ENCODED[task.form](frames, engine.notes(task.query, task.markets, frames))
+    return Answer(*compressed(body, task.coding), sum(frame.height for _, frame in frames))
 
-        body = encode.encode_all(frames, notes)
-    body, headers = compressed(body, task.coding)
-    return Answer(body, headers, sum(frame.height for _, frame in frames))
+
+Frames = Sequence[tuple[str, pl.DataFrame]]
+
+
+def _arrow(frames: Frames, notes: Sequence[Note]) -> bytes:
+    ((name, frame),) = frames  # one Arrow stream has one schema
+    return wire.to_arrow(frame, name, notes)
+
+
+def _proto(frames: Frames, notes: Sequence[Note]) -> bytes:
+    from tidytape.service.proto._encode import encode_all  # which only gRPC needs
+
+    return encode_all(frames, notes)
+
+
+_ENCODED: Mapping[str, Callable[[Frames, Sequence[Note]], bytes]] = MappingProxyType(
+    {JSON_MIME: encode_all, ARROW_MIME: _arrow, PROTO_MIME: _proto}
+)
+"""The function that writes the body of an answer, by media type."""
 
 
 class Threads:

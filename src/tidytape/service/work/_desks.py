@@ -9,15 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._scan import Limits
-from tidytape.service.work._computing import Answer, OverloadedError, StoppedError, Task, computed
+from tidytape.service.work._computing import Answer, Computing, OverloadedError, StoppedError, Task, computed
 from tidytape.service.work._fair_queue import FairQueue
-
-if TYPE_CHECKING:
-    from tidytape.service.work._processes import Processes
 
 
 class Waiting:
@@ -137,7 +134,7 @@ class Desks(ABC, Generic[D]):
         """Compute an answer at a desk."""
 
     def _lanes_of(self, desk: D) -> tuple[bool, ...]:
-        """The lanes that a desk takes from, that of heavy tasks or of light ones, the preferred one first."""
+        """The lanes that a desk takes from, the preferred one first; True is the lane of heavy tasks."""
         return (False, True)
 
     def _hand_out(self) -> None:
@@ -199,12 +196,12 @@ class SmallDesks(Desks[Desk]):
         )
 
     async def _awaited(self, waiting: Waiting) -> Answer:
-        answer, left = asyncio.wrap_future(waiting.future), self._seconds
+        answer, seconds = asyncio.wrap_future(waiting.future), self._seconds
         try:
-            while left > 0:
-                if (await asyncio.wait({answer}, timeout=left))[0]:
+            while seconds > 0:
+                if (await asyncio.wait({answer}, timeout=seconds))[0]:
                     return answer.result()
-                left = self._seconds - (0 if waiting.began is None else time.monotonic() - waiting.began)
+                seconds = self._seconds - (0 if waiting.began is None else time.monotonic() - waiting.began)
         finally:
             answer.cancel()
         raise StoppedError(too_long=True)
@@ -213,18 +210,29 @@ class SmallDesks(Desks[Desk]):
         return computed(self._engine, task)
 
 
+class ClosableComputing(Computing, Protocol):
+    """Computes answers until it is closed."""
+
+    def drain(self) -> None:
+        """Refuse the tasks that wait, and from now on every task that would have to."""
+
+    def close(self) -> None:
+        """Refuse new tasks, and finish the answers in progress."""
+
+
 class SmallFirst:
-    """Computes small answers in this process and all others in worker processes, each at desks of their own.
+    """Computes small answers in this process and leaves all others to worker processes.
 
     So neither waits for the other, and what takes long can be ended.
 
     Parameters
     ----------
     small : SmallDesks
-    others : Processes
+    others : ClosableComputing
+        The worker processes.
     """
 
-    def __init__(self, small: SmallDesks, others: Processes) -> None:
+    def __init__(self, small: SmallDesks, others: ClosableComputing) -> None:
         self._small, self._others = small, others
         self.limits: Limits = others.limits
 

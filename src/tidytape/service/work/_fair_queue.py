@@ -52,10 +52,10 @@ class FairQueue(Generic[T]):
 
     def next(self, *, heavy: bool) -> T | None:
         """Remove and return the next task of a lane; None if the lane is empty."""
-        turn = next((one for one in self._turns if one[0] is heavy), None)
+        turn = next(((lane, key) for lane, key in self._turns if lane is heavy), None)
         if turn is None:
             return None
-        oldest = next(place for place, (one, _) in enumerate(self._waiting) if one == turn)
+        oldest = next(place for place, (other, _) in enumerate(self._waiting) if other == turn)
         task = self._removed(oldest)
         if turn in self._turns:
             self._turns[turn] = self._turns.pop(turn)  # the key goes to the end of the round
@@ -63,8 +63,8 @@ class FairQueue(Generic[T]):
 
     def drop(self, task: T) -> None:
         """Remove a task whose caller has hung up, if it still waits."""
-        for place, (_, one) in enumerate(self._waiting):
-            if one is task:
+        for place, (_, other) in enumerate(self._waiting):
+            if other is task:
                 self._removed(place)
                 return
 
@@ -80,6 +80,6 @@ class FairQueue(Generic[T]):
     def _removed(self, place: int) -> T:
         """Remove and return a task; the other tasks of its key keep their turn."""
         turn, task = self._waiting.pop(place)
-        if all(one != turn for one, _ in self._waiting):
+        if all(other != turn for other, _ in self._waiting):
             del self._turns[turn]
         return task

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.service.answer._scan import Limits
 from tidytape.service.work._computing import Answer, SharedBody, StoppedError, Task
 from tidytape.service.work._desks import Desk, Desks
@@ -40,7 +40,7 @@ class _Desk(Desk):
         """Start a worker; it is ready some time later."""
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._is_ready = self._is_late = False
-        with suppress(StoppedError):  # it is asked again with its first task
+        with suppress(StoppedError):  # its first task shows the failure again
             self._send(self._begin)
 
     @property
@@ -126,7 +126,7 @@ class Processes(Desks[_Desk]):
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
         The lake that every worker opens.
     workers : int
         How many answers are computed at once; one per processor, at least 2 and at most 4, if left out. Of several
@@ -154,7 +154,7 @@ class Processes(Desks[_Desk]):
 
     def __init__(
         self,
-        lake: Lake,
+        lake: LakeReader,
         *,
         workers: int | None = None,
         waiting: int = 256,
@@ -184,13 +184,13 @@ class Processes(Desks[_Desk]):
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _lanes_of(self, desk: _Desk) -> tuple[bool, ...]:
-        """The lanes that a desk takes from, the preferred one first. The first of several takes light tasks alone."""
+        """The lanes that a desk takes from, the preferred one first. The first of several desks takes light tasks."""
         if desk.number == 0 and self.workers > 1:
             return (False,)
         return (False, True) if desk.was_heavy else (True, False)
 
     def _computed(self, desk: _Desk, task: Task) -> Answer:
-        while not desk.is_alive:  # ended by somebody else, while it was idle
+        while not desk.is_alive:  # somebody else ended it while it was idle
             self._replace(desk)
         parcel = SharedBody()
         yields = task.heavy and self.workers > 1

@@ -1,9 +1,8 @@
 """A worker process: it computes one answer at a time and sends it to the service through a pipe.
 
-``python -m tidytape.service.work._worker`` reads pickles from its standard input,
-first how to begin, then tasks, and writes
-one pickle per task to its original standard output. It ends when its input does. It loads no command line, no client
-and no web framework.
+``python -m tidytape.service.work._worker`` reads pickles from its standard input, first a `Begin`, then a `Job` per
+task, and writes one pickle per task to its original standard output. It ends when its input does. It loads no command
+line, no client and no web framework.
 """
 
 from __future__ import annotations

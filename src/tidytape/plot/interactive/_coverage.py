@@ -1,4 +1,4 @@
-"""What is held, and how complete it is."""
+"""The times of the data, and how complete they are."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tidytape.plot.interactive._times import milliseconds
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_LINE = 0.22  # height of one [in]
-_AROUND = 1.8  # of the rows: title, axis and legend [in]
+_LINE = 0.22  # height of a line of text [in]
+_AROUND = 1.8  # height of title, axis and legend [in]
 
 
 def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
-    """Return what there is, from when to when, and with which gaps, as `tidytape.plot.coverage` draws it.
+    """Return the times and gaps of the data, as `tidytape.plot.coverage` draws them.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool 
     palette = style.inside(drawn.ax)
     # A market has a line of its own, so that its tables need short names only.
     at, markets = _lines([market for market, _ in drawn.rows])
-    for spans, name, of, edge in (
+    for spans, name, shade, edge in (
         (drawn.spans, "held", palette.buy, 0.0),
         (drawn.gaps, "gap", palette.down, 1.5),
     ):
         if spans is not None:
             row, start, end = _spans(spans)
             texts = ["<br>".join([*map(html.escape, drawn.rows[place]), drawn.notes[place]]) for place in row]
-            _add_spans(canvas, drawn.ax, at[row], start, end, name=name, of=of, texts=texts, edge=edge)
+            _add_spans(canvas, drawn.ax, at[row], start, end, name=name, shade=shade, texts=texts, edge=edge)
             canvas.done.add(spans)
     canvas.layout["annotations"] += [
         {
@@ -85,14 +85,14 @@ def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: b
         share = np.asarray(drawn.spans.get_array(), float)
         classes = np.asarray(drawn.spans.norm(share)).astype(int)
         for number in np.unique(classes):
-            own = classes == number
+            in_class = classes == number
             texts = [
                 f"{drawn.rows[place]}<br>Complete: {value * 100:.4g} %"
-                for place, value in zip(row[own], share[own], strict=True)
+                for place, value in zip(row[in_class], share[in_class], strict=True)
             ]
             _add_spans(
-                canvas, drawn.ax, row[own], start[own], end[own], texts=texts,
-                name=_completeness.CLASSES[number][-1], of=drawn.spans.get_cmap()(int(number)),
+                canvas, drawn.ax, row[in_class], start[in_class], end[in_class], texts=texts,
+                name=_completeness.CLASSES[number][-1], shade=drawn.spans.get_cmap()(int(number)),
             )  # fmt: skip
         canvas.done.add(drawn.spans)
     pairs = zip(drawn.rows, drawn.notes or [""] * len(drawn.rows), strict=True)
@@ -120,7 +120,7 @@ def _add_spans(
     end: Floats,
     *,
     name: str,
-    of: Any,
+    shade: Any,
     texts: Sequence[str],
     edge: float = 0.0,
 ) -> None:
@@ -133,8 +133,8 @@ def _add_spans(
         x=milliseconds(end - start),
         y=row,
         width=0.7,
-        # The edge makes a line of what is thinner than a pixel.
-        marker={"color": colour(of), "line": {"width": edge, "color": colour(of)}},
+        # The edge shows a span that is thinner than a pixel as a line.
+        marker={"color": colour(shade), "line": {"width": edge, "color": colour(shade)}},
         customdata=np.stack([canvas.positions(ax, start), canvas.positions(ax, end)], axis=1),
         text=list(texts),
         textposition="none",
@@ -146,7 +146,7 @@ def _add_spans(
 
 
 def _lines(groups: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Return the line of each row, and the groups by the line of their names, which stand above their rows."""
+    """Return the line of each row, and the line and name of each group, which stands above its rows."""
     at: list[int] = []
     names: dict[int, str] = {}
     for row, group in enumerate(groups):

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from tidytape._version import __version__
 from tidytape.catalogue import ERROR_STATUS
-from tidytape.lake import Lake
+from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.wire._values import written_time
 
@@ -59,7 +59,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def etag(lake: Lake, query: PointsQuery, *, form: str, now: int) -> str | None:
+def etag(lake: LakeReader, query: PointsQuery, *, form: str, now: int) -> str | None:
     """Return the ETag of the answer to a query; None if the window is not over or the lake is in an object store.
 
     An answer depends on the query, the version of the lake, the media type and the version of this library. Late events
@@ -68,7 +68,7 @@ def etag(lake: Lake, query: PointsQuery, *, form: str, now: int) -> str | None:
 
     Parameters
     ----------
-    lake : Lake
+    lake : LakeReader
     query : PointsQuery
     form : str
         Media type of the answer.

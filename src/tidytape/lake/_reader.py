@@ -1,0 +1,487 @@
+"""Read a lake: rows, markets, versions and files."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import polars as pl
+from deltalake import DeltaTable
+
+from tidytape.errors import LakeError, QueryError, did_you_mean
+from tidytape.lake import _delta
+from tidytape.lake._delta import Facts
+from tidytape.lake._predictions import latest
+from tidytape.lake._tables import MARKETS, MINUTES_OF, PREDICTION_MARKETS, TABLES, TRADES, Table
+
+_VERSIONS = 4
+"""Versions of a table whose frames are shared by queries."""
+
+
+class LakeReader(ABC):
+    """What reads a lake: a `Lake`, or a lake at one moment, as `Lake.now` and `Lake.at` return it.
+
+    It has no method that writes. Functions that only read take it, those that write take a `Lake`.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where the lake is: a local folder, or a URL that Delta Lake can read, e.g. ``s3://bucket/lake``.
+    storage_options : mapping of str to str, optional
+        What an object store needs, e.g. its region.
+
+    Attributes
+    ----------
+    path : str
+        Its address.
+    storage_options : dict of str to str, or None
+        As given.
+    """
+
+    def __init__(self, path: str | Path, storage_options: Mapping[str, str] | None) -> None:
+        self.path = _delta.root_of(path)
+        self.storage_options = _delta.as_dict(storage_options)
+        self._tables: dict[str, _delta.Opened] = {}
+        self._frames: dict[str, deque[tuple[_delta.Opened, pl.LazyFrame]]] = {}
+
+    def scan(
+        self,
+        table: str,
+        *,
+        exchange: str | Iterable[str] | None = None,
+        raw_symbol: str | Iterable[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> pl.LazyFrame:
+        """Return the rows of a table as a lazy frame of its newest version.
+
+        Files of other markets and other times are not opened.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table, e.g. ``"trades"``.
+        exchange, raw_symbol : str or iterable of str, optional
+            Keep these only.
+        start, end : int, optional
+            Keep ``start <= timestamp < end``. [ns since the epoch]
+
+        Returns
+        -------
+        polars.LazyFrame, one row per event, in no order
+            The table's columns, see `tidytape.lake.TABLES`.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        definition = definition_of(table)
+        delta = self._find(definition)
+        is_bounded = all(bound is not None for bound in (exchange, raw_symbol, start, end))
+        if delta is not None and is_bounded:
+            frame = self._scan_version(delta, definition)
+        else:
+            frame = _delta.scanned(delta, definition, self.storage_options)
+        return frame.filter(*conditions({"exchange": exchange, "raw_symbol": raw_symbol}, start, end))
+
+    def markets(self) -> pl.DataFrame:
+        """Return the registered markets.
+
+        Returns
+        -------
+        polars.DataFrame, one row per market, sorted by (exchange, raw_symbol, tenor)
+            Columns of `tidytape.lake.MARKETS`. Only the summaries of an option exchange have a tenor, and then several.
+
+        Raises
+        ------
+        LakeError
+            If the table cannot be read.
+        """
+        return self._registry(MARKETS)
+
+    def prediction_markets(self) -> pl.DataFrame:
+        """Return the prediction markets, each value from the newest report that has it.
+
+        Returns
+        -------
+        polars.DataFrame, one row per prediction market, sorted by (exchange, condition_id)
+            Columns of `tidytape.lake.PREDICTION_MARKETS`; ``reported`` is the time of its newest report.
+
+        Raises
+        ------
+        LakeError
+            If the table cannot be read.
+        """
+        with _delta.failing("read the table", self.uri(PREDICTION_MARKETS.name), self.storage_options):
+            return latest(self._registry(PREDICTION_MARKETS))
+
+    def version(self) -> dict[str, int]:
+        """Return the version of each table, which changes with every commit.
+
+        Returns
+        -------
+        dict of str to int
+            By table name; -1 where the lake is older than the table.
+
+        Raises
+        ------
+        LakeError
+            If a table cannot be opened.
+        """
+        deltas = {name: self._find(table) for name, table in TABLES.items()}
+        return {name: -1 if delta is None else delta.version() for name, delta in deltas.items()}
+
+    def markets_in(self, table: str) -> list[tuple[str, ...]]:
+        """Return the values of a table's partition columns that have rows, sorted, e.g. (exchange, raw_symbol).
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+
+        Returns
+        -------
+        list of tuple of str
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        delta = self._find(definition_of(table))
+        return [] if delta is None else _delta.partitions(delta)
+
+    def extent(self, table: str, *partition: str) -> tuple[int, int] | tuple[None, None]:
+        """Return the first and the last timestamp of a market by the table's log, without reading rows.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+        *partition : str
+            Values of the table's partition columns, e.g. ``"BINANCE", "BTCUSDT"``.
+
+        Returns
+        -------
+        tuple of int, or of None where there are no rows
+            [ns since the epoch]
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        delta = self._find(definition_of(table))
+        if delta is None:
+            return None, None
+        files = _delta.files(delta, partition)
+        firsts = [file.first for file in files if file.first is not None]
+        lasts = [file.last for file in files if file.last is not None]
+        return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
+
+    def extents(self, table: str) -> pl.DataFrame:
+        """Return the first and the last timestamp of every market of a table by its log.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+
+        Returns
+        -------
+        polars.DataFrame, one row per partition, sorted
+            The table's partition columns, ``first`` and ``last`` [ns since the epoch].
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        definition = definition_of(table)
+        delta = self._find(definition)
+        if delta is None:
+            names = dict.fromkeys(definition.partitions, pl.String)
+            return pl.DataFrame(schema=names | dict.fromkeys(("first", "last"), pl.Int64))
+        return _delta.extents(delta)
+
+    def has_source(self, table: str, source: str) -> bool:
+        """Return whether a source was appended to a table, or registered with its markets, before.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table.
+        source : str
+            Name of the source, as it was passed to `LakeWriter.append` or `LakeWriter.register`.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        delta = self._find(definition_of(table))
+        return delta is not None and delta.transaction_version(source_note(source)) is not None
+
+    @abstractmethod
+    def delta(self, table: str) -> _delta.Opened:
+        """Return a table in the version that is read, as a Delta table for tools that read those.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table of the lake, rollups included.
+
+        Returns
+        -------
+        deltalake.DeltaTable
+            To be read only.
+
+        Raises
+        ------
+        LakeError
+            If it is not there or cannot be opened.
+        """
+
+    @abstractmethod
+    def now(self) -> LakeReader:
+        """Return the lake as it is now, to be read only; a moment returns itself.
+
+        Each table is looked up once, when it is first asked for, in the version that is the newest then. So
+        everything that is read for one answer agrees, and in an object store it costs one look per table.
+
+        Returns
+        -------
+        LakeReader
+            Its methods raise LakeError where a table cannot be opened.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from tidytape.lake import Lake
+        >>> moment = Lake.create(tempfile.mkdtemp()).now()
+        >>> moment.version() == moment.now().version()
+        True
+        """
+
+    @abstractmethod
+    def at(self, versions: Mapping[str, int]) -> LakeReader:
+        """Return the lake as it was, to be read only.
+
+        Parameters
+        ----------
+        versions : mapping of str to int
+            A version of each table of events that is to be read, as of `version`. There is no other table beside the
+            registries, which are the newest. So no stored minutes are read, and answers are the same without them.
+
+        Returns
+        -------
+        LakeReader
+            Its methods raise LakeError where a version, or a file of it, was removed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from tidytape.lake import Lake
+        >>> lake = Lake.create(tempfile.mkdtemp())
+        >>> lake.at({"trades": 0}).extent("trades", "X", "BTC")
+        (None, None)
+        """
+
+    @abstractmethod
+    def has_table(self, table: str) -> bool:
+        """Return whether the lake has a table; tables of minutes come with a rollup."""
+
+    def uri(self, table: str) -> str:
+        """Return the address of a table."""
+        return f"{self.path}/{table}"
+
+    def _files(self, table: str, *partition: str) -> list[Facts]:
+        """Return the log entries of the files in one partition; no row is read.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table, rollups included.
+        *partition : str
+            Values of the table's partition columns, e.g. ``"BINANCE", "BTCUSDT"``.
+
+        Returns
+        -------
+        list of (rows, first, last, low, high, bytes, path)
+            Rows, timestamps [ns since the epoch] and prices [quote per coin] of each file; None for what the log does
+            not say. Empty if there is no such table yet.
+
+        Raises
+        ------
+        LakeError
+            If the table cannot be opened.
+        """
+        return _delta.files(self.delta(table), partition) if self.has_table(table) else []
+
+    def _highest(self, table: str, column: str) -> pl.DataFrame:
+        """Return the highest value that every market of a table ever had, by its log and without reading rows.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+        column : str
+            Name of a column of numbers, e.g. ``"price"``.
+
+        Returns
+        -------
+        polars.DataFrame, one row per partition with a value, sorted
+            The table's partition columns, and ``highest``. If the log does not say it for a file, which another tool
+            wrote, the rows are read.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        definition = definition_of(table)
+        names = list(definition.partitions)
+        delta = self._find(definition)
+        values = None if delta is None else _delta.highest(delta, column)
+        if values is None:
+            rows = self.scan(table).group_by(names).agg(highest=pl.col(column).max())
+            values = rows.collect(engine="streaming")
+        return values.drop_nulls("highest").select(*names, "highest").sort(names)
+
+    def _lost(self) -> tuple[str, ...]:
+        """Return the tables that the lake has lost. Reading them raises an error.
+
+        An older lake lacks some tables. But every lake has trades, and if it has minutes it has their events too.
+
+        Returns
+        -------
+        tuple of str
+            Their names.
+
+        Raises
+        ------
+        LakeError
+            If the lake cannot be looked at.
+        """
+        return tuple(name for name in TABLES if not self.has_table(name) and self._is_lost_if_absent(name))
+
+    def _log_end(self, table: str, log: str) -> int:
+        """Return up to where the events of a log are in a table; 0 if it has none. [bytes]"""
+        delta = self._find(definition_of(table))
+        return 0 if delta is None else delta.transaction_version(log_note(log)) or 0
+
+    def _scan_version(self, delta: _delta.Opened, table: Table) -> pl.LazyFrame:
+        """Return the rows of an open version of a table, to be filtered by market and time.
+
+        All queries of a version share one frame. polars lists the files of a frame once, with the statistics of the
+        columns that its first query filters by; that takes as long as reading a thousand minutes. The frames are here
+        and not in the open version: polars hides its reference to the version, so Python could never free the two.
+        """
+        frames = self._frames.setdefault(table.name, deque(maxlen=_VERSIONS))
+        for known, frame in tuple(frames):
+            if known is delta:
+                return frame
+        frame = _delta.scanned(delta, table, self.storage_options)
+        frames.append((delta, frame))
+        return frame
+
+    def _registry(self, table: Table) -> pl.DataFrame:
+        """Return a registry, read once per version."""
+        with _delta.failing("read the table", self.uri(table.name), self.storage_options):
+            delta = self._find(table)
+            if delta is None:
+                return table.empty()
+            return delta.cached("registry", lambda: rows_of_registry(delta, table, self.storage_options))
+
+    def _find(self, table: Table) -> _delta.Opened | None:
+        """Return the newest version of a table, None if the lake is older than the table."""
+        if self.has_table(table.name):
+            return self.delta(table.name)
+        self._require_lake()  # a lake that was removed must not look like a lake without events
+        if self._is_lost_if_absent(table.name):
+            raise LakeError(f"table {table.name!r} is gone: restore its folder", path=self.uri(table.name))
+        return None
+
+    def _is_lost_if_absent(self, table: str) -> bool:
+        """Return whether a lake without this table has lost it, and is not older than the table."""
+        return table == TRADES.name or (table in MINUTES_OF and self.has_table(MINUTES_OF[table]))
+
+    def _require_lake(self) -> None:
+        if not _delta.exists(self.uri(MARKETS.name), self.storage_options):
+            raise LakeError(
+                f"no lake at {self.path}: {self._contents()}; 'tidytape ingest' makes one of recorded files, 'tidytape "
+                "demo' a simulated one, and Lake.create(path) an empty one",
+                path=self.path,
+            )
+
+    def _contents(self) -> str:
+        if "://" in self.path:
+            return "nothing to open there"
+        if not os.path.lexists(self.path):
+            return "nothing is there"
+        return "a folder of something else" if Path(self.path).is_dir() else "a file is there"
+
+
+def rows_of_registry(delta: DeltaTable, table: Table, options: Mapping[str, str] | None) -> pl.DataFrame:
+    """Return the rows of a registry."""
+    return _delta.scanned(delta, table, options).collect().sort(table.key)
+
+
+def definition_of(name: str) -> Table:
+    """Return the definition of a table by its name; raise QueryError if there is no such table."""
+    try:
+        return TABLES[name]
+    except KeyError:
+        raise QueryError(
+            "table",
+            got=name,
+            expected="one of " + ", ".join(TABLES),
+            hint=did_you_mean(name, TABLES),
+        ) from None
+
+
+def conditions(
+    names: Mapping[str, str | Iterable[str] | None], start: int | None, end: int | None
+) -> list[pl.Expr]:
+    """Return the filters for some values of columns, and for a half-open span of time."""
+    filters = []
+    for name, values in names.items():
+        if isinstance(values, str):
+            filters.append(pl.col(name) == values)
+        elif values is not None:
+            filters.append(pl.col(name).is_in(sorted(set(values))))
+    if start is not None:
+        filters.append(pl.col("timestamp") >= start)
+    if end is not None:
+        filters.append(pl.col("timestamp") < end)
+    return filters
+
+
+def source_note(name: str) -> str:
+    """Return the name of the note that says that a source was added."""
+    return f"source:{name}"
+
+
+def log_note(name: str) -> str:
+    """Return the name of the note that says up to where a log was added."""
+    return f"log:{name}"

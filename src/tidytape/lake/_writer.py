@@ -1,0 +1,405 @@
+"""Write to a lake: append events, register markets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+from deltalake import DeltaTable, Transaction
+
+from tidytape.errors import IngestError, MissingColumnError, QueryError
+from tidytape.lake import _commit, _delta
+from tidytape.lake._batch import Batch
+from tidytape.lake._dedupe import Stored, counted_on, fresh
+from tidytape.lake._predictions import merged as merged_reports
+from tidytape.lake._reader import conditions, definition_of, log_note, rows_of_registry, source_note
+from tidytape.lake._symbols import is_storable
+from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS, REGISTRIES, Table
+
+if TYPE_CHECKING:
+    from tidytape.lake._lake import Lake
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The result of an append.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    source : str
+        Name of the origin of the rows.
+    rows_read : int
+        Rows that were offered.
+    rows_new : int
+        Rows that were added.
+    already_ingested : bool
+        Whether the source had been appended before, so that its rows were not compared.
+    superseded : int
+        Rows of states that were left out because another row of the same time counts, see `tidytape.lake._dedupe`.
+    """
+
+    table: str
+    source: str
+    rows_read: int
+    rows_new: int
+    already_ingested: bool = False
+    superseded: int = 0
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that the lake had already, or that were offered twice."""
+        return self.rows_read - self.rows_new - self.superseded
+
+
+class LakeWriter:
+    """Writes to a lake; `Lake.writer` returns it.
+
+    Each method is one commit, all or nothing. Several processes may write to one lake at once.
+
+    Parameters
+    ----------
+    lake : Lake
+        Where it writes.
+
+    Attributes
+    ----------
+    lake : Lake
+        As given, to read what was written.
+
+    Examples
+    --------
+    >>> import polars as pl, tempfile
+    >>> from tidytape.lake import Lake
+    >>> lake = Lake.create(tempfile.mkdtemp())
+    >>> trade = pl.DataFrame(
+    ...     {
+    ...         "exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"], "id": ["7"], "timestamp": [5], "sequence": [7],
+    ...         "side": ["BUY"], "price": [10.0], "amount": [2.0], "quote_amount": [20.0],
+    ...     }
+    ... )
+    >>> lake.writer().append("trades", trade, source="by hand").rows_new
+    1
+    >>> lake.writer().append("trades", trade, source="by hand").already_ingested
+    True
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+
+    def __repr__(self) -> str:
+        return f"{self.lake!r}.writer()"
+
+    def append(self, table: str, rows: pl.DataFrame | Batch, *, source: str) -> Appended:
+        """Add the rows that the table does not have yet, all or none, and note their source in the same commit.
+
+        A source that was appended before changes nothing. A row whose key is in the table already, at whatever time,
+        is not added again. Several processes may append to one lake at once.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table, e.g. ``"trades"``.
+        rows : polars.DataFrame or Batch, n rows, in any order
+            The table's columns; absent nullable ones are null.
+        source : str
+            A permanent name of the origin, e.g. ``"sha256:…"`` of a file.
+
+        Returns
+        -------
+        Appended
+
+        Raises
+        ------
+        QueryError
+            If there is no such event table.
+        MissingColumnError
+            If a column is absent.
+        IngestError
+            If a value does not fit, an exchange or symbol cannot be a folder, or a row contradicts one of the same key.
+        LakeError
+            If the table cannot be written.
+        """
+        definition = _event_table(table)
+        batch = rows if isinstance(rows, Batch) else _batch(definition, rows)
+        for name in sorted({name for market in batch.markets for name in market}):
+            if not is_storable(name):
+                raise IngestError(
+                    f"{table}: {name[:100]!r} is no name of an exchange or symbol that can be stored"
+                )
+
+        self._make(definition)
+
+        def attempt(delta: _delta.Opened) -> Appended:
+            if delta.transaction_version(source_note(source)) is not None:
+                return Appended(table, source, batch.rows, 0, already_ingested=True)
+            new, superseded = self._new(delta, batch)
+            if batch.counted:
+                new = counted_on(new, self._between(delta, definition, "timestamp"))
+            # Even if nothing is new: then the next time the source need not be read.
+            _commit.commit(delta, new, source=source_note(source), options=self.lake.storage_options)
+            return Appended(table, source, batch.rows, new.rows, superseded=superseded)
+
+        return self._until_committed(table, attempt)
+
+    def register(
+        self, markets: pl.DataFrame, *, replace: Collection[str] = (), sources: Collection[str] = ()
+    ) -> None:
+        """Register markets, or add values to registered markets.
+
+        A registered value stays, so that a block size never drifts, and a null is filled; ``available_since`` becomes
+        the earlier of the two.
+
+        Parameters
+        ----------
+        markets : polars.DataFrame, n rows, key (exchange, raw_symbol, tenor)
+            Any columns of `tidytape.lake.MARKETS` beside the key.
+        replace : collection of str
+            Columns in which a value of ``markets`` replaces the registered one, unless it is null.
+        sources : collection of str
+            Permanent names of the origins, to be noted in the same commit.
+
+        Raises
+        ------
+        MissingColumnError
+            If a key column is absent, or ``replace`` names none of the table's.
+        IngestError
+            If a value does not fit, a block size is no positive number, or a market is named twice.
+        LakeError
+            If the table cannot be written.
+        """
+        new = MARKETS.conform(markets)
+        unknown = [name for name in replace if name not in MARKETS.names]
+        if unknown:
+            raise MissingColumnError(unknown, available=MARKETS.names)
+        if new.select(MARKETS.key).is_duplicated().any():
+            raise IngestError("markets: a market is named twice")
+        size = pl.col("block_size")
+        wrong = new.filter(~((size > 0) & size.is_finite()))
+        if wrong.height:
+            exchange, symbol, block_size = wrong.select("exchange", "raw_symbol", "block_size").row(0)
+            raise IngestError(
+                f"markets: block_size of {exchange} {symbol} is {block_size!r}, no positive number"
+            )
+
+        self._rewrite(MARKETS, lambda before: merged_markets(before, new, replace=replace), sources)
+
+    def register_prediction_markets(self, reports: pl.DataFrame, *, sources: Collection[str] = ()) -> None:
+        """Register reports of prediction markets, in any order and however often.
+
+        For each column the newest report that has a value counts; ``available_since`` is the earliest. Of two reports
+        of one time the larger value counts as the later.
+
+        Parameters
+        ----------
+        reports : polars.DataFrame, n rows, in any order
+            ``exchange``, ``condition_id``, ``reported``, ``slug``, and any other columns of
+            `tidytape.lake.PREDICTION_MARKETS`.
+        sources : collection of str
+            Permanent names of the origins, to be noted in the same commit.
+
+        Raises
+        ------
+        MissingColumnError
+            If one of the four columns is absent.
+        IngestError
+            If a value does not fit, or one of the four is null.
+        LakeError
+            If the table cannot be written.
+        """
+        new = PREDICTION_MARKETS.conform(reports)
+        if "slug" not in reports.columns:
+            raise MissingColumnError(["slug"], available=reports.columns)
+        if new["slug"].null_count():
+            raise IngestError("prediction_markets: null in column 'slug' of a report, which may not be null")
+        self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, new), sources)
+
+    def _append_piece(
+        self, batch: Batch, *, log: str, start: int, end: int, instead: pl.DataFrame | None = None
+    ) -> Appended:
+        """Append the events of a piece of a log, unless the table has them already.
+
+        The commit notes the end of the piece under the log's name, so a log leaves one note per table.
+
+        Parameters
+        ----------
+        batch : Batch
+            The events.
+        log : str
+            A permanent name of the log.
+        start, end : int
+            Where the piece begins and ends in the log. [bytes]
+        instead : polars.DataFrame, optional
+            States that an earlier piece of the log gave, with the columns of the table's ``key`` and ``same``. Where
+            the table still has such a row, the batch's row of the same key takes its place.
+
+        Returns
+        -------
+        Appended
+
+        Raises
+        ------
+        IngestError
+            If a row contradicts one of the same key, or another process appends other pieces of the log.
+        LakeError
+            If the table cannot be written.
+        """
+        table = batch.table
+        self._make(table)
+
+        def attempt(delta: _delta.Opened) -> Appended:
+            appended_until = delta.transaction_version(log_note(log)) or 0
+            if appended_until >= end:
+                return Appended(table.name, log, batch.rows, 0, already_ingested=True)
+            if appended_until > start:
+                raise IngestError(f"{table.name}: another process follows the same log")
+            replaced = None if instead is None else self._still_there(delta, table, instead)
+            new, superseded = fresh(batch, self._between(delta, table, table.identity, without=replaced))
+            if batch.counted:
+                new = counted_on(new, self._between(delta, table, "timestamp"))
+            _commit.commit(
+                delta,
+                new,
+                source=log_note(log),
+                number=end,
+                options=self.lake.storage_options,
+                instead=None if replaced is None else replaced.select(table.key),
+            )
+            return Appended(table.name, log, batch.rows, new.rows, superseded=superseded)
+
+        return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
+
+    def _note_log(self, log: str, end: int) -> None:
+        """Note that every table has the events of a log up to ``end``. [bytes]
+
+        Raises
+        ------
+        LakeError
+            If the registry cannot be written.
+        """
+
+        def attempt(delta: _delta.Opened) -> None:
+            if (delta.transaction_version(log_note(log)) or 0) < end:
+                _commit.note(delta, [Transaction(log_note(log), end)])
+
+        self._until_committed(MARKETS.name, attempt)
+
+    def _require_appendable(self, batch: Batch) -> None:
+        """Raise IngestError if `append` would raise it for this batch now."""
+        with _delta.failing("read the table", self.lake.uri(batch.table.name), self.lake.storage_options):
+            self._new(self.lake._find(batch.table), batch)
+
+    def _require_writable(self, *tables: Table) -> None:
+        """Raise LakeError if this release cannot write to one of some tables; an absent table can be made.
+
+        A caller that writes to several tables calls it before the first commit, so that in a lake of a newer release
+        either all tables are written to or none.
+        """
+        for table in tables:
+            delta = self.lake._find(table)
+            if delta is not None:
+                _delta.require_writable(delta, table)
+
+    def _still_there(self, delta: _delta.Opened, table: Table, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """Return the rows that the table still has with the same values; None if there are none."""
+        columns = [*table.key, *table.same]
+        values = {name: rows[name].unique().to_list() for name in table.partitions}
+        first, last = rows["timestamp"].min(), rows["timestamp"].max()
+        stored = _delta.scanned(delta, table, self.lake.storage_options).filter(
+            pl.col("timestamp").is_between(first, last), *conditions(values, None, None)
+        )
+        same_rows = stored.select(columns).join(
+            rows.select(columns).lazy(), on=columns, how="semi", nulls_equal=True
+        )
+        still_there = same_rows.collect()
+        return still_there if still_there.height else None
+
+    def _until_committed(
+        self, table: str, attempt: Callable[[_delta.Opened], T], *, known: _delta.Opened | None = None
+    ) -> T:
+        """Call ``attempt`` with a version of a table, again with the newest one each time it loses a race."""
+        lake = self.lake
+        return _commit.retrying(lake.uri(table), attempt, lake.storage_options, known=known)
+
+    def _make(self, table: Table) -> None:
+        """Make a table that the lake does not have yet."""
+        _delta.create(self.lake.uri(table.name), table, self.lake.storage_options)
+
+    def _rewrite(
+        self, table: Table, change: Callable[[pl.DataFrame], pl.DataFrame], sources: Collection[str]
+    ) -> None:
+        """Replace the rows of a registry by ``change(rows)`` and note the sources, unless nothing is new."""
+
+        def attempt(delta: DeltaTable) -> None:
+            before = rows_of_registry(delta, table, self.lake.storage_options)
+            after = change(before)
+            unnoted = [name for name in map(source_note, sources) if delta.transaction_version(name) is None]
+            if unnoted or not after.equals(before):
+                _commit.replace(delta, table, after, sources=unnoted)
+
+        self._make(table)
+        self._until_committed(table.name, attempt)
+
+    def _new(self, delta: DeltaTable | None, batch: Batch) -> tuple[Batch, int]:
+        """Return the rows of a batch that the table does not have, and how many states were superseded."""
+        # Not by time: the same trade may come again by another clock. Instead by the range of ids, by which the
+        # statistics of files and row groups skip: ids that rise with time, and made-up ones, which begin with it,
+        # touch next to nothing of an older tape. For random ids all of the market's key columns are read.
+        return fresh(batch, self._between(delta, batch.table, batch.table.identity))
+
+    def _between(
+        self, delta: DeltaTable | None, table: Table, column: str, *, without: pl.DataFrame | None = None
+    ) -> Stored:
+        """Return a function that scans the rows of some markets between two values of a column, ends included.
+
+        ``without`` leaves rows with these keys out.
+        """
+        rows = _delta.scanned(delta, table, self.lake.storage_options)
+        if without is not None:
+            rows = rows.join(without.lazy().select(table.key), on=table.key, how="anti")
+
+        def stored(markets: Collection[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
+            values = dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
+            between = pl.col(column).is_between(pl.lit(low), pl.lit(high))
+            return rows.filter(between, *conditions(values, None, None))
+
+        return stored
+
+
+def _event_table(name: str) -> Table:
+    table = definition_of(name)
+    if table in REGISTRIES:
+        raise QueryError("table", got=name, expected="a table of events", hint="markets are registered")
+    return table
+
+
+def _batch(table: Table, rows: pl.DataFrame) -> Batch:
+    batch = Batch(table)
+    batch.add(table.conform(rows))
+    return batch
+
+
+def merged_markets(before: pl.DataFrame, new: pl.DataFrame, *, replace: Collection[str] = ()) -> pl.DataFrame:
+    """Return the registered markets ``before`` with new ones merged in.
+
+    A registered value stays, so that a block size never drifts, and a null is filled; ``replace`` names the columns
+    in which the new value counts unless it is null. ``available_since`` becomes the earlier of the two.
+    """
+    key = list(MARKETS.key)
+    both = before.join(new, on=key, how="full", coalesce=True, suffix="_new", nulls_equal=True)
+    columns = []
+    for name in MARKETS.names:
+        if name in key:
+            columns.append(pl.col(name))
+        elif name == "available_since":
+            columns.append(pl.min_horizontal(name, f"{name}_new").alias(name))
+        elif name in replace:
+            columns.append(pl.coalesce(f"{name}_new", name).alias(name))
+        else:
+            columns.append(pl.coalesce(name, f"{name}_new"))
+    return both.select(columns).sort(key)

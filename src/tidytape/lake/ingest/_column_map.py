@@ -1,0 +1,198 @@
+"""Which column of a file is which column of a table: the caller's map, and the columns that bear our names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from tidytape.errors import QueryError, did_you_mean
+from tidytape.lake._tables import TRADES, Table
+from tidytape.lake.ingest._columns import INSTEAD_OF_SIDE, known_columns, needed_columns
+from tidytape.lake.ingest._layout import Job
+from tidytape.lake.ingest._mapped import Mapped
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMap:
+    """Finds the columns of a file that are columns of a table.
+
+    Attributes
+    ----------
+    layout : Mapped
+        The table, and the caller's map.
+    job : Job
+        The file, and what the caller says of it.
+    header : sequence of str
+        Names of the file's columns, in order.
+    constants : collection of str
+        Our columns for which the caller gives one value for the whole file.
+    """
+
+    layout: Mapped
+    job: Job
+    header: Sequence[str]
+    constants: Collection[str]
+
+    @property
+    def _table(self) -> Table:
+        return self.layout.of
+
+    @property
+    def _other_side(self) -> str | None:
+        """The column that may stand for ``side``; None if the table has no such column."""
+        return INSTEAD_OF_SIDE.get(self._table.name)
+
+    def columns(self) -> dict[str, str]:
+        """Return our columns to those of the file.
+
+        Raises
+        ------
+        QueryError
+            If the map names a column that is not there, or a column that is needed is not mapped.
+        """
+        if self._table is TRADES:
+            self.job.known_exchange  # noqa: B018  # raises if the exchange is missing
+        mapped = self._named()
+        mapped |= self._of_same_name(mapped)
+        other_side = self._other_side
+        if other_side in mapped and "side" in mapped:
+            mapped.pop("side" if other_side in (self.layout.columns or {}) else other_side)
+        self._require_all({*mapped, *self.constants, *(["side"] if other_side in mapped else [])})
+        return mapped
+
+    def _named(self) -> dict[str, str]:
+        """Return the caller's map; QueryError if it names a column that does not exist, or two columns for the side."""
+        known, named = known_columns(self._table), dict(self.layout.columns or {})
+        for column, name in named.items():
+            if column not in known:
+                raise _map_error(column, known, f"one of {', '.join(known)} to be mapped")
+            if self.header.count(name) != 1:
+                raise _map_error(name, self.header, f"for {column} {self._names()}")
+        if "side" in named and self._other_side in named:
+            raise _map_error(named["side"], (), f"either side or {self._other_side} to be mapped, not both")
+        return named
+
+    def _of_same_name(self, named: dict[str, str]) -> dict[str, str]:
+        """Return the columns of the file that bear our names, without those that the caller maps or overrides."""
+        # One market can be taken out of several, so a column of symbols is read beside the caller's symbol.
+        constants = set(self.constants) - {"raw_symbol"}
+        return {
+            name: name
+            for name in known_columns(self._table)
+            if self.header.count(name) == 1
+            if name not in named and name not in named.values() and name not in constants
+        }
+
+    def _require_all(self, available: Collection[str]) -> None:
+        """Raise QueryError if a column that is needed is neither mapped nor a constant."""
+        missing = [name for name in needed_columns(self._table) if name not in available]
+        if "exchange" in missing:
+            self.job.known_exchange  # noqa: B018  # raises, because the exchange is missing
+        unmapped = [name for name in missing if name != "raw_symbol"]
+        if self._table is TRADES:
+            unmapped = ["side or buyer_is_maker" if name == "side" else name for name in unmapped]
+        if "raw_symbol" in missing and not (unmapped and self._table is TRADES):
+            raise QueryError(
+                "raw_symbol",
+                got=None,
+                expected="the market of the file, or a column that names it",
+                hint='``market=Market(raw_symbol="BTC-USD")`` says it',
+            )
+        if unmapped == ["interval"]:
+            raise QueryError(
+                "interval",
+                got=None,
+                expected="how long the candles are, or a column that tells it",
+                hint='``interval="1d"`` says it for all of them',
+            )
+        if unmapped:
+            expected = f"{', '.join(unmapped)} mapped to {self._names()}"
+            raise _map_error(self.layout.columns or None, (), expected, hint=self._hint(available))
+
+    def _hint(self, available: Collection[str]) -> str | None:
+        """Return what a user may try if a column is missing."""
+        header = {name.casefold() for name in self.header}
+        if self._table is TRADES and {"open", "high", "low", "close"} <= header:
+            return 'candles go into a table of their own: ``table="candles"``'
+        return self._suggestion(available)
+
+    def _suggestion(self, available: Collection[str]) -> str | None:
+        """Return a map that the names of the file's columns suggest; None if they suggest nothing."""
+        named = dict(self.layout.columns or {})
+        used = {*named.values(), *(set(available) & set(self.header))}
+        missing = [name for name in known_columns(self._table) if name not in available]
+        pairs = suggested_map(missing, [name for name in self.header if name not in used])
+        if self._other_side is not None and ("side" in available or "side" in pairs):
+            pairs.pop(self._other_side, None)
+        if not pairs:
+            return None
+        columns = named | pairs
+        return f"try ``columns={columns}``"
+
+    def _names(self, limit: int = 200) -> str:
+        """Name the file's columns, shortened: the first line of another kind of file may be very long."""
+        text = ", ".join(self.header)
+        return f"one of the columns of {self.job.path.name}: {text if len(text) <= limit else text[:limit] + '…'}"
+
+
+def _map_error(
+    argument: object, known: Iterable[str], expected: str, *, hint: str | None = None
+) -> QueryError:
+    """Return the error of a column map: what the caller wrote, the names that are known, and what was expected."""
+    if isinstance(argument, str):
+        hint = did_you_mean(argument, known)
+    return QueryError("columns", got=argument, expected=expected, hint=hint)
+
+
+_SIMILAR = {
+    "timestamp": ("time", "ts", "datetime", "unix", "opentime", "date", "transacttime", "eventtime", "t"),
+    "raw_symbol": ("symbol", "instrument", "ticker", "market", "pair"),
+    "price": ("px", "tradeprice", "p"),
+    "amount": ("qty", "quantity", "size", "volume", "vol", "baseqty", "openinterest", "oi", "q"),
+    "size": ("qty", "quantity", "amount", "volume"),
+    "side": ("takerside", "aggressorside", "direction"),
+    "buyer_is_maker": ("isbuyermaker",),
+    "id": ("tid", "tradeid", "aggtradeid"),
+    "open": ("openprice", "o"),
+    "high": ("highprice", "h"),
+    "low": ("lowprice", "l"),
+    "close": ("closeprice", "c"),
+    "volume": ("vol", "basevolume", "qty", "v"),
+    "rate": ("fundingrate",),
+    "usd": ("rate", "price", "close"),
+}
+"""Our columns and their names in files, the likeliest first, in lower case, with letters and digits only."""
+
+
+def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
+    """Return a map of our columns to columns of a file with similar names, each of which is used at most once.
+
+    Parameters
+    ----------
+    columns : iterable of str
+        Our columns that have no column of the file yet.
+    header : sequence of str
+        The file's columns that are not mapped yet.
+
+    Returns
+    -------
+    dict of str to str
+        Our columns to those of the file, without our columns for which there is no similar name.
+
+    Examples
+    --------
+    >>> suggested_map(["timestamp", "open", "volume"], ["Open Time", "Open", "note"])
+    {'timestamp': 'Open Time', 'open': 'Open'}
+    """
+    pairs: dict[str, str] = {}
+    for column in columns:
+        unused = {_folded(name): name for name in header if name not in pairs.values()}
+        names = (_folded(column), *_SIMILAR.get(column, ()))
+        match = next((unused[name] for name in names if name in unused), None)
+        if match is not None:
+            pairs[column] = match
+    return pairs
+
+
+def _folded(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

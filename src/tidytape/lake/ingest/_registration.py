@@ -1,0 +1,251 @@
+"""What an ingest registers of the markets of a file: names, class, first event and block size."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from tidytape.catalogue import BookSide, Category
+from tidytape.errors import QueryError
+from tidytape.frames._grid import Grid, exact, recommended_block_size
+from tidytape.lake._symbols import Symbol, guessed, told_class
+from tidytape.lake._tables import (
+    BOOK,
+    CME_OPEN_INTEREST,
+    FUNDING,
+    LIQUIDATIONS,
+    MARKETS,
+    OPEN_INTEREST,
+    RECORDED_CANDLES,
+    TRADES,
+)
+from tidytape.lake.ingest._layout import Parsed
+from tidytape.lake.ingest._market import Market, MarketKey
+
+
+def registry_rows(
+    parsed: Parsed, market: Market, registered: pl.DataFrame, *, earlier: Collection[MarketKey] = ()
+) -> tuple[pl.DataFrame, set[MarketKey]]:
+    """Return the rows to register for the markets of a file, and the markets whose names are guessed.
+
+    Parameters
+    ----------
+    parsed : Parsed
+        What was read.
+    market : Market
+        What the caller says; a name holds for the files' only market.
+    registered : polars.DataFrame
+        The registry.
+    earlier : collection of (str, str)
+        Markets of earlier files of the same call.
+
+    Returns
+    -------
+    polars.DataFrame, one row per market, sorted
+        The table MARKETS.
+    set of (str, str)
+        The markets, (exchange, raw_symbol), whose coin and quote come from the raw symbol.
+
+    Raises
+    ------
+    QueryError
+        If the symbol of a file's only market cannot be guessed and is neither given nor registered, or one name is
+        given to several markets. If a file has several markets, those that cannot be guessed get no names.
+    """
+    summaries = _summaries(parsed)
+    _require_class(parsed, market, registered, summaries)
+    _require_one_name(market, summaries, earlier)
+    named, dated = _with_value(registered, "coin"), _with_value(registered, "available_since")
+    has_later_pieces = parsed.piece is not None  # which may hold other markets, and earlier events
+    rows: list[dict[str, Any]] = []
+    guesses: set[MarketKey] = set()
+    for key, summary in summaries.items():
+        names: dict[str, str | None] = {}
+        if market.normalized_symbol or market.coin or key not in named:
+            is_only = len(summaries) == 1 and not has_later_pieces
+            names = _names(key[1], market, needed=summary.traded and is_only)
+        if names and market.normalized_symbol is None:
+            guesses.add(key)
+        since = summary.since
+        if since is None and key not in dated and not has_later_pieces:
+            # Only if no time is registered, because registered times are of the exchange's clock.
+            since = summary.received
+        rows.append(
+            {
+                "exchange": key[0],
+                "raw_symbol": key[1],
+                **names,
+                "category": _class_of(key, market, summary, parsed),
+                "tick_size": None if market.tick_size is None else float(exact(market.tick_size)),
+                "block_size": _block_size(market, summary.price),
+                "available_since": since,
+            }
+        )
+    if not rows:
+        return MARKETS.empty(), guesses
+    return MARKETS.conform(pl.DataFrame(rows, schema_overrides=MARKETS.polars())), guesses
+
+
+def _with_value(registered: pl.DataFrame, column: str) -> set[MarketKey]:
+    """Return the markets whose row of the registry has a value in a column."""
+    rows = registered.filter(pl.col(column).is_not_null()).select("exchange", "raw_symbol")
+    return set(rows.iter_rows())
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """What a file shows of a market.
+
+    Attributes
+    ----------
+    since : int or None
+        Its first event by the exchange's clock. [ns]
+    received : int
+        Its first event by any clock. [ns]
+    price : float or None
+        Price of its first trade, else the middle of its first snapshot, else the open of its first candle.
+        [quote per coin]
+    traded : bool
+        It has trades, a book or candles.
+    funded : bool
+        It has funding rates.
+    """
+
+    since: int | None
+    received: int
+    price: float | None
+    traded: bool
+    funded: bool
+
+
+_TIME = pl.col("timestamp")
+_FIRST_SNAPSHOT = pl.col("is_snapshot") & (pl.col("last_id") == pl.col("last_id").filter("is_snapshot").min())
+_BID, _ASK = (
+    pl.col("price").filter(_FIRST_SNAPSHOT & (pl.col("side") == side.value))
+    for side in (BookSide.BID, BookSide.ASK)
+)
+_SINCE = {
+    # A snapshot without a time of the exchange has the time of the recorder, whose clock is another one.
+    BOOK.name: _TIME.filter(~pl.col("is_snapshot") | _TIME.ne_missing(pl.col("received"))).min()
+}
+_PRICES = {
+    TRADES.name: pl.col("price").sort_by("timestamp", "sequence").first(),
+    BOOK.name: (_BID.max() + _ASK.min()) / 2,
+    RECORDED_CANDLES.name: pl.col("open").sort_by("timestamp").first(),
+}
+"""First price in the tables whose rows show that a market is traded. If a market has trades, their price counts."""
+
+_TABLES = (TRADES, BOOK, RECORDED_CANDLES, FUNDING, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
+"""Tables whose markets are registered. Options are not registered."""
+
+
+def _summaries(parsed: Parsed) -> dict[MarketKey, _Summary]:
+    """Return what a file shows of each of its markets, in the order of the markets."""
+    frames = [
+        part.frame()
+        .group_by("exchange", "raw_symbol")
+        .agg(
+            since=_SINCE.get(table.name, _TIME.min()),
+            timestamp=_TIME.min(),
+            price=_PRICES.get(table.name, pl.lit(None, pl.Float64)),
+        )
+        .with_columns(
+            rank=pl.lit(rank), traded=pl.lit(table.name in _PRICES), funded=pl.lit(table is FUNDING)
+        )
+        for rank, table in enumerate(_TABLES)
+        for part in parsed.batch(table)
+    ]
+    if not frames:
+        return {}
+    price = pl.col("price").sort_by("rank", "timestamp").drop_nulls().first()
+    rows = (
+        pl.concat(frames)
+        .group_by("exchange", "raw_symbol")
+        .agg(pl.col("since", "timestamp").min(), price, pl.col("traded", "funded").any())
+        .sort("exchange", "raw_symbol")
+    )
+    return {(exchange, symbol): _Summary(*facts) for exchange, symbol, *facts in rows.iter_rows()}
+
+
+def _class_of(key: MarketKey, market: Market, summary: _Summary, parsed: Parsed) -> str | None:
+    """Return the class of a market: the caller's, else the symbol's, else PERPETUAL if funded, else SPOT if traded.
+
+    It is not SPOT if the file may hold markets of every class, or holds futures only. Open interest alone may be of a
+    perpetual or of a future.
+    """
+    category = market.category or told_class(key[1])
+    if category:
+        return category
+    if summary.funded:
+        return Category.PERPETUAL.value
+    return Category.SPOT.value if summary.traded and not (parsed.any_class or parsed.futures) else None
+
+
+def _require_class(
+    parsed: Parsed, market: Market, registered: pl.DataFrame, keys: Collection[MarketKey]
+) -> None:
+    """Raise QueryError if a file of futures would be mixed with a spot market of the same name."""
+    if not parsed.futures:
+        return
+    spot = registered.filter(pl.col("category") == Category.SPOT.value).select("exchange", "raw_symbol")
+    mixed = sorted(set(spot.iter_rows()) & set(keys))
+    if mixed or (market.category and market.category == Category.SPOT.value):
+        markets = " ".join(mixed[0]) if mixed else "these markets"
+        raise QueryError(
+            "exchange",
+            got=mixed[0][0] if mixed else None,
+            expected=f"another name of the exchange: the file is of futures, and {markets} is a spot market",
+        )
+
+
+def _require_one_name(market: Market, keys: Collection[MarketKey], earlier: Collection[MarketKey]) -> None:
+    """Raise QueryError if the caller gives one name to several markets."""
+    name = market.normalized_symbol or market.coin
+    if name and keys and len({*keys, *earlier}) > 1:
+        symbols = ", ".join(symbol for _, symbol in sorted({*keys, *earlier}))
+        raise QueryError(
+            "normalized_symbol" if market.normalized_symbol else "coin",
+            got=name,
+            expected=f"files of one market; these hold {symbols}",
+        )
+
+
+def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | None]:
+    """Return the names of a market, from the caller or the raw symbol; none, or QueryError if they are needed."""
+    if market.normalized_symbol is not None:
+        coin, _, quote = market.normalized_symbol.partition("-")
+        return {
+            "normalized_symbol": market.normalized_symbol,
+            "coin": market.coin or coin,
+            "quote_coin": quote or None,
+        }
+    symbol = guessed(raw_symbol)
+    if symbol is None and not needed:
+        return {}
+    if symbol is None:
+        raise QueryError(
+            "normalized_symbol",
+            got=raw_symbol,
+            expected="a symbol that coin and quote can be read from; for this one give "
+            "``normalized_symbol``, e.g. BTC-USDT, and ``coin``",
+        )
+    if market.coin is not None:
+        symbol = Symbol(market.coin, symbol.quote_coin)
+    return {"normalized_symbol": symbol.normalized, "coin": symbol.coin, "quote_coin": symbol.quote_coin}
+
+
+def _block_size(market: Market, price: float | None) -> float | None:
+    """Return the block size of a market: the caller's, else the one that its first price recommends."""
+    if market.block_size is not None:
+        return float(exact(market.block_size))
+    if price is None or price <= 0:
+        return None
+    size = float(recommended_block_size(price, tick_size=market.tick_size))
+    try:
+        Grid.of(size)
+    except QueryError:  # profiles cannot be made at such a price
+        return None
+    return size

@@ -1,0 +1,249 @@
+"""Notes: why an answer has no points of a market, or none in a part of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from tidytape.catalogue import DataType, Interval, NoteCode, Selection, Tenor
+from tidytape.lake import LakeReader
+from tidytape.query import PointsQuery
+from tidytape.schema import data_type
+from tidytape.service.answer._candles import lengths_without_points
+from tidytape.service.answer._inventory import tenors, types_of
+from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
+from tidytape.service.answer._scan import Market, MarketScan
+from tidytape.times import DAY, SECOND
+from tidytape.wire._notes import Note
+
+_QUIET = DAY
+"""The longest time between two events of a market that the lake covers; a longer one is a hole in its data. [ns]"""
+
+_TABLES = sorted({table for tables in TABLES_OF_MARKETS.values() for table in tables})
+
+
+def notes_of(
+    lake: LakeReader,
+    query: PointsQuery,
+    name: str,
+    markets: Sequence[Market],
+    frame: pl.DataFrame,
+    *,
+    now: int,
+) -> list[Note]:
+    """Return a note for each market of the query whose points do not fill the window.
+
+    Nearly everything comes from the logs of the lake's tables, which are in memory. Rows are read only of markets with
+    recorded candles, because no log has their lengths.
+
+    Parameters
+    ----------
+    lake : LakeReader
+    query : PointsQuery
+    name : str
+        The data type.
+    markets : sequence of Market
+        The markets that the query selects of that type.
+    frame : polars.DataFrame
+        The answer.
+    now : int
+        [ns since the epoch]
+
+    Returns
+    -------
+    list of Note
+        A market without points has a note that says why. A market with points has one if its type is dense and the
+        points do not reach both ends of the window. A member of a group has one too if it adds nothing. So has an
+        exchange of the query that no market of it is on.
+    """
+    kind = data_type(name)
+    notes = absent(query, name, markets)
+    if len(markets) == 1 and frame.height and not kind.dense:
+        return notes
+    columns = ["coin"] if query.group_by or kind.selection is Selection.TOKEN else _MARKET
+    is_full = _full(frame, kind, query, columns, has_one_market=len(markets) == 1)
+    of_class = {
+        market.exchange for market in markets if not kind.categories or market.category in kind.categories
+    }
+    for market in markets:
+        key = tuple(getattr(market, column) or None for column in columns)
+        scan = MarketScan(lake, market, query)
+        if key in is_full and not query.group_by:
+            note = _part(kind, scan, is_full=is_full[key])
+        elif frame.height and market.exchange in of_class and _is_of_no_such_class(kind, scan):
+            note = None
+        else:
+            is_empty = key not in is_full
+            note = _lacking(kind, scan, is_empty=is_empty, is_full=is_full.get(key, False), now=now)
+        notes += [] if note is None else [note]
+    return notes
+
+
+def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:
+    """Return a note for each exchange of a query that has none of its symbols or coins, although another has.
+
+    An exchange that ``category`` or ``event`` leaves out has no note: the query asked for that.
+
+    Examples
+    --------
+    >>> query = PointsQuery(type="TRADE_AGG", exchange=["X", "Y"], coin="SOL", interval="1d", start=0, end=86_400)
+    >>> [note] = absent(query, "TRADE_AGG", [Market("X", "SOL-USD", "SOL-USD", "SOL", "SPOT", None)])
+    >>> note.code, note.exchange, note.coin
+    (<NoteCode.NO_DATA: 'NO_DATA'>, 'Y', 'SOL')
+    """
+    if data_type(name).selection is not Selection.MARKET or query.category or query.event:
+        return []
+    symbol = ", ".join(query.raw_symbol or query.normalized_symbol) or None
+    coin = ", ".join(query.coin) or None
+    exchanges = {market.exchange for market in markets}
+    return [
+        Note(NoteCode.NO_DATA, name, exchange, symbol, coin)
+        for exchange in query.exchange
+        if exchange not in exchanges
+    ]
+
+
+def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, last: int) -> list[Note]:
+    """Return the same as `notes_of`, for one market that has points.
+
+    ``first`` and ``last`` are the times between which each of its series has points. [ns since the epoch]
+    """
+    kind = data_type(name)
+    note = _part(kind, scan, is_full=_reaches(query, first // SECOND, last // SECOND)) if kind.dense else None
+    return [] if note is None else [note]
+
+
+def _reaches(query: PointsQuery, first: Any, last: Any) -> Any:
+    """Return whether points from ``first`` to ``last`` [s], numbers or expressions, reach both ends of the window."""
+    start, end = query.span
+    return (first <= start) & (last >= end - query.step)
+
+
+_MARKET = ["exchange", "raw_symbol", "coin"]
+
+
+def _full(
+    frame: pl.DataFrame, kind: DataType, query: PointsQuery, columns: list[str], *, has_one_market: bool
+) -> dict[tuple[str | None, ...], bool]:
+    """Return the markets that have points, and whether points of a dense type reach both ends of the window.
+
+    ``has_one_market`` says that all points belong to one market.
+    """
+    sides = ["side"] if kind.per_side else []
+    if has_one_market and not sides and frame.height:  # without an engine, which takes longer to start
+        times = frame["timestamp"].to_physical().to_numpy()
+        reaches = not kind.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
+        return {tuple(frame[column][0] for column in columns): bool(reaches)}
+    first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
+    reaches = _reaches(query, first, last) if kind.dense else pl.lit(value=True)
+    series = frame.group_by(*columns, *sides).agg(reaches=reaches)
+    full: dict[tuple[str | None, ...], bool] = {}
+    for *names, is_full in series.iter_rows():
+        market = tuple(names[: len(columns)])
+        full[market] = bool(is_full) and full.get(market, True)
+    return full
+
+
+def able_intervals(scan: MarketScan) -> list[Interval] | None:
+    """Return the intervals that the recorded candles of a market make up, if the points leave some candles out.
+
+    None if trades or points of the query's interval include every candle of the window.
+    """
+    lengths = lengths_without_points(scan)
+    if not lengths:
+        return None
+    return [able for able in Interval if any(able.seconds % length == 0 for length in lengths)]
+
+
+def _is_of_no_such_class(kind: DataType, scan: MarketScan) -> bool:
+    """Return whether a coin or a common symbol selected a market whose category does not have the type."""
+    return not scan.query.raw_symbol and bool(kind.categories) and scan.market.category not in kind.categories
+
+
+def _lacking(kind: DataType, scan: MarketScan, *, is_empty: bool, is_full: bool, now: int) -> Note | None:
+    """Return why a market has no points, or adds none to its group; None if the points are complete."""
+    events = _events(kind, scan)
+    if events is None:
+        types = tuple(name for name, tables in TABLES_OF_MARKETS.items() if scan.extent(*tables))
+        return _note(NoteCode.NO_DATA, kind, scan, types=types)
+    if scan.start > now or scan.query.around is not None:
+        return _note(NoteCode.NOT_BEGUN, kind, scan)
+    types = _types_of_candles(kind, scan)
+    if _is_outside(kind, scan, events) or (types and (scan.end <= events[0] or scan.start > events[1])):
+        return _note(NoteCode.OUTSIDE, kind, scan, types=types)
+    if not is_empty:
+        return _part(kind, scan, is_full=is_full)
+    if intervals := _intervals(kind, scan):
+        return _note(NoteCode.NO_DATA, kind, scan, intervals=intervals)
+    tenor = scan.query.tenor
+    if tenor is not None and (able := _tenors(kind, scan, last=events[1])) and tenor not in able:
+        return _note(NoteCode.NO_DATA, kind, scan, tenors=tuple(map(str, able)))
+    return _note(NoteCode.QUIET, kind, scan)
+
+
+def _is_outside(kind: DataType, scan: MarketScan, events: tuple[int, int]) -> bool:
+    """Return whether the window lies before or after all events of a market, or far from those of the type."""
+    first, last = (scan.extent(*_TABLES) if kind.name in TABLES_OF_MARKETS else None) or events
+    is_before = scan.end <= max(first, events[0] - _QUIET)
+    return is_before or scan.start > min(last, events[1] + _QUIET)
+
+
+def _part(kind: DataType, scan: MarketScan, *, is_full: bool) -> Note | None:
+    """Return the note of a market whose points lack something; None if they reach both ends and leave no candle out."""
+    intervals = _intervals(kind, scan)
+    if is_full and not intervals:
+        return None
+    return _note(NoteCode.PART, kind, scan, types=_types_of_candles(kind, scan), intervals=intervals)
+
+
+def _note(code: NoteCode, kind: DataType, scan: MarketScan, **lists: tuple[str, ...]) -> Note:
+    """Return a note about a market, with its first and last event."""
+    market, is_token = scan.market, kind.selection is Selection.TOKEN
+    symbol = None if is_token else market.raw_symbol or None
+    coin = market.coin or (market.raw_symbol if is_token else None)
+    first, last = _events(kind, scan) or (None, None)
+    return Note(code, kind.name, market.exchange or None, symbol, coin, first, last, **lists)
+
+
+def _events(kind: DataType, scan: MarketScan) -> tuple[int, int] | None:
+    """Return the first and the last event of a market that the type is made of; None without events. [ns]"""
+    if kind.selection is not Selection.TOKEN:
+        return scan.extent(*PLANS[kind.name].tables)
+    reports = scan.lake.scan("token_supply").filter(pl.col("token_name") == scan.market.raw_symbol)
+    first, last = (
+        reports.select(first=pl.col("timestamp").min(), last=pl.col("timestamp").max()).collect().row(0)
+    )
+    return None if first is None else (first, last)
+
+
+def _intervals(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
+    """Return `able_intervals` of a type that recorded candles make up; nothing for another type."""
+    is_of_candles = "candles" in PLANS[kind.name].tables
+    return tuple(map(str, able_intervals(scan) or ())) if is_of_candles else ()
+
+
+def _types_of_candles(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
+    """Return the types that recorded candles make up if only these cover the window, and this type needs trades."""
+    if TABLES_OF_MARKETS.get(kind.name) != ("trades",) or not scan.holds("candles"):
+        return ()
+    candles, trades = scan.extent("candles"), scan.extent("trades")
+    if candles is None or trades is None:
+        return ()
+    is_beyond = min(scan.end - 1, candles[1]) > trades[1] or max(scan.start, candles[0]) < trades[0]
+    return tuple(types_of("candles")) if is_beyond else ()
+
+
+def _tenors(kind: DataType, scan: MarketScan, *, last: int) -> list[Tenor]:
+    """Return the tenors that an option summary has on the last day with quotes, shortest first."""
+    market = scan.market
+    row = {
+        "type": kind.name,
+        "exchange": market.exchange,
+        "raw_symbol": market.raw_symbol,
+        "coin": market.coin,
+        "last": last,
+    }
+    present = set(tenors(scan.lake, pl.DataFrame([row]))["tenor"])
+    return [tenor for tenor in Tenor if tenor in present]
