@@ -347,7 +347,7 @@ def require_good(parsed: Parsed, job: Job, *, skip_bad: bool) -> None:
         return
     line, reason = bad.first[0]
     more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
-    hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
+    hint = " and no good one" if skip_bad else "; ``skip_bad=True`` leaves them out"
     raise IngestError(
         f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
     )
