@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+<<<<<<< HEAD
 from tables import each_row
+=======
+>>>>>>> errors
 from tidytape.errors import QueryError
 from tidytape.lake.ingest import Csv, Jsonl, Market, Tardis, ingest
 
