@@ -84,8 +84,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     (2, 'Price [USDT per BTC]')
     """
     series = candle_series(frame, "frame")
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
-    ax = style.one_axes(ax, 12, 6)
+    ax = style.one_axes(ax, 12, 6, timezone)
     drawn = draw_candles(ax, series, timezone)
     style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.whose.title)
     return drawn
@@ -140,8 +139,7 @@ def volume(
     (array([ 5.,  7., nan,  2.]), 'Volume [BTC]')
     """
     series = volume_series(frame, "frame")
-    style.zone(timezone)
-    ax = style.one_axes(ax, 12, 3)
+    ax = style.one_axes(ax, 12, 3, timezone)
     drawn = draw_volume(ax, series, timezone, quote=quote)
     style.title(ax, "Volume", series.whose.title)
     return drawn

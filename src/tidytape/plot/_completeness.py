@@ -94,7 +94,6 @@ def completeness(
     >>> drawn.rows, drawn.spans.get_array().shape
     (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     calendar = opened(frame, "frame", ["start", "end", "completeness"])
     calendar = timed(timed(calendar, "frame", "start"), "frame", "end")
     calendar = calendar.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
@@ -113,8 +112,7 @@ def completeness(
     names = sorted(set(series))
     place = [names.index(name) for name in series]
 
-    ax = style.one_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST), timezone)
     ax.grid(visible=False)
     style.title(ax, "Completeness", title)
     if not names:

@@ -98,14 +98,12 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     >>> drawn.rows[:2]
     [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     description = opened(
         frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"]
     )
     require_once(description, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
     rows = _rows(description)
-    ax = style.one_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST), timezone)
     ax.grid(visible=False, axis="y")
     markets = list(dict.fromkeys(row.market for row in rows))
     style.title(

@@ -81,11 +81,9 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     premiums = opened(frame, "frame", ["timestamp", "premium"])
     series = tracks(premiums, "frame", ["premium"])
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
     style.y_label(ax, f"Premium over {_reference(rules)}", "bp", bins=7)
     style.title(ax, "Premium", series.title())
@@ -173,13 +171,11 @@ def market_share(
     >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
     ('Share of volume [%]', 1.0)
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
     series = tracks(frame, "frame", ["share", "total"])
     times, stacked, shares = _stacked(series, most)
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
     style.y_label(ax, f"Share of {amount}" if amount else "Share", "%")
     style.title(ax, "Market share", series.title())

@@ -150,7 +150,6 @@ def footprint(
     >>> drawn.row_height, len(drawn.pocs.get_paths())
     (50.0, 8)
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     require_height("row_size", row_size)
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
@@ -160,8 +159,7 @@ def footprint(
     values = numbers(levels, "profile", columns[1:])
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     known &= values["buy_volume"] + values["sell_volume"] > 0
-    ax = style.one_axes(ax, 12, 7)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 12, 7, timezone)
     style.price_axis(ax.yaxis, whose.price_unit)
     if not known.any():
         style.title(ax, "Footprint", whose.title)

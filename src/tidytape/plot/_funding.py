@@ -99,7 +99,6 @@ def funding(
     >>> drawn.ax.get_ylabel()
     'Funding rate [% per year]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     funding_rates = opened(frame, "frame", ["timestamp", "rate_close"])
     over = funding_interval
     if over is None and _INTERVAL_COLUMN not in funding_rates.columns:
@@ -110,8 +109,7 @@ def funding(
     if open_interest is not None:
         means, least = _means(rates, opened(open_interest, "open_interest"))
 
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     style.y_label(ax, "Funding rate", "% per year", bins=7)
     style.title(ax, "Funding", series.title(), _interval_text(over))
     drawn = Funding(ax, {}, {}, {})

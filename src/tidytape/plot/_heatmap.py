@@ -186,7 +186,6 @@ def book_heatmap(
     >>> drawn.bids.get_array().tolist(), drawn.block_size
     ([[3.0], [1.0], [None]], 0.5)
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     require_height("block_size", block_size)
     require_prices(prices)
     books = _read(frame)
@@ -196,8 +195,7 @@ def book_heatmap(
     shown = (books.price >= prices[0]) & (books.price <= prices[1])
     price, size = books.price[shown], books.size[shown]
     cells = cells_of(books.time[shown], books.width, price, None if block_size is None else float(block_size))
-    ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 12, 6, timezone)
     style.price_axis(ax.yaxis, books.whose.price_unit)
     another = of_another("trades", dots.whose, books.whose) if dots else ""
     style.title(ax, "Order book", books.whose.title, another)

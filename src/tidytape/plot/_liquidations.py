@@ -121,7 +121,6 @@ def liquidations(
     >>> drawn.ax.get_ylabel()
     'Liquidations [BTC]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     rows, whose = market_frame(
         frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
@@ -132,8 +131,7 @@ def liquidations(
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
         require_one_coin("candles", closes.whose, whose, "the liquidations")
-    ax = style.one_axes(ax, 12, 5)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 12, 5, timezone)
     style.amount_axis(ax.yaxis, whose.amounts(quote), bins=6, name="Liquidations")
     another = "" if closes is None else of_another("close", closes.whose, whose)
     style.title(ax, "Liquidations", whose.title, another)
@@ -230,7 +228,6 @@ def liquidation_heatmap(
     >>> drawn.image.get_array().shape[1] > 90
     True
     """
-    style.zone(timezone)
     require_height("block_size", block_size)
     require_prices(prices)
     rows, whose = market_frame(
@@ -249,8 +246,7 @@ def liquidation_heatmap(
     height = None if block_size is None else float(block_size)
     # Use the block size if it is known: sparse levels may be further apart than one block.
     cells = cells_of(time[shown], width, price[shown], height, step=block_of(rows) or 0.0, most=_MOST_ROWS)
-    ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 12, 6, timezone)
     # The candles know the unit of prices; a heatmap of all markets of a coin does not.
     priced = whose if closes is None else replace(closes.whose, amount_unit=whose.amount_unit)
     style.price_axis(ax.yaxis, priced.price_unit)

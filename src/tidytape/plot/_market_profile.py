@@ -174,8 +174,7 @@ def market_profile(
     (2, 'Price [USDT per BTC]')
     """
     tpo = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
-    looks.zone(timezone)  # refuse an unknown zone before a figure is made
-    return draw_sessions(looks.one_axes(ax, 12, 6.5), tpo, style, timezone)
+    return draw_sessions(looks.one_axes(ax, 12, 6.5, timezone), tpo, style, timezone)
 
 
 def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:

@@ -24,7 +24,7 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
 
-_HEIGHTS = (3.0, 1.8, 1.6)
+HEIGHTS = (3.0, 1.8, 1.6)  # of the panels, from the top
 _CARRY = "24h"  # the service uses a report of open interest for as long
 
 _WIDE = 500.0  # a wider figure has room for two entries of the legend side by side [pt]
@@ -124,7 +124,7 @@ def open_interest(
     interest = opened(frame, "frame", ["timestamp", "close"])
     series = tracks(interest, "frame", ["close"])
     if candles is None:
-        (ax,) = _axes(axes, 1)
+        (ax,) = style.stacked_axes(axes, (1,), "one, without candles", size=(9, 4))
         lines, total = _draw_lines(ax, series, _total(interest, series))
         _finish(ax, series, timezone)
         return OpenInterest((ax,), lines, total, None, {})
@@ -141,7 +141,7 @@ def open_interest(
     quadrants = oi_price_quadrant(
         interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
-    top, middle, bottom = _axes(axes, 3)
+    top, middle, bottom = style.stacked_axes(axes, HEIGHTS, "3, with candles", size=(9, 7))
     drawn = draw_candles(top, prices, timezone)
     style.title(top, "Price and open interest", prices.whose.title)
     lines, _ = _draw_lines(middle, series, None)
@@ -157,18 +157,6 @@ def open_interest(
             ax.xaxis.get_offset_text().set_visible(False)
     style.title(middle, "", series.title() if series.title() != prices.whose.title else "")
     return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
-
-
-def _axes(axes: Axes | Sequence[Axes] | None, number: int) -> tuple[Axes, ...]:
-    if axes is None:
-        if number == 1:
-            return (style.one_axes(None, 9, 4),)
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(9, 7), layout="constrained")
-        return tuple(figure.subplots(number, sharex=True, height_ratios=_HEIGHTS))
-    expected = "one, without candles" if number == 1 else f"{number}, with candles"
-    return style.several_axes(axes, number, expected)
 
 
 def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:

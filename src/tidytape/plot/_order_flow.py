@@ -33,7 +33,7 @@ from tidytape.plot._series import (
 )
 from tidytape.times import DAY, SECOND
 
-_HEIGHTS = (2.4, 1.0, 1.3)
+HEIGHTS = (2.4, 1.0, 1.3)  # of the panels, from the top
 
 
 class FlowPanels(NamedTuple):
@@ -123,7 +123,7 @@ def order_flow(
     bars = candle_series(candles, "candles")
     side_flow = _read(sides, bars, anchor, session)
     style.zone(timezone)  # refuse an unknown zone before a figure is made
-    layout = _layout_of(axes)
+    layout = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
 
     drawn = draw_candles(layout.price, bars, timezone)
     # An empty frame does not name its market, but the other frame does.
@@ -226,12 +226,3 @@ def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name:
     low, high = min(known.min(), 0.0), max(known.max(), 0.0)
     pad = 0.07 * (high - low) or 1.0
     ax.set_ylim(low - pad, high + pad)
-
-
-def _layout_of(axes: FlowPanels | Sequence[Axes] | None) -> FlowPanels:
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(12, 8), layout="constrained")
-        axes = list(figure.subplots(3, sharex=True, height_ratios=_HEIGHTS))
-    return FlowPanels(*style.several_axes(axes, 3, "three: price, delta, CVD"))

@@ -183,7 +183,12 @@ def candles_with_profile(
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, whose=whose))
     style.zone(timezone)
     when = time_of_profile(volumes, profile, rows.levels.whose, timezone)
-    layout = _layout_of(axes)
+    axes = panels() if axes is None else axes
+    layout = (
+        axes
+        if isinstance(axes, Panels)
+        else Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
+    )
 
     drawn_candles = draw_candles(layout.price, bars, timezone)
     drawn_volume = draw_volume(layout.volume, volumes, timezone, quote=quote)
@@ -209,14 +214,6 @@ def candles_with_profile(
     _legend(layout, drawn_profile, bars.whose, rows.levels.whose, when)
     cast("Figure | SubFigure", layout.price.get_figure()).align_ylabels([layout.price, layout.volume])
     return CandlesWithProfile(layout, drawn_candles, drawn_volume, drawn_profile, shade, lines)
-
-
-def _layout_of(axes: Panels | Sequence[Axes] | None) -> Panels:
-    if axes is None:
-        return panels()
-    if isinstance(axes, Panels):
-        return axes
-    return Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
 
 
 def _legend(layout: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:

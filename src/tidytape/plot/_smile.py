@@ -148,8 +148,7 @@ def smile(
         scales = _deviations(lines | dots, now)
         dots, lines = _scaled(dots, scales), _scaled(lines, scales)
 
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     if x == "strike":
         style.price_axis(ax.xaxis, "")
     style.x_label(ax, *_AXES[x])

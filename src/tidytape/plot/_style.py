@@ -260,14 +260,15 @@ def zone(timezone: str | tzinfo) -> tuple[tzinfo, str]:
         raise QueryError("timezone", got=timezone, expected=expected) from None
 
 
-def one_axes(ax: object, width: float, height: float) -> Axes:
+def one_axes(ax: object, width: float, height: float, timezone: str | tzinfo = "UTC") -> Axes:
     """Return the caller's axes, or the only axes of a new figure of this size, which pyplot shows. [in]
 
     Raises
     ------
     QueryError
-        If ``ax`` is not axes, but e.g. the array of ``plt.subplots(2)``.
+        If ``ax`` is not axes, but e.g. the array of ``plt.subplots(2)``, or the time zone is unknown.
     """
+    zone(timezone)  # refuse an unknown zone before a figure is made
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -275,6 +276,13 @@ def one_axes(ax: object, width: float, height: float) -> Axes:
     if not isinstance(ax, Axes):
         hint = "pass one of them, such as axes[0]" if hasattr(ax, "__len__") else None
         raise QueryError("ax", got=type(ax).__name__, expected="axes of matplotlib, or None", hint=hint)
+    return ax
+
+
+def framed_axes(ax: object, width: float, height: float, timezone: str | tzinfo | None = None) -> Axes:
+    """Return axes as `one_axes` does, with the frame and the grid of `frame_axes`."""
+    ax = one_axes(ax, width, height, "UTC" if timezone is None else timezone)
+    frame_axes(ax, timezone)
     return ax
 
 
@@ -293,6 +301,18 @@ def several_axes(axes: object, number: int, expected: str) -> tuple[Axes, ...]:
     if len(several) != number:
         raise QueryError("axes", got=f"{len(several)} axes", expected=expected)
     return several
+
+
+def stacked_axes(
+    axes: object, heights: Sequence[float], expected: str, *, size: tuple[float, float]
+) -> tuple[Axes, ...]:
+    """Return the caller's axes, or those of a new figure of this size, above each other on shared times. [in]"""
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(heights), sharex=True, height_ratios=heights, squeeze=False).flat
+    return several_axes(axes, len(heights), expected)
 
 
 def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:

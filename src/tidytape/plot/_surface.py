@@ -159,8 +159,7 @@ def surface(
     days, places, values = fine if np.isfinite(fine[2]).any() else coarse
     if y_name == "deviation":
         places, values = _in_deviations(days, places, values)
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     ax.grid(visible=False)
     style.title(ax, "Volatility surface", title, note)
     style.x_label(ax, "Time to expiry", "d, log scale")

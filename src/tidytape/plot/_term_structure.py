@@ -123,8 +123,7 @@ def term_structure(
             expected="one, for a map",
             hint="filter the frame to one symbol, or draw curves with as_map=False",
         )
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     by_tenor = "tenor" in rows.columns
     unit = _VALUES[chosen].unit
     name = "Skew, put minus call" if chosen == "skew" else "Implied volatility"

@@ -94,7 +94,6 @@ def volatility(
     >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Implied volatility [%]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     summary = opened(frame, "frame", ["timestamp"])
     value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
@@ -168,7 +167,6 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Skew, put minus call [vol points]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     summary = opened(frame, "frame", ["timestamp"])
     value = _skew_column(summary.columns)
     series, by_days = _by_days(summary, value)
@@ -240,8 +238,7 @@ def _several(parameter: str, series: Tracks) -> QueryError:
 def _drawn(
     ax: Axes | None, series: Tracks, by_days: dict[float, Track], value: str, timezone: str | tzinfo
 ) -> tuple[Axes, dict[float, Line2D]]:
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     ax.yaxis.set_major_locator(style.round_ticks(7))
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = {}
