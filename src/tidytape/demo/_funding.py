@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hours import MINUTES
 from tidytape.demo._market import DemoMarket, Funding
 from tidytape.demo._noise import Floats, generator
 from tidytape.demo._quotes import Quoted
 from tidytape.times import HOUR, MINUTE
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class FundingRates:

@@ -5,19 +5,14 @@ Its price is the probability that a Black-Scholes model gives, with noise and ro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import TAIL, Hidden
 from tidytape.demo._hours import SECONDS
 from tidytape.demo._market import EVENTS, START_NS
 from tidytape.demo._noise import Reverting, generator
 from tidytape.times import DAY, MILLISECOND, SECOND, YEAR
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _SYMBOLS = ("1001", "1002")
 _COIN, _STRIKE = "BTC", 60_000.0
@@ -35,8 +30,6 @@ def prediction_market() -> pl.DataFrame:
     polars.DataFrame, one row
         The lake's table ``prediction_markets``.
     """
-    import polars as pl
-
     return pl.DataFrame(
         [
             {
@@ -86,7 +79,6 @@ class Outcomes:
         polars.DataFrame, one row per trade; none once the question is answered
             The lake's table ``trades``.
         """
-        import polars as pl
         from scipy.special import ndtr
 
         draws = generator(self._seed, hidden.number, "outcomes")
