@@ -105,8 +105,7 @@ class Books:
         away = (np.arange(market.book_levels) + 0.5) / market.book_levels
         shape = 0.35 + 1.9 * (away / 0.22) * np.exp(1.0 - away / 0.22) + 0.45 * away
         liquidity = self._liquidity.day(hidden.number, MINUTES)[1:]
-        nerves = hidden.nerves[market.coin][1:]
-        both = np.exp(liquidity[:, 0] - 0.35 * nerves)
+        both = np.exp(liquidity[:, 0] - 0.35 * hidden.nerves[market.coin][1:])
         tilt = liquidity[:, 1] + 0.08 * hidden.mood[1:]
         sides = np.stack([both * np.exp(tilt), both * np.exp(-tilt)], axis=1)
         draws = generator(self._seed, hidden.number, f"book {market.name}")

@@ -52,8 +52,7 @@ class FundingRates:
         predicted = self._rate(np.cumsum(premiums, axis=1) / np.arange(1, length + 1))
         settled = np.concatenate([[self._settled], predicted[:, -1]])
         self._settled = settled[-1]
-        intervals = MINUTES // length
-        following = hidden.start + np.arange(1, intervals + 1) * length * MINUTE
+        following = hidden.start + np.arange(1, MINUTES // length + 1) * length * MINUTE
         return quoted.reports(
             {
                 "timestamp": hidden.minute_ends,

@@ -33,8 +33,7 @@ def liquidations(quoted: Quoted, tape: pl.DataFrame) -> pl.DataFrame:
     market, hidden = quoted.market, quoted.hidden
     second = TAIL + ((tape["timestamp"].to_numpy() - hidden.start) // SECOND)
     run = np.log(quoted.middle[second] / quoted.middle[second - _RUN])
-    buys = (tape["side"] == "BUY").to_numpy()
-    along = np.where(buys, run, -run)
+    along = np.where((tape["side"] == "BUY").to_numpy(), run, -run)
     calm = _CALM * COINS[market.coin].volatility
     chance = 0.002 + np.clip((along - calm) / (2.3 * calm), 0.0, 0.75)
     draws = generator(hidden.seed, hidden.number, f"liquidations {market.name}")

@@ -82,13 +82,11 @@ class Outcomes:
         from scipy.special import ndtr
 
         draws = generator(self._seed, hidden.number, "outcomes")
-        busy = hidden.busy[_COIN]
-        second = np.repeat(np.arange(SECONDS), draws.poisson(busy * (_ORDERS / SECONDS)))
+        second = np.repeat(np.arange(SECONDS), draws.poisson(hidden.busy[_COIN] * (_ORDERS / SECONDS)))
         at = hidden.start + second * SECOND + draws.integers(1_000, size=second.size) * MILLISECOND
         years = np.maximum(_RESOLVES - at, 60 * SECOND) / YEAR
         deviation = _VOLATILITY * np.sqrt(years)
-        spot = hidden.price[_COIN][TAIL + second]
-        likely = ndtr(np.log(spot / _STRIKE) / deviation - deviation / 2.0)
+        likely = ndtr(np.log(hidden.price[_COIN][TAIL + second] / _STRIKE) / deviation - deviation / 2.0)
         opinion = self._opinion.day(hidden.number, SECONDS // 60)[second // 60, 0]
         buys_yes = draws.random(second.size) < 0.5
         cents = np.rint(100.0 * likely + opinion + np.where(buys_yes, 0.4, -0.4))

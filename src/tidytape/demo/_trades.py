@@ -102,7 +102,6 @@ class Tape:
 
         timestamp = hidden.start + at_ms * MILLISECOND
         latency = MILLISECOND + (draws.random(order.size) * 12.0 * MILLISECOND).astype(np.int64)
-        by_time = np.argsort(at_ms, kind="stable")
         frame = pl.DataFrame(
             {
                 "timestamp": timestamp,
@@ -113,7 +112,7 @@ class Tape:
                 "received": timestamp + latency,
                 "recorded": quoted.recorded[at_ms // 60_000],
             }
-        )[by_time].filter("recorded")
+        )[np.argsort(at_ms, kind="stable")].filter("recorded")
         number = self._count + np.arange(1, frame.height + 1)
         self._count += frame.height
         return frame.select(
