@@ -164,8 +164,7 @@ def depth(
         if not price.size:
             continue
         total = np.cumsum(size)
-        shown = (price >= low) & (price <= high)
-        most = max(most, total[shown].max(initial=0.0))
+        most = max(most, total[(price >= low) & (price <= high)].max(initial=0.0))
         # Draw the last level one step wide: it would have no width otherwise.
         end = price[-1] + np.sign(price[-1] - price[0] or (1 if side is BookSide.ASK else -1)) * snapshot.step
         edges, values = np.append(price, end), total
@@ -267,13 +266,12 @@ def slippage(
         sizes, cost = curve[side]
         if not np.isfinite(cost).any():
             continue
-        marker = "o" if size is not None and sizes.size <= 12 else None
         (lines[side],) = ax.plot(
             sizes,
             cost,
             color=colour,
             linewidth=1.6,
-            marker=marker,
+            marker="o" if size is not None and sizes.size <= 12 else None,
             markersize=4,
             zorder=2.2,
             label=f"{side.value.title()}s",
@@ -311,8 +309,7 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
         price, size = (values[name][known & chosen] for name in ("price", "size"))
         order = np.argsort(sign * price, kind="stable")
         levels[side] = price[order] + block / 2, size[order]
-    step = block or smallest_step(np.unique(values["price"][known]))
-    return _Book(whose, rows, last, block, step, levels)
+    return _Book(whose, rows, last, block, block or smallest_step(np.unique(values["price"][known])), levels)
 
 
 def _limits(book: _Book, bps: float | None) -> tuple[float, float]:

@@ -230,9 +230,8 @@ def _drawn(
 
     across, _ = style.room(ax, width / np.ptp(ax.get_xlim()), 1.0)
     thin = min(across / 40, 1.0)  # marks are thinner where intervals are narrow
-    largest = _largest(rows)
     pocs = PolyCollection(
-        list(boxes[largest]),
+        list(boxes[_largest(rows)]),
         facecolors="none",
         edgecolors=colours.poc,
         linewidths=max(1.4 * thin, 0.6),

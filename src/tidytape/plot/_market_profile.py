@@ -312,8 +312,7 @@ def _blocks(ax: Axes, tpo: Sessions) -> PolyCollection:
 
 def _letters(ax: Axes, tpo: Sessions) -> tuple[Text, ...]:
     """Draw a text per row, if there is room for letters."""
-    unit = unit_of(tpo)
-    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
+    width, height = looks.room(ax, unit_of(tpo) / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
     size = min(0.95 * height, width / _WIDTH, 10.0)
     if size < _READABLE:
         return ()
@@ -370,8 +369,7 @@ def letter_of(block: int) -> str:
 
 def unit_of(tpo: Sessions) -> float:
     """Return how wide one time block is drawn. [d]"""
-    shortest = min(session.end - session.start for session in tpo.sessions)
-    return float(_WIDEST * shortest / tpo.most)
+    return float(_WIDEST * min(session.end - session.start for session in tpo.sessions) / tpo.most)
 
 
 def _touched(tpo: Sessions, row: dict[str, Any]) -> float:

@@ -209,8 +209,7 @@ def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
 def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> dict[str, StepPatch]:
     style.frame_axes(ax, timezone)
     style.y_label(ax, "OI change", "%", bins=4)
-    series = tracks(quadrants, "candles", ["open_interest_change"])
-    track = next(iter(series.by_label.values()), None)
+    track = next(iter(tracks(quadrants, "candles", ["open_interest_change"]).by_label.values()), None)
     words = quadrants.sort("timestamp").get_column("quadrant")
     known = len(words) - words.null_count()
     if track is None or not known:

@@ -17,5 +17,4 @@ class Picture:
     def figure(self) -> Figure:
         """The figure, e.g. to save it: ``drawn.figure.savefig("drawn.png")``."""
         drawn: Any = self
-        ax = drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]
-        return cast("Figure", ax.get_figure(root=True))
+        return cast("Figure", (drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]).get_figure(root=True))

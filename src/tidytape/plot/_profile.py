@@ -54,8 +54,7 @@ class Profile(Picture):
     def handles(self) -> list[Artist]:
         """The artists of a legend: lines from the highest price to the lowest, then the colours."""
         lines = [self.lines[name] for name in ("VAH", "POC", "VAL") if name in self.lines]
-        area = [self.value_area] if self.value_area else []
-        return [*lines, *area, *self.steps]
+        return [*lines, *([self.value_area] if self.value_area else []), *self.steps]
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,8 +147,7 @@ def candle_series(frame: object, parameter: str) -> CandleSeries:
     start, width, values = over_time(rows, parameter, names, whose)
     # Prices have no unit of amounts: a frame that has one, but nothing of trades, is open interest.
     is_open_interest = "amount_unit" in rows.columns and not _TRADED & {*rows.columns}
-    prices = (values[name] for name in names)
-    return CandleSeries(whose, is_open_interest, start, width, *prices)
+    return CandleSeries(whose, is_open_interest, start, width, *(values[name] for name in names))
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
@@ -330,8 +329,7 @@ def over_time(
             hint="drop the rows that came twice, or filter the frame to one market",
         )
     interval = interval_named(whose.interval)
-    usual = int(steps.min()) if steps.size else MINUTE
-    width = interval.seconds * SECOND if interval else usual
+    width = interval.seconds * SECOND if interval else (int(steps.min()) if steps.size else MINUTE)
     values = numbers(frame, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     return dates_of(time[known]), width / DAY, {name: value[known] for name, value in values.items()}

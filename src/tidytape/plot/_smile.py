@@ -154,8 +154,7 @@ def smile(
     style.x_label(ax, *_AXES[x])
     style.y_label(ax, "Implied volatility", "%", bins=8)
     expiries = sorted({**dots, **lines})
-    several = f"{len(expiries)} expiries" if len(expiries) > 1 else ""
-    style.title(ax, "Volatility smile", title, several)
+    style.title(ax, "Volatility smile", title, f"{len(expiries)} expiries" if len(expiries) > 1 else "")
     drawn = Smile(ax, {}, {}, {})
     for expiry, colour in zip(expiries, _shades(ax, len(expiries)), strict=True):
         if expiry in dots:

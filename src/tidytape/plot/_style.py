@@ -347,8 +347,7 @@ def title(ax: Axes, subject: str, *of: str) -> None:
     >>> ax.get_title(loc="left")
     'Candles · X BTCUSDT, 1h'
     """
-    text = OF.join(filter(None, (subject, ", ".join(filter(None, of)))))
-    _write_title(ax, text)
+    _write_title(ax, OF.join(filter(None, (subject, ", ".join(filter(None, of))))))
 
 
 def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:

@@ -252,8 +252,7 @@ def _drawn(
 def _finish(ax: Axes, subject: str, lines: dict[float, Line2D], series: Tracks, others: list[Line2D]) -> None:
     """Write title and legend, or that there is no data."""
     tenor = [line.get_label() for line in lines.values()] if len(lines) == 1 else []
-    shared = Tracks(series.shared, {})
-    style.title(ax, subject, shared.title(), *map(str, tenor))
+    style.title(ax, subject, Tracks(series.shared, {}).title(), *map(str, tenor))
     handles = [*lines.values()][::-1] + others
     if not handles:
         style.no_data(ax)

@@ -79,14 +79,12 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
         "open_interest", interest.of(**market), candles=prices if has_prices else None, timezone=timezone
     )
     opened = ", and which positions were opened or closed in each interval" if has_prices else ""
-    text = f"Open interest of {name_of(market)}{opened}."
-    return Picture.of(text, 6.0 if has_prices else 3.6, shown)
+    return Picture.of(f"Open interest of {name_of(market)}{opened}.", 6.0 if has_prices else 3.6, shown)
 
 
 def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | ReportTable]:
     """Return the picture of the market with the most liquidations, and the totals by market and day."""
-    of_coin = liquidated.of_coin
-    sums = of_coin.group_by(MARKET, maintain_order=True).agg(pl.col("liquidations").sum())
+    sums = liquidated.of_coin.group_by(MARKET, maintain_order=True).agg(pl.col("liquidations").sum())
     most = sums.sort("liquidations", *MARKET, descending=[True, False, False]).row(0, named=True)
     market = {name: most[name] for name in MARKET}
     prices = None if candles is None else candles.of(**market)

@@ -122,13 +122,12 @@ def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[
     head, contents = answers.contents.head, answers.contents
     study = head.get("study") or {}
     about = study.get("about") or {}
-    recorded_by = head.get("versions") or {}
     facts: dict[str, Any] = {
         "Recorded": head.get("created", "not known"),
         "Asked of": _service(contents.service),
         "Commit of the study": study.get("commit") or "not in a git repository",
         "Time zone": timezone,
-        "Recorded with": _list(recorded_by),
+        "Recorded with": _list(head.get("versions") or {}),
         "Drawn with": _list(
             {"tidytape": __version__, "python": platform.python_version()}
             | {name: version(name) for name in drawn_by}

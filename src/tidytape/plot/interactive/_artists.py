@@ -136,11 +136,10 @@ def _add_level(canvas: Canvas, ax: Axes, line: Line2D) -> None:
             "xref": x_axis,
         }
     )
-    dash = _DASHES.get(str(line.get_linestyle()), "solid")
     look = {
         "color": colour(line.get_color(), line.get_alpha()),
         "width": line.get_linewidth() * _POINT,
-        "dash": dash,
+        "dash": _DASHES.get(str(line.get_linestyle()), "solid"),
     }
     canvas.layout["shapes"].append(
         {

@@ -154,8 +154,7 @@ class Canvas:
 
     def add_twin(self, ax: Axes, below: Axes) -> None:
         """Place axes over others, with the same times and another vertical axis at the right."""
-        y = self._next("y")
-        self.axis_names[ax] = self.axis_names[below][0], y
+        self.axis_names[ax] = self.axis_names[below][0], self._next("y")
         self._twins[ax] = below
 
     def _next(self, letter: str) -> str:
