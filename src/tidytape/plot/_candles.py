@@ -14,26 +14,24 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
 
 BODY = 0.72  # width of a body as a share of the interval; the rest separates neighbours
 
 
 @dataclass(frozen=True, slots=True)
-class Candles(Picture):
+class Candles(OnePanel):
     """What `candles` drew."""
 
-    ax: Axes
     wicks: LineCollection
     bodies: PolyCollection
 
 
 @dataclass(frozen=True, slots=True)
-class Volume(Picture):
+class Volume(OnePanel):
     """What `volume` drew."""
 
-    ax: Axes
     steps: StepPatch
 
 

@@ -18,7 +18,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._coverage import ROW, TALLEST, bars, label_rows
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import Whose, numbers
 from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
 
@@ -37,10 +37,9 @@ _MOST_EDGED = 60  # with more columns than this, lines between them would take t
 
 
 @dataclass(frozen=True, slots=True)
-class Completeness(Picture):
+class Completeness(OnePanel):
     """What `completeness` drew."""
 
-    ax: Axes
     rows: list[str]
     spans: PolyCollection | None
     notes: list[str]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import dates
 
@@ -33,10 +33,9 @@ _LINE = 9.0  # height that a label needs [pt]
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage(Picture):
+class Coverage(OnePanel):
     """What `coverage` drew."""
 
-    ax: Axes
     rows: list[tuple[str, str]]
     spans: PolyCollection | None
     gaps: PolyCollection | None

@@ -15,7 +15,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values
 from tidytape.plot._tracks import Floats, Tracks, draw_line, legend_place, set_window, tracks
 
@@ -24,18 +24,16 @@ _OTHERS = "others"
 
 
 @dataclass(frozen=True, slots=True)
-class Premium(Picture):
+class Premium(OnePanel):
     """What `premium` drew."""
 
-    ax: Axes
     lines: dict[str, Line2D]
 
 
 @dataclass(frozen=True, slots=True)
-class MarketShare(Picture):
+class MarketShare(OnePanel):
     """What `market_share` drew."""
 
-    ax: Axes
     areas: dict[str, PolyCollection]
     shares: dict[str, float]
     times: Floats

@@ -21,7 +21,7 @@ from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
     block_of,
@@ -41,20 +41,18 @@ _SMALLEST = 1e-3  # smallest order size, as a share of the larger side of the bo
 
 
 @dataclass(frozen=True, slots=True)
-class Depth(Picture):
+class Depth(OnePanel):
     """What `depth` drew."""
 
-    ax: Axes
     bids: StepPatch | None
     asks: StepPatch | None
     mid: Line2D | None
 
 
 @dataclass(frozen=True, slots=True)
-class Slippage(Picture):
+class Slippage(OnePanel):
     """What `slippage` drew."""
 
-    ax: Axes
     buys: Line2D | None
     sells: Line2D | None
 

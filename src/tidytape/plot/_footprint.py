@@ -20,7 +20,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
 from tidytape.plot._heatmap import nanoseconds, require_height, width_of
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
     added,
@@ -44,10 +44,9 @@ _EXTREME = 0.98  # quantile of the deltas from which on the colour is full
 
 
 @dataclass(frozen=True, slots=True)
-class Footprint(Picture):
+class Footprint(OnePanel):
     """What `footprint` drew."""
 
-    ax: Axes
     levels: PolyCollection | None
     numbers: tuple[Text, ...]
     pocs: PolyCollection | None

@@ -18,7 +18,7 @@ from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
@@ -28,10 +28,9 @@ _ALL = 1 - 1e-9  # a share from which on all open interest is covered, but for r
 
 
 @dataclass(frozen=True, slots=True)
-class Funding(Picture):
+class Funding(OnePanel):
     """What `funding` drew."""
 
-    ax: Axes
     settled: dict[str, Line2D]
     predicted: dict[str, Line2D]
     means: dict[str, Line2D]
@@ -137,7 +136,11 @@ def funding(
             drawn.predicted[label] = draw_line(ax, *track.line("predicted"), zorder=2.1, **look)
     for label, track in means.by_label.items():
         (drawn.means[label],) = ax.plot(
-            *track.steps("settled"), drawstyle="steps-post", color=style.ink(ax), linewidth=2.2, zorder=2.3
+            *track.steps("settled"),
+            drawstyle="steps-post",
+            color=style.inside(ax).ink,
+            linewidth=2.2,
+            zorder=2.3,
         )
     if not drawn.settled and not drawn.predicted:
         style.no_data(ax)
@@ -191,7 +194,7 @@ def _interval_text(over: str | timedelta | None) -> str:
 
 
 def _legend(drawn: Funding, least: float | None) -> None:
-    ink = style.ink(drawn.ax)
+    ink = style.inside(drawn.ax).ink
     handles = style.from_above(
         drawn.settled.get(label, line) for label, line in {**drawn.predicted, **drawn.settled}.items()
     )

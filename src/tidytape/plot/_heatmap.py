@@ -21,7 +21,7 @@ from tidytape.catalogue import BookSide, Interval, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
     block_of,
@@ -32,7 +32,7 @@ from tidytape.plot._series import (
     market_frame,
     numbers,
     of_another,
-    require_one_market,
+    require_same,
     row_of,
     smallest_step,
 )
@@ -49,10 +49,9 @@ _DOT_ROWS = 90  # rows of the picture in which trades are added up to dots
 
 
 @dataclass(frozen=True, slots=True)
-class BookHeatmap(Picture):
+class BookHeatmap(OnePanel):
     """What `book_heatmap` drew."""
 
-    ax: Axes
     bids: AxesImage | None
     asks: AxesImage | None
     block_size: float | None
@@ -410,7 +409,7 @@ class _Trades:
 
 def _trades(frame: IntoFrame, book: Whose) -> _Trades:
     rows, whose = market_frame(frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",))
-    require_one_market("trades", whose, book, "the book")
+    require_same("normalized_symbol", "trades", whose, book, "the book")
     rows, time = nanoseconds(rows)
     values = numbers(rows, "trades", ("price", "amount"))
     is_buy = is_side(rows, "trades", Side.BUY)

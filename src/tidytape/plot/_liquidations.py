@@ -26,7 +26,7 @@ from tidytape.plot._heatmap import (
     scale_of,
     width_of,
 )
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     CandleSeries,
     added,
@@ -37,7 +37,7 @@ from tidytape.plot._series import (
     market_frame,
     numbers,
     of_another,
-    require_one_coin,
+    require_same,
 )
 from tidytape.times import DAY
 
@@ -45,10 +45,9 @@ _MOST_ROWS = 60  # fewer than of a book: liquidations are sparse, and thin rows 
 
 
 @dataclass(frozen=True, slots=True)
-class Liquidations(Picture):
+class Liquidations(OnePanel):
     """What `liquidations` drew."""
 
-    ax: Axes
     longs: StepPatch | None
     shorts: StepPatch | None
     price_ax: Axes | None = None
@@ -56,10 +55,9 @@ class Liquidations(Picture):
 
 
 @dataclass(frozen=True, slots=True)
-class LiquidationHeatmap(Picture):
+class LiquidationHeatmap(OnePanel):
     """What `liquidation_heatmap` drew."""
 
-    ax: Axes
     image: AxesImage | None
     block_size: float | None
     price: StepPatch | None = None
@@ -130,7 +128,7 @@ def liquidations(
     known = np.isfinite(amount) & (amount >= 0)
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
-        require_one_coin("candles", closes.whose, whose, "the liquidations")
+        require_same("coin", "candles", closes.whose, whose, "the liquidations")
     ax = style.framed_axes(ax, 12, 5, timezone)
     style.amount_axis(ax.yaxis, whose.amounts(quote), bins=6, name="Liquidations")
     another = "" if closes is None else of_another("close", closes.whose, whose)
@@ -238,7 +236,7 @@ def liquidation_heatmap(
     price, amount = values["price"], values["liquidations"]
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
-        require_one_coin("candles", closes.whose, whose, "the liquidations")
+        require_same("coin", "candles", closes.whose, whose, "the liquidations")
     width = width_of(whose, time)
     shown = np.isfinite(price) & np.isfinite(amount) & (amount > 0)
     if prices is not None:

@@ -25,7 +25,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
     FROM_CANDLES,
@@ -52,10 +52,9 @@ _WIDTH = 0.61  # width of a letter of the monospaced font as a share of its size
 
 
 @dataclass(frozen=True, slots=True)
-class MarketProfile(Picture):
+class MarketProfile(OnePanel):
     """What `market_profile` drew."""
 
-    ax: Axes
     blocks: PolyCollection | None
     letters: tuple[Text, ...]
     value_areas: PolyCollection
@@ -183,14 +182,13 @@ def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -
     ax.grid(visible=False, axis="x")
     looks.price_axis(ax.yaxis, tpo.whose.price_unit)
     looks.title(ax, "Market profile", _title(tpo))
-    if not tpo.sessions:
+    if tpo.sessions:
+        first, last = tpo.sessions[0].start, tpo.sessions[-1].end
+        looks.show_times(ax, first, last, right=0.012 * (last - first))
+        rows = [row for session in tpo.sessions for row in session.touches]
+        ax.set_ylim(*padded(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
+    else:
         looks.no_data(ax)
-        return _drawn(ax, tpo, style)
-
-    first, last = tpo.sessions[0].start, tpo.sessions[-1].end
-    looks.show_times(ax, first, last, right=0.012 * (last - first))
-    rows = [row for session in tpo.sessions for row in session.touches]
-    ax.set_ylim(*padded(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
     return _drawn(ax, tpo, style)
 
 
@@ -356,7 +354,7 @@ def _price_texts(ax: Axes, prices: tuple[float, ...], height: float) -> None:
             ha="right",
             va="bottom",
             size="small",
-            color=looks.ink(ax),
+            color=looks.inside(ax).ink,
             path_effects=looks.halo(ax),
             zorder=3,
         )

@@ -172,7 +172,7 @@ def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[st
     lines: dict[str, Line2D] = {}
     for place, (label, track) in enumerate(series.by_label.items()):
         # A single line has the colour of text: the other colours have a meaning beside candles.
-        look = style.look(ax, place) if len(series.by_label) > 1 else {"color": style.ink(ax)}
+        look = style.look(ax, place) if len(series.by_label) > 1 else {"color": style.inside(ax).ink}
         (lines[label],) = ax.plot(
             *track.steps("close"), drawstyle="steps-post", linewidth=1.4, label=label, zorder=2.2, **look
         )
@@ -184,7 +184,7 @@ def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[st
     (line,) = ax.plot(
         *track.steps("close"),
         drawstyle="steps-post",
-        color=style.ink(ax),
+        color=style.inside(ax).ink,
         linewidth=2.0,
         label="sum",
         zorder=2.3,

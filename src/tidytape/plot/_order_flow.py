@@ -29,7 +29,7 @@ from tidytape.plot._series import (
     market_frame,
     numbers,
     of_another,
-    require_one_market,
+    require_same,
 )
 from tidytape.times import DAY, SECOND
 
@@ -168,7 +168,7 @@ def _read(
 ) -> _Flow:
     sides = opened(frame, "sides", ["timestamp"])
     sides, whose = market_frame(sides, "sides", ("timestamp",), key=_key(sides.columns), without=("side",))
-    require_one_market("sides", whose, candles.whose, "the candles")
+    require_same("normalized_symbol", "sides", whose, candles.whose, "the candles")
     named = interval_named(candles.whose.interval) or interval_named(whose.interval)
     sums = flow.cvd(
         sides.to_native(), interval=named.alias if named else None, anchor=anchor, session=session
@@ -209,7 +209,7 @@ def _draw_delta(
 def _draw_cvd(ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:
     edges, values = spaced(side_flow.start, side_flow.width, side_flow.cvd)
     line = ax.stairs(
-        values, edges, baseline=None, color=style.ink(ax), linewidth=1.3, zorder=2.2, label="CVD"
+        values, edges, baseline=None, color=style.inside(ax).ink, linewidth=1.3, zorder=2.2, label="CVD"
     )
     _finish(ax, values, timezone, "CVD", side_flow.whose.amounts(quote))
     return line

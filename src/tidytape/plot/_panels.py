@@ -21,7 +21,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
 from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
-from tidytape.plot._series import Whose, candle_series, require_one_market, volume_series
+from tidytape.plot._series import Whose, candle_series, require_same, volume_series
 from tidytape.plot._windows import time_of_profile
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def candles_with_profile(
     """
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
-    require_one_market("profile", rows.levels.whose, bars.whose, "the candles")
+    require_same("normalized_symbol", "profile", rows.levels.whose, bars.whose, "the candles")
     # An empty frame does not name its market, but the other frame does.
     whose = bars.whose if bars.start.size else rows.levels.whose
     bars, volumes = replace(bars, whose=whose), replace(volumes, whose=whose)
@@ -223,5 +223,5 @@ def _legend(layout: Panels, profile: Profile, candles: Whose, whose: Whose, when
     title = "\n".join(filter(None, (other, when, profile.note))) or None
     if layout.key is None:
         style.legend(layout.profile, profile.handles, title=title)
-        return
-    style.legend(layout.key, profile.handles, title=title, place="corner")
+    else:
+        style.legend(layout.key, profile.handles, title=title, place="corner")

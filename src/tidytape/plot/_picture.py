@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -18,3 +20,10 @@ class Picture:
         """The figure, e.g. to save it: ``drawn.figure.savefig("drawn.png")``."""
         drawn: Any = self
         return cast("Figure", (drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]).get_figure(root=True))
+
+
+@dataclass(frozen=True, slots=True)
+class OnePanel(Picture):
+    """A picture on one axes."""
+
+    ax: Axes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tidytape.analytics import profile as profiles
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import Levels, added, levels, levels_per_row, row_of, smallest_step
 
 _LOOKS = {
@@ -29,10 +29,9 @@ _MOST_ROWS = 200  # rows lower than three pixels only flicker
 
 
 @dataclass(frozen=True, slots=True)
-class Profile(Picture):
+class Profile(OnePanel):
     """What `volume_profile` drew."""
 
-    ax: Axes
     buy: StepPatch | None
     sell: StepPatch | None
     value_area: Rectangle | None

@@ -21,7 +21,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 
 Floats = NDArray[np.float64]
 
@@ -43,10 +43,9 @@ _SPREAD = ("bid_iv", "ask_iv")
 
 
 @dataclass(frozen=True, slots=True)
-class Smile(Picture):
+class Smile(OnePanel):
     """What `smile` drew."""
 
-    ax: Axes
     quotes: dict[datetime, Line2D]
     curves: dict[datetime, Line2D]
     spreads: dict[datetime, LineCollection]

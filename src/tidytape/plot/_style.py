@@ -17,7 +17,14 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb, to_rgba
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator, num2date
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    MaxNLocator,
+    NullLocator,
+    ScalarFormatter,
+)
 from matplotlib.transforms import ScaledTranslation
 
 from tidytape.errors import QueryError
@@ -93,6 +100,7 @@ _DARK = Palette(
 _TITLE, _SMALLEST = 12.0, 8.0  # usual font size of titles, and the smallest in a narrow figure [pt]
 _LETTER = 0.56  # usual width of a letter as a share of the font size
 _ABOVE = 22.0  # distance between axes and title if a legend stands between them [pt]
+_ROUND_DAYS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 _EQUAL = 0.179  # black and white have equal contrast on this relative luminance: sqrt(1.05 * 0.05) - 0.05
 
 
@@ -109,16 +117,6 @@ def around(ax: Axes) -> Palette:
 def is_dark(ax: Axes) -> bool:
     """Return whether the face of axes is dark."""
     return inside(ax) is _DARK
-
-
-def ink(ax: Axes) -> str:
-    """Return the colour of text inside axes."""
-    return inside(ax).ink
-
-
-def grid(ax: Axes) -> str:
-    """Return the colour of a grid inside axes."""
-    return inside(ax).grid
 
 
 def look(ax: Axes, place: int) -> dict[str, Any]:
@@ -170,7 +168,7 @@ def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Col
     ``middle_ink`` is the share of ink in the middle: more if zero must differ from an empty cell.
     """
     ground = np.array(face(ax))
-    middle = ground + middle_ink * (np.array(to_rgb(ink(ax))) - ground)
+    middle = ground + middle_ink * (np.array(to_rgb(inside(ax).ink)) - ground)
     return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
 
 
@@ -327,7 +325,7 @@ def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
         expected = "axes with a flat x and y, as of Figure().add_subplot()"
         raise QueryError("ax", got=f"{ax.name} axes", expected=expected)
     ax.set_axisbelow(True)
-    ax.grid(visible=True, color=grid(ax), linewidth=0.8)
+    ax.grid(visible=True, color=inside(ax).grid, linewidth=0.8)
     outer = around(ax)
     for side, spine in ax.spines.items():
         spine.set_visible(side in {"left", "bottom"})
@@ -356,6 +354,19 @@ def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
     size = max(size, _SMALLEST)
     # A `$` in the name of a market does not begin a formula, here and in all texts below.
     ax.set_title(text, loc="left", pad=pad, color=around(ax).ink, size=size, parse_math=False)
+
+
+def fixed_ticks(axis: Axis, places: Sequence[float], labels: Sequence[str]) -> None:
+    """Give an axis ticks at these places with these texts, and no smaller ones."""
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FixedFormatter(labels))
+    axis.set_minor_locator(NullLocator())
+
+
+def day_ticks(axis: Axis, first: float, last: float, otherwise: float) -> None:
+    """Give an axis of days to expiry round ticks from ``first`` to ``last``, or one tick if none is between them."""
+    ticks = [day for day in _ROUND_DAYS if first <= day <= last] or [otherwise]
+    fixed_ticks(axis, ticks, [f"{day:g}" for day in ticks])
 
 
 def x_label(ax: Axes, name: str, unit: str = "") -> None:
@@ -396,7 +407,7 @@ def legend(
     """
     artists = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
     where: dict[str, Any] = {
-        "inside": {"framealpha": 0.9, "edgecolor": grid(ax), "facecolor": face(ax)},
+        "inside": {"framealpha": 0.9, "edgecolor": inside(ax).grid, "facecolor": face(ax)},
         "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
         "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False, "borderaxespad": 0.1},
         "below": {
@@ -414,7 +425,7 @@ def legend(
             "frameon": False,
         },
     }[place]
-    text = ink(ax) if place == "inside" else around(ax).ink
+    text = inside(ax).ink if place == "inside" else around(ax).ink
     if place == "above":
         where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
         _write_title(ax, ax.get_title(loc="left"), pad=_ABOVE)
@@ -556,7 +567,14 @@ def _name(axis: Axis, text: str) -> None:
 def no_data(ax: Axes) -> None:
     """Write "no data", and hide the ticks, which would be arbitrary."""
     ax.text(
-        0.5, 0.5, "no data", transform=ax.transAxes, ha="center", va="center", color=ink(ax), fontsize="large"
+        0.5,
+        0.5,
+        "no data",
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        color=inside(ax).ink,
+        fontsize="large",
     )
     # Hide the ticks of these axes only: a locator may be shared with axes that have data.
     ax.tick_params(left=False, bottom=False, top=False, labelleft=False, labelbottom=False, labeltop=False)

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.contour import QuadContourSet
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -20,12 +19,11 @@ from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, _colours, _opened, _title
 
 Floats = NDArray[np.float64]
 
-_TICKS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 _LEVELS = np.array(
     [
         5,
@@ -63,10 +61,9 @@ _WIDE = 2.0  # ratio of the highest to the lowest volatility from which on colou
 
 
 @dataclass(frozen=True, slots=True)
-class Surface(Picture):
+class Surface(OnePanel):
     """What `surface` drew."""
 
-    ax: Axes
     mesh: QuadMesh | None
     contours: QuadContourSet | None
 
@@ -185,10 +182,7 @@ def surface(
         levels = levels[:: -(-len(levels) // _MOST_LEVELS)]
         contours = ax.contour(days, places, known, levels=levels, colors="white", linewidths=0.8, zorder=2)
         ax.clabel(contours, fontsize="small", fmt="%g", manual=_middles(contours.allsegs, days))
-    ticks = [day for day in _TICKS if days[0] <= day <= days[-1]] or [float(days[0])]
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_major_formatter(FixedFormatter([f"{day:g}" for day in ticks]))
-    ax.xaxis.set_minor_locator(NullLocator())
+    style.day_ticks(ax.xaxis, days[0], days[-1], float(days[0]))
     style.colour_bar(ax, mesh, "Implied volatility", "%")
     return Surface(ax, mesh, contours)
 

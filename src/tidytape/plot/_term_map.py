@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import CenteredNorm
 from matplotlib.dates import date2num
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from tidytape.catalogue import Interval, Tenor
@@ -22,7 +21,6 @@ Floats = NDArray[np.float64]
 _MATURITIES = 12  # up to so many different days to expiry have a row each; more are nearly continuous
 _ROWS = 240  # rows of a map of more days
 _GAP = 1.5  # a time that comes later than so many usual steps leaves a gap
-_TICKS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 
 
 def draw_map(
@@ -81,13 +79,9 @@ def draw_map(
     ax.set_ylim(edges[0], edges[-1])
     if by_tenor:
         tenors = [tenor for tenor in Tenor if tenor.days in days]
-        ticks, labels = [float(tenor.days) for tenor in tenors], [tenor.alias for tenor in tenors]
+        style.fixed_ticks(ax.yaxis, [tenor.days for tenor in tenors], [tenor.alias for tenor in tenors])
     else:
-        ticks = [day for day in _TICKS if edges[0] <= day <= edges[-1]] or [float(days[0])]
-        labels = [f"{day:g}" for day in ticks]
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_major_formatter(FixedFormatter(labels))
-    ax.yaxis.set_minor_locator(NullLocator())
+        style.day_ticks(ax.yaxis, edges[0], edges[-1], float(days[0]))
     style.y_label(ax, "Tenor" if by_tenor else "Time to expiry", "log scale" if by_tenor else "d, log scale")
     style.colour_bar(ax, mesh, name, unit)
     return mesh

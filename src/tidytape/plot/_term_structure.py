@@ -13,14 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Interval, Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import interval_named
 from tidytape.plot._term_map import draw_map
 from tidytape.schema import schema_of
@@ -36,10 +35,9 @@ _NAMED = 6  # a legend lists up to so many times of a symbol, and so many curves
 
 
 @dataclass(frozen=True, slots=True)
-class TermStructure(Picture):
+class TermStructure(OnePanel):
     """What `term_structure` drew."""
 
-    ax: Axes
     lines: dict[tuple[str, datetime], Line2D]
     mesh: QuadMesh | None = None
 
@@ -254,9 +252,7 @@ def _days_axis(ax: Axes, name: str) -> None:
     """Place a tick at each tenor, with its short name and below it its days."""
     ax.set_xscale("log")
     days = list(_DAYS.values())
-    ax.xaxis.set_major_locator(FixedLocator(days))
-    ax.xaxis.set_major_formatter(FixedFormatter([f"{tenor.alias}\n{tenor.days}" for tenor in Tenor]))
-    ax.xaxis.set_minor_locator(NullLocator())
+    style.fixed_ticks(ax.xaxis, days, [f"{tenor.alias}\n{tenor.days}" for tenor in Tenor])
     ax.set_xlim(days[0] / 1.25, days[-1] * 1.25)
     style.x_label(ax, name, "d, log scale")
 

@@ -17,8 +17,8 @@ from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
-from tidytape.plot._series import _values, require_one_coin
+from tidytape.plot._picture import OnePanel
+from tidytape.plot._series import _values, require_same
 from tidytape.plot._smile import _shades
 from tidytape.plot._tracks import IDENTITY, Track, Tracks, draw_line, legend_place, set_window, tracks
 
@@ -28,19 +28,17 @@ _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
 
 
 @dataclass(frozen=True, slots=True)
-class Volatility(Picture):
+class Volatility(OnePanel):
     """What `volatility` drew."""
 
-    ax: Axes
     lines: dict[float, Line2D]
     realized: Line2D | None
 
 
 @dataclass(frozen=True, slots=True)
-class Skew(Picture):
+class Skew(OnePanel):
     """What `skew` drew."""
 
-    ax: Axes
     lines: dict[float, Line2D]
 
 
@@ -104,7 +102,7 @@ def volatility(
     if past is not None and len(past.by_label) > 1:
         raise _several("realized", past)
     if past is not None:
-        require_one_coin("realized", past.shared, series.shared, "the implied ones")
+        require_same("coin", "realized", past.shared, series.shared, "the implied ones")
     ax, lines = _drawn(ax, series, by_days, value, timezone)
     style.y_label(ax, "Volatility" if past else "Implied volatility", "%")
     line = None

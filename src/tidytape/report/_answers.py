@@ -86,9 +86,12 @@ class Points:
     @property
     def largest(self) -> dict[str, str]:
         """The market of the coin with the largest turnover; for points without volumes, with the most rows."""
-        of_coin = self.of_coin
-        amount = self.turnover.sum() if {"volume", "close"} <= set(of_coin.columns) else pl.len()
-        markets = of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
+        has_amount = {"volume", "close"} <= set(self.frame.columns)
+        return self.leading(self.turnover.sum() if has_amount else pl.len())
+
+    def leading(self, amount: pl.Expr) -> dict[str, str]:
+        """Return the market of the coin with the largest ``amount``, which has one value per market."""
+        markets = self.of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
         most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
         return {name: most[name] for name in MARKET}
 
