@@ -19,9 +19,6 @@ from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values
 from tidytape.plot._tracks import Floats, Tracks, draw_line, legend_place, set_window, tracks
 
-_BASIS_POINTS = 1e4
-_OTHERS = "others"
-
 
 @dataclass(frozen=True, slots=True)
 class Premium(OnePanel):
@@ -90,7 +87,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
         times, values = track.line("premium")
         if np.nan_to_num(values).any():
             look = style.look(ax, len(lines)) | {"linewidth": 1.2, "label": label, "zorder": 2.2}
-            lines[label] = draw_line(ax, times, values * _BASIS_POINTS, **look)
+            lines[label] = draw_line(ax, times, values * 1e4, **look)
             style.mark_end(lines[label])
     if not any(np.isfinite(track.values["premium"]).any() for track in series.by_label.values()):
         style.no_data(ax)
@@ -238,7 +235,7 @@ def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float
     shares = {label: mean_share[label] for label in largest}
     if smaller:
         areas.append(np.sum([shares_over_time[label] for label in smaller], axis=0))
-        shares[f"{len(smaller)} {_OTHERS}"] = sum(mean_share[label] for label in smaller)
+        shares[f"{len(smaller)} others"] = sum(mean_share[label] for label in smaller)
     # An area has no steps, so each interval gives two times: its start and its end. NaN breaks the area at a gap.
     stacked = np.repeat(np.cumsum(areas, axis=0), 2, axis=1)
     end = np.array([ends[start] for start in starts])

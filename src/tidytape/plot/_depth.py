@@ -20,7 +20,6 @@ from tidytape.analytics import depth as books
 from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import timed
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
@@ -28,6 +27,7 @@ from tidytape.plot._series import (
     interval_named,
     is_side,
     market_frame,
+    nanoseconds,
     numbers,
     smallest_step,
 )
@@ -291,8 +291,7 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
     """Read the last book at or before a time."""
     columns = ("timestamp", "side", "price", "size")
     rows, whose = market_frame(frame, "book", columns, key=columns[:3])
-    rows = timed(rows, "book").filter(~nw.col("timestamp").is_null())
-    time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    rows, time = nanoseconds(rows, "book")
     if at is not None:
         time = time[time <= epoch_seconds(at, "at") * SECOND]
     last = int(time.max()) if time.size else None

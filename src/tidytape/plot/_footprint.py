@@ -19,7 +19,7 @@ from tidytape.analytics import profile as profiles
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
-from tidytape.plot._heatmap import nanoseconds, require_height, width_of
+from tidytape.plot._heatmap import require_height, width_of
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
@@ -28,6 +28,7 @@ from tidytape.plot._series import (
     dates_of,
     levels_per_row,
     market_frame,
+    nanoseconds,
     numbers,
     row_of,
     smallest_step,
@@ -154,7 +155,7 @@ def footprint(
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
     levels, whose = market_frame(profile, "profile", columns, key=columns[:2])
-    levels, time = nanoseconds(levels)
+    levels, time = nanoseconds(levels, "profile")
     values = numbers(levels, "profile", columns[1:])
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     known &= values["buy_volume"] + values["sell_volume"] > 0

@@ -22,7 +22,6 @@ from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
-_INTERVAL_COLUMN = "funding_interval"
 _DASHES = (0, (3, 2))
 _ALL = 1 - 1e-9  # a share from which on all open interest is covered, but for rounding
 
@@ -100,7 +99,7 @@ def funding(
     """
     funding_rates = opened(frame, "frame", ["timestamp", "rate_close"])
     over = funding_interval
-    if over is None and _INTERVAL_COLUMN not in funding_rates.columns:
+    if over is None and "funding_interval" not in funding_rates.columns:
         over = timedelta(milliseconds=DEFAULT_FUNDING_INTERVAL_MS)
     rates = _annualized(funding_rates, over)
     series = tracks(rates, "frame", ["settled"], optional=["predicted"])

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import tzinfo
 from decimal import Decimal
-from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -20,7 +18,6 @@ from numpy.typing import NDArray
 from tidytape.catalogue import BookSide, Interval, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import timed
 from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
@@ -30,6 +27,7 @@ from tidytape.plot._series import (
     is_side,
     levels_per_row,
     market_frame,
+    nanoseconds,
     numbers,
     of_another,
     require_same,
@@ -235,7 +233,7 @@ def require_prices(prices: tuple[float, float] | None) -> None:
 def _read(frame: IntoFrame) -> _Books:
     columns = ("timestamp", "side", "price", "size")
     rows, whose = market_frame(frame, "frame", columns, key=columns[:3])
-    rows, time = nanoseconds(rows)
+    rows, time = nanoseconds(rows, "frame")
     values = numbers(rows, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
     is_bid = is_side(rows, "frame", BookSide.BID)
@@ -249,12 +247,6 @@ def _read(frame: IntoFrame) -> _Books:
         price[known],
         size[known],
     )
-
-
-def nanoseconds(frame: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
-    """Return the rows that have a time, and the times. [ns]"""
-    frame = timed(frame, "frame").filter(~nw.col("timestamp").is_null())
-    return frame, frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
 
 
 def width_of(whose: Whose, time: NDArray[np.int64]) -> int:
@@ -410,7 +402,7 @@ class _Trades:
 def _trades(frame: IntoFrame, book: Whose) -> _Trades:
     rows, whose = market_frame(frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",))
     require_same("normalized_symbol", "trades", whose, book, "the book")
-    rows, time = nanoseconds(rows)
+    rows, time = nanoseconds(rows, "trades")
     values = numbers(rows, "trades", ("price", "amount"))
     is_buy = is_side(rows, "trades", Side.BUY)
     known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)

@@ -20,7 +20,6 @@ from tidytape.plot._heatmap import (
     cells_of,
     draw_cells,
     draw_price,
-    nanoseconds,
     require_height,
     require_prices,
     scale_of,
@@ -35,6 +34,7 @@ from tidytape.plot._series import (
     dates_of,
     is_side,
     market_frame,
+    nanoseconds,
     numbers,
     of_another,
     require_same,
@@ -122,7 +122,7 @@ def liquidations(
     rows, whose = market_frame(
         frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
-    rows, time = nanoseconds(rows)
+    rows, time = nanoseconds(rows, "frame")
     amount = numbers(rows, "frame", ("liquidations",))["liquidations"]
     is_long = is_side(rows, "frame", Side.BUY)
     known = np.isfinite(amount) & (amount >= 0)
@@ -231,7 +231,7 @@ def liquidation_heatmap(
     rows, whose = market_frame(
         frame, "frame", ("timestamp", "price", "liquidations"), key=("timestamp", "price")
     )
-    rows, time = nanoseconds(rows)
+    rows, time = nanoseconds(rows, "frame")
     values = numbers(rows, "frame", ("price", "liquidations"))
     price, amount = values["price"], values["liquidations"]
     closes = None if candles is None else candle_series(candles, "candles")

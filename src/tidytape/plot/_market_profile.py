@@ -424,7 +424,7 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
             "timestamp": rows.get_column("timestamp").dt.timestamp("ns").to_list(),
             "price": numbers(rows, "levels", ("price",))["price"],
             "block_ids": [
-                [int(block) for block in np.atleast_1d(list_)] for list_ in map(_list_or_empty, ids)
+                [int(block) for block in np.atleast_1d([] if list_ is None else list_)] for list_ in ids
             ],
         },
         schema={"timestamp": pl.Int64, "price": pl.Float64, "block_ids": pl.List(pl.Int32)},
@@ -476,10 +476,6 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
         prints,
         from_candles=is_from_candles(rows),
     )
-
-
-def _list_or_empty(ids: Any) -> Any:
-    return [] if ids is None else ids
 
 
 def _only(frame: nw.DataFrame[Any], name: str) -> Any:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -23,9 +23,6 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
 from tidytape.plot._series import Whose, candle_series, require_same, volume_series
 from tidytape.plot._windows import time_of_profile
-
-if TYPE_CHECKING:
-    from matplotlib.figure import SubFigure
 
 # Shares of width and height. The profile needs room for a few ticks, the volume for its label.
 _WIDTHS = (4.2, 1.0)
@@ -212,7 +209,7 @@ def candles_with_profile(
     merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
     style.title(layout.price, "Candles and volume profile", whose.title, merged)
     _legend(layout, drawn_profile, bars.whose, rows.levels.whose, when)
-    cast("Figure | SubFigure", layout.price.get_figure()).align_ylabels([layout.price, layout.volume])
+    cast(Figure | SubFigure, layout.price.get_figure()).align_ylabels([layout.price, layout.volume])
     return CandlesWithProfile(layout, drawn_candles, drawn_volume, drawn_profile, shade, lines)
 
 

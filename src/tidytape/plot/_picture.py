@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 
 class Picture:
@@ -19,7 +18,7 @@ class Picture:
     def figure(self) -> Figure:
         """The figure, e.g. to save it: ``drawn.figure.savefig("drawn.png")``."""
         drawn: Any = self
-        return cast("Figure", (drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]).get_figure(root=True))
+        return cast(Figure, (drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]).get_figure(root=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -329,6 +329,12 @@ def over_time(
     return dates_of(time[known]), width / DAY, {name: value[known] for name, value in values.items()}
 
 
+def nanoseconds(frame: nw.DataFrame[Any], parameter: str) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
+    """Return the rows that have a time, and the times. [ns]"""
+    frame = timed(frame, parameter).filter(~nw.col("timestamp").is_null())
+    return frame, frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+
+
 def dates_of(time: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return times in nanoseconds as dates of matplotlib. [d]"""
     dates = date2num(time.astype("datetime64[ns]"))  # type: ignore[no-untyped-call]

@@ -11,7 +11,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Colormap
 from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from tidytape.plot._picture import OnePanel
 Floats = NDArray[np.float64]
 
 _EXPIRES = time(8, tzinfo=UTC)
-_COLOURS = "viridis"
+COLOURS = "viridis"
 _BRIGHTEST = 0.85  # last share of the colours that is used on white: yellow is hard to see there
 _DARKEST = 0.3  # first share of the colours that is used on black: violet is hard to see there
 _LISTED = 12  # expiries that a legend lists; of more expiries it lists every second, every third and so on
@@ -300,13 +299,9 @@ def _utc(moment: date) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _colours() -> Colormap:
-    return mpl.colormaps[_COLOURS]
-
-
 def _shades(ax: Axes, number: int) -> list[Any]:
     ends = (_DARKEST, 1.0) if style.is_dark(ax) else (0.0, _BRIGHTEST)
-    return [_colours()(share) for share in np.linspace(*ends, max(number, 1))][:number]
+    return [mpl.colormaps[COLOURS](share) for share in np.linspace(*ends, max(number, 1))][:number]
 
 
 def _legend(drawn: Smile, now: datetime | None, zone: tzinfo, zone_name: str) -> None:

@@ -6,16 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb, to_rgba
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator, num2date
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import (
     FixedFormatter,
@@ -28,12 +32,6 @@ from matplotlib.ticker import (
 from matplotlib.transforms import ScaledTranslation
 
 from tidytape.errors import QueryError
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axis import Axis
-    from matplotlib.legend import Legend
-    from matplotlib.lines import Line2D
 
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""

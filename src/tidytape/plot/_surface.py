@@ -20,7 +20,8 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
 from tidytape.plot._picture import OnePanel
-from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, _colours, _opened, _title
+from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, COLOURS, _opened, _title
+from tidytape.plot._term_map import borders
 
 Floats = NDArray[np.float64]
 
@@ -168,10 +169,10 @@ def surface(
     known = np.ma.masked_invalid(values)
     low, high = float(known.min()), float(known.max())
     mesh = ax.pcolormesh(
-        _edges(np.log(days), np.exp),
-        _edges(places),
+        np.exp(borders(np.log(days), alone=0.05)),
+        borders(places, alone=0.05),
         known,
-        cmap=_colours(),
+        cmap=COLOURS,
         norm=LogNorm(low, high) if low > 0 and high / low >= _WIDE else None,
         rasterized=True,  # as vectors, thousands of places would have visible seams
         zorder=1,
@@ -277,12 +278,3 @@ def _matrix(frame: nw.DataFrame[Any]) -> tuple[Any, Any, Any]:
     values = np.full((len(places), len(days)), np.nan)
     values[row, column] = volatility[good]
     return days, places, values
-
-
-def _edges(centres: Any, scale: Any = np.asarray) -> Any:
-    """Return the borders between centres, and a border beyond either end."""
-    if len(centres) == 1:
-        return scale(centres[0] + np.array([-0.05, 0.05]))
-    middles = (centres[1:] + centres[:-1]) / 2
-    ends = 2 * centres[0] - middles[0], 2 * centres[-1] - middles[-1]
-    return scale(np.concatenate([[ends[0]], middles, [ends[1]]]))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tidytape.catalogue import Interval, Tenor
 from tidytape.plot import _style as style
-from tidytape.plot._smile import _colours
+from tidytape.plot._smile import COLOURS
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def draw_map(
     times = sorted(curves)
     days = np.unique([day for curve in curves.values() for day in curve])
     if by_tenor or len(days) <= _MATURITIES:
-        edges = _edges(days)
+        edges = np.exp(borders(np.log(days), alone=0.25))
         values = np.array([[curves[time].get(day, np.nan) for time in times] for day in days])
     else:
         edges = np.geomspace(days[0], days[-1], _ROWS + 1)
@@ -68,7 +68,7 @@ def draw_map(
         edges,
         known,
         # If there are both signs, two colours tell them apart.
-        cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else _colours(),
+        cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else COLOURS,
         norm=CenteredNorm() if has_both_signs else None,
         rasterized=True,  # as vectors, thousands of places would have visible seams
         zorder=1,
@@ -87,12 +87,11 @@ def draw_map(
     return mesh
 
 
-def _edges(days: Floats) -> Floats:
-    """Return the borders between rows: in the middle on a logarithmic axis."""
-    logs = np.log(days)
-    middles = (logs[1:] + logs[:-1]) / 2 if len(days) > 1 else logs + 0.25
-    ends = 2 * logs[[0, -1]] - middles[[0, -1]]
-    return np.asarray(np.exp(np.unique([ends[0], *middles, ends[1]])), dtype=np.float64)
+def borders(centres: Floats, *, alone: float) -> Floats:
+    """Return the borders between centres, and one beyond either end; a single centre has them ``alone`` away."""
+    middles = (centres[1:] + centres[:-1]) / 2 if len(centres) > 1 else centres + alone
+    ends = 2 * centres[[0, -1]] - middles[[0, -1]]
+    return np.asarray(np.unique([ends[0], *middles, ends[1]]), dtype=np.float64)
 
 
 def _nearest(curve: Mapping[float, float], days: Floats) -> Floats:

@@ -20,7 +20,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
 from tidytape.plot._picture import OnePanel
-from tidytape.plot._series import interval_named
+from tidytape.plot._series import _values, interval_named
 from tidytape.plot._term_map import draw_map
 from tidytape.schema import schema_of
 
@@ -292,7 +292,5 @@ def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:
 
 def _only(frame: nw.DataFrame[Any], name: str) -> str:
     """Return the value of a column; empty if it has several values or no value."""
-    if name not in frame.columns:
-        return ""
-    values = {str(value) for value in frame.get_column(name).drop_nulls().to_list()}
-    return values.pop() if len(values) == 1 else ""
+    values = _values(frame, name) if name in frame.columns else []
+    return values[0] if len(values) == 1 else ""

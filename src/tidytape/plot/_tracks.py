@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
@@ -17,11 +20,6 @@ from tidytape.plot._series import Whose, _values, dates_of, interval_named
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, D
 from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import check_cells
-from tidytape.wire._text import text_of, value
+from tidytape.wire._text import join, value
 
 Counts = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.uint32]
@@ -374,5 +374,5 @@ def _as_text(column: pl.Series) -> pl.Series:
     """Return strings as they are, and other values as JSON."""
     if column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)
-    text = text_of(value(column.alias("value")))
+    text = join(*value(column.alias("value")), ignore_nulls=False)
     return column.alias("value").to_frame().select(text).to_series().alias(column.name)
