@@ -176,9 +176,9 @@ def footprint(
         if row_size is not None
         else step * levels_per_row(np.ptp(price) / step + 1, _most(ax, width))
     )
-    rows = _gathered(
-        time[known], row_of(price, height), values["buy_volume"][known], values["sell_volume"][known]
-    )
+    keys, place = np.unique(np.stack([time[known], row_of(price, height)]), axis=1, return_inverse=True)
+    volumes = (added(place, values[name][known], keys.shape[1]) for name in columns[2:])
+    rows = _PriceRows(*keys, *volumes)
     ax.set_ylim(*padded(rows.row.min() * height, (rows.row.max() + 1) * height))
     return _drawn(ax, rows, height, width, imbalance=imbalance, whose=whose, quote=quote)
 
@@ -189,13 +189,6 @@ def _most(ax: Axes, width: float) -> int:
     if room < _SMALLEST * _LETTER * 9:
         return _MOST_ROWS
     return max(int(height / _PADDED / (_SMALLEST * _LINE)), 5)
-
-
-def _gathered(
-    time: NDArray[np.int64], row: NDArray[np.int64], buy: NDArray[np.float64], sell: NDArray[np.float64]
-) -> _PriceRows:
-    keys, place = np.unique(np.stack([time, row]), axis=1, return_inverse=True)
-    return _PriceRows(keys[0], keys[1], *(added(place, values, keys.shape[1]) for values in (buy, sell)))
 
 
 def _drawn(

@@ -41,7 +41,8 @@ class Track:
 
     def line(self, name: str) -> tuple[Floats, Floats]:
         """Return times and values of a line, with a NaN where intervals are missing."""
-        after = self._gaps()
+        width = self.end[:-1] - self.start[:-1]
+        after = np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
         times = np.insert(self.start, after, self.end[after - 1])
         return times, np.insert(self.values[name], after, np.nan)
 
@@ -51,10 +52,6 @@ class Track:
         if not times.size:
             return times, values
         return np.append(times, self.end[-1]), np.append(values, values[-1])
-
-    def _gaps(self) -> NDArray[np.int64]:
-        width = self.end[:-1] - self.start[:-1]
-        return np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def page(
     str
         HTML. The same answers give the same text.
     """
-    is_simulated = _is_simulated(answers)
+    is_simulated = any(exchange.startswith("DEMO_") for exchange in answers.exchanges)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("tidytape.report", "."),
         autoescape=True,
@@ -111,11 +111,6 @@ def _to_the_second(at: str) -> str:
         return f"{time.astimezone(UTC) if time.tzinfo else time:%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError):
         return at
-
-
-def _is_simulated(answers: Answers) -> bool:
-    """Return whether the report draws an answer about the demo's exchanges."""
-    return any(exchange.startswith("DEMO_") for exchange in answers.exchanges)
 
 
 def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[str, str]:
