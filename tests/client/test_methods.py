@@ -43,7 +43,7 @@ FRAMES: dict[str, Schema] = {name: schema_of(kind) for name, (kind, _) in SERIES
 }
 NESTED = "prediction_markets"
 # what is done with anything that is asked, and what has tests of its own
-WHOLE = {"plan", "fetch", "points", "to_parquet", "record", "stream", "live", "events"}
+WHOLE = {"plan", "fetch", "to_parquet", "record", "stream", "live", "events"}
 METHODS = [
     name
     for name, _ in inspect.getmembers(Endpoints, inspect.isfunction)

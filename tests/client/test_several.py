@@ -144,7 +144,6 @@ def test_a_frame_is_of_one_series(client: Any, tmp_path: Path) -> None:
     asked = [client.query.candles(interval="1m", **DAY), client.query.funding(interval="1h", **DAY)]
     for use in (
         client.fetch,
-        client.points,
         lambda query: client.to_parquet(query, tmp_path / "x.parquet"),
         lambda query: next(client.iter_frames(query)),
     ):

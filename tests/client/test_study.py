@@ -321,7 +321,7 @@ def test_what_is_no_query_is_refused(client: Any) -> None:
         "frames": "a list with a DataFrame",
     }.items():  # fmt: skip
         given = {"none": None, "frame": frame, "dict": DAY, "list": [], "frames": [frame]}.get(wrong, wrong)
-        for use in (client.points, client.plan, client.fetch):
+        for use in (client.plan, client.fetch):
             with pytest.raises(QueryError) as caught:
                 use(given)
             assert str(caught.value) == (

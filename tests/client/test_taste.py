@@ -66,18 +66,6 @@ def test_what_a_client_returns_is_named_at_the_top() -> None:
     assert {"Fetched", "Metadata", "Plan", "FetchError", "RefusedQueryError"} <= set(dir(tidytape))
 
 
-<<<<<<< HEAD
-@pytest.mark.slow
-def test_points_is_fetch_and_says_so() -> None:
-    with tidytape.Client.demo() as client:
-        asked = client.query.candles(**DAY)
-        with pytest.warns(FutureWarning, match=r"client\.fetch\(query\)\.frame is the same"):
-            frame = client.points(asked)
-        assert frame.equals(client.fetch(asked).frame)
-
-
-=======
->>>>>>> errors
 def answering(status: int, body: Any, **options: Any) -> Any:
     transport = httpx.MockTransport(lambda request: httpx.Response(status, json=body))
     return tidytape.Client("http://service", "the-secret-key", transport=transport, attempts=1, **options)

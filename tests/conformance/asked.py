@@ -18,6 +18,9 @@ FUNDING_GROUP: dict[str, Any] = {
     **VENUES, "type": "FUNDING_RATE_AGG", "transform_groupBy_type": AVERAGE,
 }  # fmt: skip
 
+REFUSAL = {"error", "message", "parameter", "got", "expected", "hint"}
+"""What the body of a refused query may have: code and message always, the others are the facts of the message."""
+
 NOTHING: dict[str, Any] = {"from_": T0 - 10 * DAY}
 """A window in which nothing happened."""
 

@@ -141,14 +141,14 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
     columns = ("exchange", "raw_symbol", "coin", "quote_coin")
     markets = pl.DataFrame([*MARKETS, *MORE_MARKETS], schema=columns, orient="row")
     symbol = pl.col("coin") + "-USD"
-    lake.register(
+    lake.writer().register(
         markets.with_columns(normalized_symbol=symbol, category=pl.lit("PERPETUAL"), block_size=0.5)
     )
     numbers = iter(range(1, 10_000))
 
     def append(table: str, *times: int, make: Make) -> None:
         rows = [row for time in times for row in make(time, next(numbers))]
-        lake.append(table, TABLES[table].conform(pl.DataFrame(rows)), source=str(next(numbers)))
+        lake.writer().append(table, TABLES[table].conform(pl.DataFrame(rows)), source=str(next(numbers)))
 
     for table, minutes in MINUTES.items():
         append(table, *FAR, *(START + minute * MINUTE for minute in minutes), make=MADE[table])

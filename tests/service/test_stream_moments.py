@@ -16,7 +16,7 @@ from tidytape.service.stream._moments import Moment, partitions_read
 def test_points_read_the_events_the_prices_and_the_rates_of_their_markets(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     markets = [("X", "BTCEUR", "BTC", "EUR"), ("X", "BTCUSD", "BTC", "USD"), ("V", "EURUSD", "EUR", "USD")]
-    lake.register(
+    lake.writer().register(
         pl.DataFrame(markets, schema=["exchange", "raw_symbol", "coin", "quote_coin"], orient="row")
     )
     moment = Moment(Engine(lake))

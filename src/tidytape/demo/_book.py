@@ -7,18 +7,14 @@ prices, thickest a little away from them, and thinner again further out. When tr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hours import MINUTES
 from tidytape.demo._market import DemoMarket
 from tidytape.demo._noise import Floats, Integers, Reverting, generator
 from tidytape.demo._quotes import Quoted
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _SIDES = ("BID", "ASK")
 _COLUMNS = 1_024  # level number n has the noise of column n % 1024
@@ -68,8 +64,6 @@ class Books:
         polars.DataFrame, one row per minute, side and level
             The lake's table ``book``. Minutes in which the exchange is silent have none.
         """
-        import polars as pl
-
         market, hidden = self._market, quoted.hidden
         best = np.floor(quoted.closes / market.block_size).astype(np.int64)  # level of the best bid
         steps = np.arange(market.book_levels)
@@ -111,8 +105,7 @@ class Books:
         away = (np.arange(market.book_levels) + 0.5) / market.book_levels
         shape = 0.35 + 1.9 * (away / 0.22) * np.exp(1.0 - away / 0.22) + 0.45 * away
         liquidity = self._liquidity.day(hidden.number, MINUTES)[1:]
-        nerves = hidden.nerves[market.coin][1:]
-        both = np.exp(liquidity[:, 0] - 0.35 * nerves)
+        both = np.exp(liquidity[:, 0] - 0.35 * hidden.nerves[market.coin][1:])
         tilt = liquidity[:, 1] + 0.08 * hidden.mood[1:]
         sides = np.stack([both * np.exp(tilt), both * np.exp(-tilt)], axis=1)
         draws = generator(self._seed, hidden.number, f"book {market.name}")

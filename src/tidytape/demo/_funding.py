@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hours import MINUTES
 from tidytape.demo._market import DemoMarket, Funding
 from tidytape.demo._noise import Floats, generator
 from tidytape.demo._quotes import Quoted
 from tidytape.times import HOUR, MINUTE
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class FundingRates:
@@ -56,8 +52,7 @@ class FundingRates:
         predicted = self._rate(np.cumsum(premiums, axis=1) / np.arange(1, length + 1))
         settled = np.concatenate([[self._settled], predicted[:, -1]])
         self._settled = settled[-1]
-        intervals = MINUTES // length
-        following = hidden.start + np.arange(1, intervals + 1) * length * MINUTE
+        following = hidden.start + np.arange(1, MINUTES // length + 1) * length * MINUTE
         return quoted.reports(
             {
                 "timestamp": hidden.minute_ends,

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import Hidden
 from tidytape.demo._market import FUTURES
 from tidytape.demo._noise import generator
 from tidytape.times import SECOND, YEAR
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _COIN, _SIZE = "BTC", 5.0  # a contract is 5 coins
 _MONTHS = "FGHJKMNQUVXZ"  # the letters that exchanges use for months
@@ -52,8 +48,6 @@ class Futures:
         polars.DataFrame, one row per whole hour
             The lake's table ``cme_open_interest``.
         """
-        import polars as pl
-
         today = datetime.fromtimestamp(hidden.start // SECOND, UTC).date()
         expiry = _last_friday(today)
         if today > expiry - timedelta(days=_ROLL):

@@ -52,8 +52,7 @@ def activity(hours: str, day: int) -> Floats:
         busy: Floats = np.interp(hour, np.arange(13) * 2.0, _COINS) * (_WEEKEND if weekend else 1.0)
         return busy
     local = midnight.astimezone(_NEW_YORK)  # clocks change on Sundays, while these markets are closed
-    offset = local.utcoffset() or timedelta()
-    clock = hour + offset / timedelta(hours=1)
+    clock = hour + (local.utcoffset() or timedelta()) / timedelta(hours=1)
     weekday = np.where(clock < 0, midnight.weekday() - 1, midnight.weekday()) % 7
     clock = clock % 24.0
     if hours == "stocks":

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from tidytape.demo._book import Books
 from tidytape.demo._funding import FundingRates
@@ -20,10 +21,6 @@ from tidytape.demo._quotes import Quotes
 from tidytape.demo._tokens import tokens
 from tidytape.demo._trades import Tape
 from tidytape.errors import QueryError
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 DAYS = 3
 """Length of the market by default. [days]"""
@@ -82,8 +79,6 @@ def tables(*, days: int = DAYS, seed: int = 7) -> Iterator[tuple[int, str, pl.Da
 
 def _simulated(days: int, seed: int) -> Iterator[tuple[int, dict[str, pl.DataFrame], pl.DataFrame]]:
     """Yield the number, the rows by table and the registered future of each day."""
-    import polars as pl
-
     _at_least(1, "days", days)
     _at_least(0, "seed", seed)
     simulated = [_Simulated(market, seed) for market in MARKETS]
@@ -143,8 +138,6 @@ def fill(
     ...     len(Lake(folder).markets())
     17
     """
-    import polars as pl
-
     from tidytape.lake import Lake
     from tidytape.lake._predictions import outcome_markets
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import TAIL
 from tidytape.demo._market import COINS
 from tidytape.demo._noise import generator
 from tidytape.demo._quotes import Quoted
 from tidytape.times import SECOND
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _RUN = 300  # time over which a move is measured [s]
 _CALM = 0.0075  # a move of this share of the annual volatility liquidates hardly any position
@@ -35,13 +30,10 @@ def liquidations(quoted: Quoted, tape: pl.DataFrame) -> pl.DataFrame:
     polars.DataFrame, one row per liquidation
         The lake's table ``liquidations``. A long is liquidated by an aggressive sell.
     """
-    import polars as pl
-
     market, hidden = quoted.market, quoted.hidden
     second = TAIL + ((tape["timestamp"].to_numpy() - hidden.start) // SECOND)
     run = np.log(quoted.middle[second] / quoted.middle[second - _RUN])
-    buys = (tape["side"] == "BUY").to_numpy()
-    along = np.where(buys, run, -run)
+    along = np.where((tape["side"] == "BUY").to_numpy(), run, -run)
     calm = _CALM * COINS[market.coin].volatility
     chance = 0.002 + np.clip((along - calm) / (2.3 * calm), 0.0, 0.75)
     draws = generator(hidden.seed, hidden.number, f"liquidations {market.name}")

@@ -6,11 +6,8 @@ No number in here was recorded anywhere; the market of the demo is simulated and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
-
+import polars as pl
 
 START_NS = 1_722_988_800_000_000_000
 """The start of the demo: 2024-08-07T00:00Z, a Wednesday. [ns since 1970, UTC]"""
@@ -275,8 +272,6 @@ def markets() -> pl.DataFrame:
     >>> markets().select("exchange", "raw_symbol", "normalized_symbol", "tick_size").rows()[5:7]
     [('DEMO_PERP', 'BTC-PERP', 'BTC-USDT', 0.5), ('DEMO_PERP', 'ETH-PERP', 'ETH-USDT', 0.01)]
     """
-    import polars as pl
-
     return pl.DataFrame(
         [
             {

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hours import MINUTES
 from tidytape.demo._market import COINS, DemoMarket
 from tidytape.demo._noise import Floats, Reverting
 from tidytape.demo._quotes import Quoted
 from tidytape.times import MINUTE
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _OF_A_MINUTE = 1.5e-4  # volume of a usual minute as a share of open interest
 _RETURNS = 6.0 * MINUTES  # time in which open interest returns to its start [min]

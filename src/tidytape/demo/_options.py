@@ -18,18 +18,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import Hidden
 from tidytape.demo._market import OPTIONS
 from tidytape.demo._noise import Floats, Integers, Reverting, generator
 from tidytape.times import DAY, SECOND, YEAR
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _FRIDAY = 4
 _HOUR = timedelta(hours=8)  # time of the day at which options expire
@@ -145,8 +141,6 @@ class Chain:
         polars.DataFrame, one row per option and hour before its expiry
             The lake's table ``option_quotes``.
         """
-        import polars as pl
-
         terms = self._terms
         spot = hidden.hourly(terms.coin)
         hours = hidden.start + np.arange(spot.size) * 3600 * SECOND
@@ -177,7 +171,6 @@ class Chain:
     def _expiry(
         self, day: date, step: int, hours: Integers, spot: Floats, surface: tuple[Floats, Floats, Floats]
     ) -> pl.DataFrame:
-        import polars as pl
         from scipy.special import ndtr
 
         near, far, rho = (values[:, None] for values in surface)

@@ -5,19 +5,14 @@ Its price is the probability that a Black-Scholes model gives, with noise and ro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import TAIL, Hidden
 from tidytape.demo._hours import SECONDS
 from tidytape.demo._market import EVENTS, START_NS
 from tidytape.demo._noise import Reverting, generator
 from tidytape.times import DAY, MILLISECOND, SECOND, YEAR
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _SYMBOLS = ("1001", "1002")
 _COIN, _STRIKE = "BTC", 60_000.0
@@ -35,8 +30,6 @@ def prediction_market() -> pl.DataFrame:
     polars.DataFrame, one row
         The lake's table ``prediction_markets``.
     """
-    import polars as pl
-
     return pl.DataFrame(
         [
             {
@@ -86,17 +79,14 @@ class Outcomes:
         polars.DataFrame, one row per trade; none once the question is answered
             The lake's table ``trades``.
         """
-        import polars as pl
         from scipy.special import ndtr
 
         draws = generator(self._seed, hidden.number, "outcomes")
-        busy = hidden.busy[_COIN]
-        second = np.repeat(np.arange(SECONDS), draws.poisson(busy * (_ORDERS / SECONDS)))
+        second = np.repeat(np.arange(SECONDS), draws.poisson(hidden.busy[_COIN] * (_ORDERS / SECONDS)))
         at = hidden.start + second * SECOND + draws.integers(1_000, size=second.size) * MILLISECOND
         years = np.maximum(_RESOLVES - at, 60 * SECOND) / YEAR
         deviation = _VOLATILITY * np.sqrt(years)
-        spot = hidden.price[_COIN][TAIL + second]
-        likely = ndtr(np.log(spot / _STRIKE) / deviation - deviation / 2.0)
+        likely = ndtr(np.log(hidden.price[_COIN][TAIL + second] / _STRIKE) / deviation - deviation / 2.0)
         opinion = self._opinion.day(hidden.number, SECONDS // 60)[second // 60, 0]
         buys_yes = draws.random(second.size) < 0.5
         cents = np.rint(100.0 * likely + opinion + np.where(buys_yes, 0.4, -0.4))

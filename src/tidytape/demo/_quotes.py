@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import TAIL, Hidden
 from tidytape.demo._hours import MINUTES, SECONDS, silent
 from tidytape.demo._market import DemoMarket
 from tidytape.demo._noise import Booleans, Floats, Reverting
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _LASTING, _SPREAD = (
     [30.0, 3.0],
@@ -60,8 +56,6 @@ class Quoted:
 
     def reports(self, columns: Mapping[str, np.ndarray]) -> pl.DataFrame:
         """Return columns with one value per minute as rows of a table, without silent minutes."""
-        import polars as pl
-
         return (
             pl.DataFrame(dict(columns))
             .filter(pl.Series(self.recorded))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import Hidden
 from tidytape.demo._market import COINS
 from tidytape.demo._noise import generator
 from tidytape.times import SECOND
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +46,6 @@ def tokens(hidden: Hidden) -> pl.DataFrame:
     polars.DataFrame, one row per token and whole hour
         The lake's table ``token_supply``.
     """
-    import polars as pl
-
     hour = np.arange(24)
     reports = []
     for rank, token in enumerate(_TOKENS, start=1):

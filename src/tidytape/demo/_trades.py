@@ -6,9 +6,10 @@ mostly of the same side. Aggressors foresee a part of the next move of the price
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from tidytape.demo._hidden import TAIL
 from tidytape.demo._hours import SECONDS
@@ -16,10 +17,6 @@ from tidytape.demo._market import DemoMarket
 from tidytape.demo._noise import Booleans, Floats, Integers, generator
 from tidytape.demo._quotes import Quoted
 from tidytape.times import MILLISECOND
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 _CHILDREN = 0.55  # orders that an order triggers, on average
 _FAST, _SLOW = 0.4, 14.0  # mean delays of the triggered orders, which are exponential [s]
@@ -76,8 +73,6 @@ class Tape:
         polars.DataFrame, one row per trade, by (timestamp, sequence)
             The lake's table ``trades``. Minutes in which the exchange is silent have none.
         """
-        import polars as pl
-
         market, hidden = self._market, quoted.hidden
         draws = generator(self._seed, hidden.number, f"trades {market.name}")
         orders = self._orders(quoted, draws)
@@ -107,7 +102,6 @@ class Tape:
 
         timestamp = hidden.start + at_ms * MILLISECOND
         latency = MILLISECOND + (draws.random(order.size) * 12.0 * MILLISECOND).astype(np.int64)
-        by_time = np.argsort(at_ms, kind="stable")
         frame = pl.DataFrame(
             {
                 "timestamp": timestamp,
@@ -118,7 +112,7 @@ class Tape:
                 "received": timestamp + latency,
                 "recorded": quoted.recorded[at_ms // 60_000],
             }
-        )[by_time].filter("recorded")
+        )[np.argsort(at_ms, kind="stable")].filter("recorded")
         number = self._count + np.arange(1, frame.height + 1)
         self._count += frame.height
         return frame.select(

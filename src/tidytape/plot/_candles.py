@@ -14,26 +14,24 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
 
 BODY = 0.72  # width of a body as a share of the interval; the rest separates neighbours
 
 
 @dataclass(frozen=True, slots=True)
-class Candles(Picture):
+class Candles(OnePanel):
     """What `candles` drew."""
 
-    ax: Axes
     wicks: LineCollection
     bodies: PolyCollection
 
 
 @dataclass(frozen=True, slots=True)
-class Volume(Picture):
+class Volume(OnePanel):
     """What `volume` drew."""
 
-    ax: Axes
     steps: StepPatch
 
 
@@ -84,8 +82,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     (2, 'Price [USDT per BTC]')
     """
     series = candle_series(frame, "frame")
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
-    ax = style.one_axes(ax, 12, 6)
+    ax = style.one_axes(ax, 12, 6, timezone)
     drawn = draw_candles(ax, series, timezone)
     style.title(ax, "Open interest" if series.is_open_interest else "Candles", series.whose.title)
     return drawn
@@ -140,8 +137,7 @@ def volume(
     (array([ 5.,  7., nan,  2.]), 'Volume [BTC]')
     """
     series = volume_series(frame, "frame")
-    style.zone(timezone)
-    ax = style.one_axes(ax, 12, 3)
+    ax = style.one_axes(ax, 12, 3, timezone)
     drawn = draw_volume(ax, series, timezone, quote=quote)
     style.title(ax, "Volume", series.whose.title)
     return drawn

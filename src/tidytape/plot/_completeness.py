@@ -18,7 +18,7 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._coverage import ROW, TALLEST, bars, label_rows
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import Whose, numbers
 from tidytape.plot._tracks import IDENTITY, Tracks, dates, labels
 
@@ -37,10 +37,9 @@ _MOST_EDGED = 60  # with more columns than this, lines between them would take t
 
 
 @dataclass(frozen=True, slots=True)
-class Completeness(Picture):
+class Completeness(OnePanel):
     """What `completeness` drew."""
 
-    ax: Axes
     rows: list[str]
     spans: PolyCollection | None
     notes: list[str]
@@ -94,7 +93,6 @@ def completeness(
     >>> drawn.rows, drawn.spans.get_array().shape
     (['DEMO_PERP BTC-PERP', 'DEMO_SPOT BTCUSDT'], (48,))
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     calendar = opened(frame, "frame", ["start", "end", "completeness"])
     calendar = timed(timed(calendar, "frame", "start"), "frame", "end")
     calendar = calendar.filter(*(~nw.col(name).is_null() for name in ("start", "end", "completeness")))
@@ -113,8 +111,7 @@ def completeness(
     names = sorted(set(series))
     place = [names.index(name) for name in series]
 
-    ax = style.one_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, min(max(ROW * len(names) + 1.1, 2.0), TALLEST), timezone)
     ax.grid(visible=False)
     style.title(ax, "Completeness", title)
     if not names:

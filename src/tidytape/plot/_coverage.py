@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import dates
 
@@ -33,10 +33,9 @@ _LINE = 9.0  # height that a label needs [pt]
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage(Picture):
+class Coverage(OnePanel):
     """What `coverage` drew."""
 
-    ax: Axes
     rows: list[tuple[str, str]]
     spans: PolyCollection | None
     gaps: PolyCollection | None
@@ -98,14 +97,12 @@ def coverage(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzi
     >>> drawn.rows[:2]
     [('DEMO_PERP BTC-PERP', 'book'), ('DEMO_PERP BTC-PERP', 'funding')]
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     description = opened(
         frame, "frame", ["exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp"]
     )
     require_once(description, "frame", ("exchange", "raw_symbol", "coin", "type", "tables"))
     rows = _rows(description)
-    ax = style.one_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST))
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, min(max(ROW * len(rows) + 1.1, 2.0), TALLEST), timezone)
     ax.grid(visible=False, axis="y")
     markets = list(dict.fromkeys(row.market for row in rows))
     style.title(

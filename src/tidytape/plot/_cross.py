@@ -15,27 +15,22 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import _values
 from tidytape.plot._tracks import Floats, Tracks, draw_line, legend_place, set_window, tracks
 
-_BASIS_POINTS = 1e4
-_OTHERS = "others"
-
 
 @dataclass(frozen=True, slots=True)
-class Premium(Picture):
+class Premium(OnePanel):
     """What `premium` drew."""
 
-    ax: Axes
     lines: dict[str, Line2D]
 
 
 @dataclass(frozen=True, slots=True)
-class MarketShare(Picture):
+class MarketShare(OnePanel):
     """What `market_share` drew."""
 
-    ax: Axes
     areas: dict[str, PolyCollection]
     shares: dict[str, float]
     times: Floats
@@ -81,11 +76,9 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
     'Premium over the median [bp]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     premiums = opened(frame, "frame", ["timestamp", "premium"])
     series = tracks(premiums, "frame", ["premium"])
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     rules = _values(premiums, "reference_rule") if "reference_rule" in premiums.columns else []
     style.y_label(ax, f"Premium over {_reference(rules)}", "bp", bins=7)
     style.title(ax, "Premium", series.title())
@@ -94,7 +87,7 @@ def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
         times, values = track.line("premium")
         if np.nan_to_num(values).any():
             look = style.look(ax, len(lines)) | {"linewidth": 1.2, "label": label, "zorder": 2.2}
-            lines[label] = draw_line(ax, times, values * _BASIS_POINTS, **look)
+            lines[label] = draw_line(ax, times, values * 1e4, **look)
             style.mark_end(lines[label])
     if not any(np.isfinite(track.values["premium"]).any() for track in series.by_label.values()):
         style.no_data(ax)
@@ -173,13 +166,11 @@ def market_share(
     >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
     ('Share of volume [%]', 1.0)
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     if type(most) is not int or most < 1:
         raise QueryError("most", got=most, expected="a whole number above 0")
     series = tracks(frame, "frame", ["share", "total"])
     times, stacked, shares = _stacked(series, most)
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
     style.y_label(ax, f"Share of {amount}" if amount else "Share", "%")
     style.title(ax, "Market share", series.title())
@@ -244,7 +235,7 @@ def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float
     shares = {label: mean_share[label] for label in largest}
     if smaller:
         areas.append(np.sum([shares_over_time[label] for label in smaller], axis=0))
-        shares[f"{len(smaller)} {_OTHERS}"] = sum(mean_share[label] for label in smaller)
+        shares[f"{len(smaller)} others"] = sum(mean_share[label] for label in smaller)
     # An area has no steps, so each interval gives two times: its start and its end. NaN breaks the area at a gap.
     stacked = np.repeat(np.cumsum(areas, axis=0), 2, axis=1)
     end = np.array([ends[start] for start in starts])

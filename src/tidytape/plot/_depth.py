@@ -20,14 +20,14 @@ from tidytape.analytics import depth as books
 from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
     block_of,
     interval_named,
     is_side,
     market_frame,
+    nanoseconds,
     numbers,
     smallest_step,
 )
@@ -41,20 +41,18 @@ _SMALLEST = 1e-3  # smallest order size, as a share of the larger side of the bo
 
 
 @dataclass(frozen=True, slots=True)
-class Depth(Picture):
+class Depth(OnePanel):
     """What `depth` drew."""
 
-    ax: Axes
     bids: StepPatch | None
     asks: StepPatch | None
     mid: Line2D | None
 
 
 @dataclass(frozen=True, slots=True)
-class Slippage(Picture):
+class Slippage(OnePanel):
     """What `slippage` drew."""
 
-    ax: Axes
     buys: Line2D | None
     sells: Line2D | None
 
@@ -149,8 +147,7 @@ def depth(
     if bps is not None and not (np.isfinite(bps) and bps > 0):
         raise QueryError("bps", got=bps, expected="a finite number above 0, or None")
     snapshot = _read(book, at)
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     style.price_axis(ax.xaxis, snapshot.whose.price_unit)
     style.amount_axis(ax.yaxis, snapshot.whose.amounts(quote), bins=6, name="Resting up to the price")
     style.title(ax, "Order book", snapshot.title(timezone))
@@ -165,8 +162,7 @@ def depth(
         if not price.size:
             continue
         total = np.cumsum(size)
-        shown = (price >= low) & (price <= high)
-        most = max(most, total[shown].max(initial=0.0))
+        most = max(most, total[(price >= low) & (price <= high)].max(initial=0.0))
         # Draw the last level one step wide: it would have no width otherwise.
         end = price[-1] + np.sign(price[-1] - price[0] or (1 if side is BookSide.ASK else -1)) * snapshot.step
         edges, values = np.append(price, end), total
@@ -258,8 +254,7 @@ def slippage(
     style.zone(timezone)
     snapshot = _read(book, at)
     curve = _curve(snapshot, None if size is None else list(size))
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     style.title(ax, "Slippage", snapshot.title(timezone))
     unit = snapshot.whose.amounts(quote)
     style.x_label(ax, "Order size", f"{unit}, log scale" if unit else "log scale")
@@ -269,13 +264,12 @@ def slippage(
         sizes, cost = curve[side]
         if not np.isfinite(cost).any():
             continue
-        marker = "o" if size is not None and sizes.size <= 12 else None
         (lines[side],) = ax.plot(
             sizes,
             cost,
             color=colour,
             linewidth=1.6,
-            marker=marker,
+            marker="o" if size is not None and sizes.size <= 12 else None,
             markersize=4,
             zorder=2.2,
             label=f"{side.value.title()}s",
@@ -297,8 +291,7 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
     """Read the last book at or before a time."""
     columns = ("timestamp", "side", "price", "size")
     rows, whose = market_frame(frame, "book", columns, key=columns[:3])
-    rows = timed(rows, "book").filter(~nw.col("timestamp").is_null())
-    time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    rows, time = nanoseconds(rows, "book")
     if at is not None:
         time = time[time <= epoch_seconds(at, "at") * SECOND]
     last = int(time.max()) if time.size else None
@@ -313,8 +306,7 @@ def _read(frame: IntoFrame, at: TimeLike | None) -> _Book:
         price, size = (values[name][known & chosen] for name in ("price", "size"))
         order = np.argsort(sign * price, kind="stable")
         levels[side] = price[order] + block / 2, size[order]
-    step = block or smallest_step(np.unique(values["price"][known]))
-    return _Book(whose, rows, last, block, step, levels)
+    return _Book(whose, rows, last, block, block or smallest_step(np.unique(values["price"][known])), levels)
 
 
 def _limits(book: _Book, bps: float | None) -> tuple[float, float]:

@@ -19,8 +19,8 @@ from tidytape.analytics import profile as profiles
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
-from tidytape.plot._heatmap import nanoseconds, require_height, width_of
-from tidytape.plot._picture import Picture
+from tidytape.plot._heatmap import require_height, width_of
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
     added,
@@ -28,6 +28,7 @@ from tidytape.plot._series import (
     dates_of,
     levels_per_row,
     market_frame,
+    nanoseconds,
     numbers,
     row_of,
     smallest_step,
@@ -44,10 +45,9 @@ _EXTREME = 0.98  # quantile of the deltas from which on the colour is full
 
 
 @dataclass(frozen=True, slots=True)
-class Footprint(Picture):
+class Footprint(OnePanel):
     """What `footprint` drew."""
 
-    ax: Axes
     levels: PolyCollection | None
     numbers: tuple[Text, ...]
     pocs: PolyCollection | None
@@ -150,18 +150,16 @@ def footprint(
     >>> drawn.row_height, len(drawn.pocs.get_paths())
     (50.0, 8)
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     require_height("row_size", row_size)
     if not (np.isfinite(imbalance) and imbalance > 1):
         raise QueryError("imbalance", got=imbalance, expected="a finite number above 1")
     columns = ("timestamp", "price", "buy_volume", "sell_volume")
     levels, whose = market_frame(profile, "profile", columns, key=columns[:2])
-    levels, time = nanoseconds(levels)
+    levels, time = nanoseconds(levels, "profile")
     values = numbers(levels, "profile", columns[1:])
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     known &= values["buy_volume"] + values["sell_volume"] > 0
-    ax = style.one_axes(ax, 12, 7)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 12, 7, timezone)
     style.price_axis(ax.yaxis, whose.price_unit)
     if not known.any():
         style.title(ax, "Footprint", whose.title)
@@ -178,9 +176,9 @@ def footprint(
         if row_size is not None
         else step * levels_per_row(np.ptp(price) / step + 1, _most(ax, width))
     )
-    rows = _gathered(
-        time[known], row_of(price, height), values["buy_volume"][known], values["sell_volume"][known]
-    )
+    keys, place = np.unique(np.stack([time[known], row_of(price, height)]), axis=1, return_inverse=True)
+    volumes = (added(place, values[name][known], keys.shape[1]) for name in columns[2:])
+    rows = _PriceRows(*keys, *volumes)
     ax.set_ylim(*padded(rows.row.min() * height, (rows.row.max() + 1) * height))
     return _drawn(ax, rows, height, width, imbalance=imbalance, whose=whose, quote=quote)
 
@@ -191,13 +189,6 @@ def _most(ax: Axes, width: float) -> int:
     if room < _SMALLEST * _LETTER * 9:
         return _MOST_ROWS
     return max(int(height / _PADDED / (_SMALLEST * _LINE)), 5)
-
-
-def _gathered(
-    time: NDArray[np.int64], row: NDArray[np.int64], buy: NDArray[np.float64], sell: NDArray[np.float64]
-) -> _PriceRows:
-    keys, place = np.unique(np.stack([time, row]), axis=1, return_inverse=True)
-    return _PriceRows(keys[0], keys[1], *(added(place, values, keys.shape[1]) for values in (buy, sell)))
 
 
 def _drawn(
@@ -232,9 +223,8 @@ def _drawn(
 
     across, _ = style.room(ax, width / np.ptp(ax.get_xlim()), 1.0)
     thin = min(across / 40, 1.0)  # marks are thinner where intervals are narrow
-    largest = _largest(rows)
     pocs = PolyCollection(
-        list(boxes[largest]),
+        list(boxes[_largest(rows)]),
         facecolors="none",
         edgecolors=colours.poc,
         linewidths=max(1.4 * thin, 0.6),

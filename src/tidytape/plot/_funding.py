@@ -18,20 +18,18 @@ from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import require_once
 from tidytape.plot._tracks import Tracks, draw_line, legend_place, set_window, tracks
 
-_INTERVAL_COLUMN = "funding_interval"
 _DASHES = (0, (3, 2))
 _ALL = 1 - 1e-9  # a share from which on all open interest is covered, but for rounding
 
 
 @dataclass(frozen=True, slots=True)
-class Funding(Picture):
+class Funding(OnePanel):
     """What `funding` drew."""
 
-    ax: Axes
     settled: dict[str, Line2D]
     predicted: dict[str, Line2D]
     means: dict[str, Line2D]
@@ -99,10 +97,9 @@ def funding(
     >>> drawn.ax.get_ylabel()
     'Funding rate [% per year]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     funding_rates = opened(frame, "frame", ["timestamp", "rate_close"])
     over = funding_interval
-    if over is None and _INTERVAL_COLUMN not in funding_rates.columns:
+    if over is None and "funding_interval" not in funding_rates.columns:
         over = timedelta(milliseconds=DEFAULT_FUNDING_INTERVAL_MS)
     rates = _annualized(funding_rates, over)
     series = tracks(rates, "frame", ["settled"], optional=["predicted"])
@@ -110,8 +107,7 @@ def funding(
     if open_interest is not None:
         means, least = _means(rates, opened(open_interest, "open_interest"))
 
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     style.y_label(ax, "Funding rate", "% per year", bins=7)
     style.title(ax, "Funding", series.title(), _interval_text(over))
     drawn = Funding(ax, {}, {}, {})
@@ -139,7 +135,11 @@ def funding(
             drawn.predicted[label] = draw_line(ax, *track.line("predicted"), zorder=2.1, **look)
     for label, track in means.by_label.items():
         (drawn.means[label],) = ax.plot(
-            *track.steps("settled"), drawstyle="steps-post", color=style.ink(ax), linewidth=2.2, zorder=2.3
+            *track.steps("settled"),
+            drawstyle="steps-post",
+            color=style.inside(ax).ink,
+            linewidth=2.2,
+            zorder=2.3,
         )
     if not drawn.settled and not drawn.predicted:
         style.no_data(ax)
@@ -193,7 +193,7 @@ def _interval_text(over: str | timedelta | None) -> str:
 
 
 def _legend(drawn: Funding, least: float | None) -> None:
-    ink = style.ink(drawn.ax)
+    ink = style.inside(drawn.ax).ink
     handles = style.from_above(
         drawn.settled.get(label, line) for label, line in {**drawn.predicted, **drawn.settled}.items()
     )

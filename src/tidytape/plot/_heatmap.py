@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import tzinfo
 from decimal import Decimal
-from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -20,8 +18,7 @@ from numpy.typing import NDArray
 from tidytape.catalogue import BookSide, Interval, Side
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
-from tidytape.plot._frame import timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     Whose,
     block_of,
@@ -30,9 +27,10 @@ from tidytape.plot._series import (
     is_side,
     levels_per_row,
     market_frame,
+    nanoseconds,
     numbers,
     of_another,
-    require_one_market,
+    require_same,
     row_of,
     smallest_step,
 )
@@ -49,10 +47,9 @@ _DOT_ROWS = 90  # rows of the picture in which trades are added up to dots
 
 
 @dataclass(frozen=True, slots=True)
-class BookHeatmap(Picture):
+class BookHeatmap(OnePanel):
     """What `book_heatmap` drew."""
 
-    ax: Axes
     bids: AxesImage | None
     asks: AxesImage | None
     block_size: float | None
@@ -186,7 +183,6 @@ def book_heatmap(
     >>> drawn.bids.get_array().tolist(), drawn.block_size
     ([[3.0], [1.0], [None]], 0.5)
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     require_height("block_size", block_size)
     require_prices(prices)
     books = _read(frame)
@@ -196,8 +192,7 @@ def book_heatmap(
     shown = (books.price >= prices[0]) & (books.price <= prices[1])
     price, size = books.price[shown], books.size[shown]
     cells = cells_of(books.time[shown], books.width, price, None if block_size is None else float(block_size))
-    ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 12, 6, timezone)
     style.price_axis(ax.yaxis, books.whose.price_unit)
     another = of_another("trades", dots.whose, books.whose) if dots else ""
     style.title(ax, "Order book", books.whose.title, another)
@@ -238,7 +233,7 @@ def require_prices(prices: tuple[float, float] | None) -> None:
 def _read(frame: IntoFrame) -> _Books:
     columns = ("timestamp", "side", "price", "size")
     rows, whose = market_frame(frame, "frame", columns, key=columns[:3])
-    rows, time = nanoseconds(rows)
+    rows, time = nanoseconds(rows, "frame")
     values = numbers(rows, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
     is_bid = is_side(rows, "frame", BookSide.BID)
@@ -252,12 +247,6 @@ def _read(frame: IntoFrame) -> _Books:
         price[known],
         size[known],
     )
-
-
-def nanoseconds(frame: nw.DataFrame[Any]) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
-    """Return the rows that have a time, and the times. [ns]"""
-    frame = timed(frame, "frame").filter(~nw.col("timestamp").is_null())
-    return frame, frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
 
 
 def width_of(whose: Whose, time: NDArray[np.int64]) -> int:
@@ -412,8 +401,8 @@ class _Trades:
 
 def _trades(frame: IntoFrame, book: Whose) -> _Trades:
     rows, whose = market_frame(frame, "trades", ("timestamp", "side", "price", "amount"), without=("side",))
-    require_one_market("trades", whose, book, "the book")
-    rows, time = nanoseconds(rows)
+    require_same("normalized_symbol", "trades", whose, book, "the book")
+    rows, time = nanoseconds(rows, "trades")
     values = numbers(rows, "trades", ("price", "amount"))
     is_buy = is_side(rows, "trades", Side.BUY)
     known = np.isfinite(values["price"]) & np.isfinite(values["amount"]) & (values["amount"] > 0)

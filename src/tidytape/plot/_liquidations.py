@@ -20,13 +20,12 @@ from tidytape.plot._heatmap import (
     cells_of,
     draw_cells,
     draw_price,
-    nanoseconds,
     require_height,
     require_prices,
     scale_of,
     width_of,
 )
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import (
     CandleSeries,
     added,
@@ -35,9 +34,10 @@ from tidytape.plot._series import (
     dates_of,
     is_side,
     market_frame,
+    nanoseconds,
     numbers,
     of_another,
-    require_one_coin,
+    require_same,
 )
 from tidytape.times import DAY
 
@@ -45,10 +45,9 @@ _MOST_ROWS = 60  # fewer than of a book: liquidations are sparse, and thin rows 
 
 
 @dataclass(frozen=True, slots=True)
-class Liquidations(Picture):
+class Liquidations(OnePanel):
     """What `liquidations` drew."""
 
-    ax: Axes
     longs: StepPatch | None
     shorts: StepPatch | None
     price_ax: Axes | None = None
@@ -56,10 +55,9 @@ class Liquidations(Picture):
 
 
 @dataclass(frozen=True, slots=True)
-class LiquidationHeatmap(Picture):
+class LiquidationHeatmap(OnePanel):
     """What `liquidation_heatmap` drew."""
 
-    ax: Axes
     image: AxesImage | None
     block_size: float | None
     price: StepPatch | None = None
@@ -121,19 +119,17 @@ def liquidations(
     >>> drawn.ax.get_ylabel()
     'Liquidations [BTC]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     rows, whose = market_frame(
         frame, "frame", ("timestamp", "side", "liquidations"), key=("timestamp", "side")
     )
-    rows, time = nanoseconds(rows)
+    rows, time = nanoseconds(rows, "frame")
     amount = numbers(rows, "frame", ("liquidations",))["liquidations"]
     is_long = is_side(rows, "frame", Side.BUY)
     known = np.isfinite(amount) & (amount >= 0)
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
-        require_one_coin("candles", closes.whose, whose, "the liquidations")
-    ax = style.one_axes(ax, 12, 5)
-    style.frame_axes(ax, timezone)
+        require_same("coin", "candles", closes.whose, whose, "the liquidations")
+    ax = style.framed_axes(ax, 12, 5, timezone)
     style.amount_axis(ax.yaxis, whose.amounts(quote), bins=6, name="Liquidations")
     another = "" if closes is None else of_another("close", closes.whose, whose)
     style.title(ax, "Liquidations", whose.title, another)
@@ -230,18 +226,17 @@ def liquidation_heatmap(
     >>> drawn.image.get_array().shape[1] > 90
     True
     """
-    style.zone(timezone)
     require_height("block_size", block_size)
     require_prices(prices)
     rows, whose = market_frame(
         frame, "frame", ("timestamp", "price", "liquidations"), key=("timestamp", "price")
     )
-    rows, time = nanoseconds(rows)
+    rows, time = nanoseconds(rows, "frame")
     values = numbers(rows, "frame", ("price", "liquidations"))
     price, amount = values["price"], values["liquidations"]
     closes = None if candles is None else candle_series(candles, "candles")
     if closes is not None:
-        require_one_coin("candles", closes.whose, whose, "the liquidations")
+        require_same("coin", "candles", closes.whose, whose, "the liquidations")
     width = width_of(whose, time)
     shown = np.isfinite(price) & np.isfinite(amount) & (amount > 0)
     if prices is not None:
@@ -249,8 +244,7 @@ def liquidation_heatmap(
     height = None if block_size is None else float(block_size)
     # Use the block size if it is known: sparse levels may be further apart than one block.
     cells = cells_of(time[shown], width, price[shown], height, step=block_of(rows) or 0.0, most=_MOST_ROWS)
-    ax = style.one_axes(ax, 12, 6)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 12, 6, timezone)
     # The candles know the unit of prices; a heatmap of all markets of a coin does not.
     priced = whose if closes is None else replace(closes.whose, amount_unit=whose.amount_unit)
     style.price_axis(ax.yaxis, priced.price_unit)

@@ -13,7 +13,7 @@ from tidytape.plot._heatmap import book_heatmap
 from tidytape.plot._liquidations import liquidation_heatmap, liquidations
 from tidytape.plot._market_profile import market_profile
 from tidytape.plot._profile import volume_profile
-from tidytape.plot._style import ink, one_axes
+from tidytape.plot._style import inside, one_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,7 +132,7 @@ class _Screen:
         else:
             # `no_data` would hide the ticks for good, and later pictures need them.
             self._ax.set_axis_off()
-            colour = ink(self._ax)
+            colour = inside(self._ax).ink
             self._ax.text(0.5, 0.5, "no data yet", transform=self._ax.transAxes, ha="center", color=colour)
         self._show()
 

@@ -25,7 +25,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as looks
 from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._profile import Rules
 from tidytape.plot._series import (
     FROM_CANDLES,
@@ -52,10 +52,9 @@ _WIDTH = 0.61  # width of a letter of the monospaced font as a share of its size
 
 
 @dataclass(frozen=True, slots=True)
-class MarketProfile(Picture):
+class MarketProfile(OnePanel):
     """What `market_profile` drew."""
 
-    ax: Axes
     blocks: PolyCollection | None
     letters: tuple[Text, ...]
     value_areas: PolyCollection
@@ -174,8 +173,7 @@ def market_profile(
     (2, 'Price [USDT per BTC]')
     """
     tpo = sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
-    looks.zone(timezone)  # refuse an unknown zone before a figure is made
-    return draw_sessions(looks.one_axes(ax, 12, 6.5), tpo, style, timezone)
+    return draw_sessions(looks.one_axes(ax, 12, 6.5, timezone), tpo, style, timezone)
 
 
 def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -> MarketProfile:
@@ -184,14 +182,13 @@ def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -
     ax.grid(visible=False, axis="x")
     looks.price_axis(ax.yaxis, tpo.whose.price_unit)
     looks.title(ax, "Market profile", _title(tpo))
-    if not tpo.sessions:
+    if tpo.sessions:
+        first, last = tpo.sessions[0].start, tpo.sessions[-1].end
+        looks.show_times(ax, first, last, right=0.012 * (last - first))
+        rows = [row for session in tpo.sessions for row in session.touches]
+        ax.set_ylim(*padded(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
+    else:
         looks.no_data(ax)
-        return _drawn(ax, tpo, style)
-
-    first, last = tpo.sessions[0].start, tpo.sessions[-1].end
-    looks.show_times(ax, first, last, right=0.012 * (last - first))
-    rows = [row for session in tpo.sessions for row in session.touches]
-    ax.set_ylim(*padded(min(rows) * tpo.height, (max(rows) + 1) * tpo.height))
     return _drawn(ax, tpo, style)
 
 
@@ -313,8 +310,7 @@ def _blocks(ax: Axes, tpo: Sessions) -> PolyCollection:
 
 def _letters(ax: Axes, tpo: Sessions) -> tuple[Text, ...]:
     """Draw a text per row, if there is room for letters."""
-    unit = unit_of(tpo)
-    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
+    width, height = looks.room(ax, unit_of(tpo) / np.ptp(ax.get_xlim()), tpo.height / np.ptp(ax.get_ylim()))
     size = min(0.95 * height, width / _WIDTH, 10.0)
     if size < _READABLE:
         return ()
@@ -358,7 +354,7 @@ def _price_texts(ax: Axes, prices: tuple[float, ...], height: float) -> None:
             ha="right",
             va="bottom",
             size="small",
-            color=looks.ink(ax),
+            color=looks.inside(ax).ink,
             path_effects=looks.halo(ax),
             zorder=3,
         )
@@ -371,8 +367,7 @@ def letter_of(block: int) -> str:
 
 def unit_of(tpo: Sessions) -> float:
     """Return how wide one time block is drawn. [d]"""
-    shortest = min(session.end - session.start for session in tpo.sessions)
-    return float(_WIDEST * shortest / tpo.most)
+    return float(_WIDEST * min(session.end - session.start for session in tpo.sessions) / tpo.most)
 
 
 def _touched(tpo: Sessions, row: dict[str, Any]) -> float:
@@ -429,7 +424,7 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
             "timestamp": rows.get_column("timestamp").dt.timestamp("ns").to_list(),
             "price": numbers(rows, "levels", ("price",))["price"],
             "block_ids": [
-                [int(block) for block in np.atleast_1d(list_)] for list_ in map(_list_or_empty, ids)
+                [int(block) for block in np.atleast_1d([] if list_ is None else list_)] for list_ in ids
             ],
         },
         schema={"timestamp": pl.Int64, "price": pl.Float64, "block_ids": pl.List(pl.Int32)},
@@ -481,10 +476,6 @@ def sessions_of(frame: object, rules: Rules, style: str) -> Sessions:
         prints,
         from_candles=is_from_candles(rows),
     )
-
-
-def _list_or_empty(ids: Any) -> Any:
-    return [] if ids is None else ids
 
 
 def _only(frame: nw.DataFrame[Any], name: str) -> Any:

@@ -24,7 +24,7 @@ from tidytape.plot._picture import Picture
 from tidytape.plot._series import candle_series
 from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
 
-_HEIGHTS = (3.0, 1.8, 1.6)
+HEIGHTS = (3.0, 1.8, 1.6)  # of the panels, from the top
 _CARRY = "24h"  # the service uses a report of open interest for as long
 
 _WIDE = 500.0  # a wider figure has room for two entries of the legend side by side [pt]
@@ -124,7 +124,7 @@ def open_interest(
     interest = opened(frame, "frame", ["timestamp", "close"])
     series = tracks(interest, "frame", ["close"])
     if candles is None:
-        (ax,) = _axes(axes, 1)
+        (ax,) = style.stacked_axes(axes, (1,), "one, without candles", size=(9, 4))
         lines, total = _draw_lines(ax, series, _total(interest, series))
         _finish(ax, series, timezone)
         return OpenInterest((ax,), lines, total, None, {})
@@ -141,7 +141,7 @@ def open_interest(
     quadrants = oi_price_quadrant(
         interest.to_native(), candle_frame.to_native(), by=by, price_band=price_band, oi_band=oi_band
     )
-    top, middle, bottom = _axes(axes, 3)
+    top, middle, bottom = style.stacked_axes(axes, HEIGHTS, "3, with candles", size=(9, 7))
     drawn = draw_candles(top, prices, timezone)
     style.title(top, "Price and open interest", prices.whose.title)
     lines, _ = _draw_lines(middle, series, None)
@@ -159,18 +159,6 @@ def open_interest(
     return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
 
 
-def _axes(axes: Axes | Sequence[Axes] | None, number: int) -> tuple[Axes, ...]:
-    if axes is None:
-        if number == 1:
-            return (style.one_axes(None, 9, 4),)
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(9, 7), layout="constrained")
-        return tuple(figure.subplots(number, sharex=True, height_ratios=_HEIGHTS))
-    expected = "one, without candles" if number == 1 else f"{number}, with candles"
-    return style.several_axes(axes, number, expected)
-
-
 def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
     """Return the sum over several markets of one coin; None for one market or several coins."""
     if len(series.by_label) < 2 or not series.shared.coin:
@@ -184,7 +172,7 @@ def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[st
     lines: dict[str, Line2D] = {}
     for place, (label, track) in enumerate(series.by_label.items()):
         # A single line has the colour of text: the other colours have a meaning beside candles.
-        look = style.look(ax, place) if len(series.by_label) > 1 else {"color": style.ink(ax)}
+        look = style.look(ax, place) if len(series.by_label) > 1 else {"color": style.inside(ax).ink}
         (lines[label],) = ax.plot(
             *track.steps("close"), drawstyle="steps-post", linewidth=1.4, label=label, zorder=2.2, **look
         )
@@ -196,7 +184,7 @@ def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[st
     (line,) = ax.plot(
         *track.steps("close"),
         drawstyle="steps-post",
-        color=style.ink(ax),
+        color=style.inside(ax).ink,
         linewidth=2.0,
         label="sum",
         zorder=2.3,
@@ -221,8 +209,7 @@ def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
 def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> dict[str, StepPatch]:
     style.frame_axes(ax, timezone)
     style.y_label(ax, "OI change", "%", bins=4)
-    series = tracks(quadrants, "candles", ["open_interest_change"])
-    track = next(iter(series.by_label.values()), None)
+    track = next(iter(tracks(quadrants, "candles", ["open_interest_change"]).by_label.values()), None)
     words = quadrants.sort("timestamp").get_column("quadrant")
     known = len(words) - words.null_count()
     if track is None or not known:

@@ -29,11 +29,11 @@ from tidytape.plot._series import (
     market_frame,
     numbers,
     of_another,
-    require_one_market,
+    require_same,
 )
 from tidytape.times import DAY, SECOND
 
-_HEIGHTS = (2.4, 1.0, 1.3)
+HEIGHTS = (2.4, 1.0, 1.3)  # of the panels, from the top
 
 
 class FlowPanels(NamedTuple):
@@ -123,7 +123,7 @@ def order_flow(
     bars = candle_series(candles, "candles")
     side_flow = _read(sides, bars, anchor, session)
     style.zone(timezone)  # refuse an unknown zone before a figure is made
-    layout = _layout_of(axes)
+    layout = FlowPanels(*style.stacked_axes(axes, HEIGHTS, "three: price, delta, CVD", size=(12, 8)))
 
     drawn = draw_candles(layout.price, bars, timezone)
     # An empty frame does not name its market, but the other frame does.
@@ -168,7 +168,7 @@ def _read(
 ) -> _Flow:
     sides = opened(frame, "sides", ["timestamp"])
     sides, whose = market_frame(sides, "sides", ("timestamp",), key=_key(sides.columns), without=("side",))
-    require_one_market("sides", whose, candles.whose, "the candles")
+    require_same("normalized_symbol", "sides", whose, candles.whose, "the candles")
     named = interval_named(candles.whose.interval) or interval_named(whose.interval)
     sums = flow.cvd(
         sides.to_native(), interval=named.alias if named else None, anchor=anchor, session=session
@@ -209,7 +209,7 @@ def _draw_delta(
 def _draw_cvd(ax: Axes, side_flow: _Flow, timezone: str | tzinfo, quote: str | None) -> StepPatch:
     edges, values = spaced(side_flow.start, side_flow.width, side_flow.cvd)
     line = ax.stairs(
-        values, edges, baseline=None, color=style.ink(ax), linewidth=1.3, zorder=2.2, label="CVD"
+        values, edges, baseline=None, color=style.inside(ax).ink, linewidth=1.3, zorder=2.2, label="CVD"
     )
     _finish(ax, values, timezone, "CVD", side_flow.whose.amounts(quote))
     return line
@@ -226,12 +226,3 @@ def _finish(ax: Axes, values: NDArray[np.float64], timezone: str | tzinfo, name:
     low, high = min(known.min(), 0.0), max(known.max(), 0.0)
     pad = 0.07 * (high - low) or 1.0
     ax.set_ylim(low - pad, high + pad)
-
-
-def _layout_of(axes: FlowPanels | Sequence[Axes] | None) -> FlowPanels:
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(12, 8), layout="constrained")
-        axes = list(figure.subplots(3, sharex=True, height_ratios=_HEIGHTS))
-    return FlowPanels(*style.several_axes(axes, 3, "three: price, delta, CVD"))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -21,11 +21,8 @@ from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
 from tidytape.plot._picture import Picture
 from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
-from tidytape.plot._series import Whose, candle_series, require_one_market, volume_series
+from tidytape.plot._series import Whose, candle_series, require_same, volume_series
 from tidytape.plot._windows import time_of_profile
-
-if TYPE_CHECKING:
-    from matplotlib.figure import SubFigure
 
 # Shares of width and height. The profile needs room for a few ticks, the volume for its label.
 _WIDTHS = (4.2, 1.0)
@@ -176,14 +173,19 @@ def candles_with_profile(
     """
     bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
-    require_one_market("profile", rows.levels.whose, bars.whose, "the candles")
+    require_same("normalized_symbol", "profile", rows.levels.whose, bars.whose, "the candles")
     # An empty frame does not name its market, but the other frame does.
     whose = bars.whose if bars.start.size else rows.levels.whose
     bars, volumes = replace(bars, whose=whose), replace(volumes, whose=whose)
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, whose=whose))
     style.zone(timezone)
     when = time_of_profile(volumes, profile, rows.levels.whose, timezone)
-    layout = _layout_of(axes)
+    axes = panels() if axes is None else axes
+    layout = (
+        axes
+        if isinstance(axes, Panels)
+        else Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
+    )
 
     drawn_candles = draw_candles(layout.price, bars, timezone)
     drawn_volume = draw_volume(layout.volume, volumes, timezone, quote=quote)
@@ -207,16 +209,8 @@ def candles_with_profile(
     merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
     style.title(layout.price, "Candles and volume profile", whose.title, merged)
     _legend(layout, drawn_profile, bars.whose, rows.levels.whose, when)
-    cast("Figure | SubFigure", layout.price.get_figure()).align_ylabels([layout.price, layout.volume])
+    cast(Figure | SubFigure, layout.price.get_figure()).align_ylabels([layout.price, layout.volume])
     return CandlesWithProfile(layout, drawn_candles, drawn_volume, drawn_profile, shade, lines)
-
-
-def _layout_of(axes: Panels | Sequence[Axes] | None) -> Panels:
-    if axes is None:
-        return panels()
-    if isinstance(axes, Panels):
-        return axes
-    return Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
 
 
 def _legend(layout: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:
@@ -226,5 +220,5 @@ def _legend(layout: Panels, profile: Profile, candles: Whose, whose: Whose, when
     title = "\n".join(filter(None, (other, when, profile.note))) or None
     if layout.key is None:
         style.legend(layout.profile, profile.handles, title=title)
-        return
-    style.legend(layout.key, profile.handles, title=title, place="corner")
+    else:
+        style.legend(layout.key, profile.handles, title=title, place="corner")

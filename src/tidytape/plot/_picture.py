@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 
 class Picture:
@@ -17,5 +18,11 @@ class Picture:
     def figure(self) -> Figure:
         """The figure, e.g. to save it: ``drawn.figure.savefig("drawn.png")``."""
         drawn: Any = self
-        ax = drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]
-        return cast("Figure", ax.get_figure(root=True))
+        return cast(Figure, (drawn.ax if hasattr(drawn, "ax") else drawn.axes[0]).get_figure(root=True))
+
+
+@dataclass(frozen=True, slots=True)
+class OnePanel(Picture):
+    """A picture on one axes."""
+
+    ax: Axes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tidytape.analytics import profile as profiles
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 from tidytape.plot._series import Levels, added, levels, levels_per_row, row_of, smallest_step
 
 _LOOKS = {
@@ -29,10 +29,9 @@ _MOST_ROWS = 200  # rows lower than three pixels only flicker
 
 
 @dataclass(frozen=True, slots=True)
-class Profile(Picture):
+class Profile(OnePanel):
     """What `volume_profile` drew."""
 
-    ax: Axes
     buy: StepPatch | None
     sell: StepPatch | None
     value_area: Rectangle | None
@@ -54,8 +53,7 @@ class Profile(Picture):
     def handles(self) -> list[Artist]:
         """The artists of a legend: lines from the highest price to the lowest, then the colours."""
         lines = [self.lines[name] for name in ("VAH", "POC", "VAL") if name in self.lines]
-        area = [self.value_area] if self.value_area else []
-        return [*lines, *area, *self.steps]
+        return [*lines, *([self.value_area] if self.value_area else []), *self.steps]
 
 
 @dataclass(frozen=True, slots=True)

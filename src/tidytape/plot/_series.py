@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -147,8 +147,7 @@ def candle_series(frame: object, parameter: str) -> CandleSeries:
     start, width, values = over_time(rows, parameter, names, whose)
     # Prices have no unit of amounts: a frame that has one, but nothing of trades, is open interest.
     is_open_interest = "amount_unit" in rows.columns and not _TRADED & {*rows.columns}
-    prices = (values[name] for name in names)
-    return CandleSeries(whose, is_open_interest, start, width, *prices)
+    return CandleSeries(whose, is_open_interest, start, width, *(values[name] for name in names))
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
@@ -277,26 +276,20 @@ def require_once(frame: nw.DataFrame[Any], parameter: str, key: tuple[str, ...])
         )
 
 
-def require_one_market(parameter: str, whose: Whose, main: Whose, of: str) -> None:
-    """Raise QueryError if two frames say that they are of different coins or quotes."""
-    symbols = (whose.normalized_symbol, main.normalized_symbol)
-    if all(symbols) and symbols[0] != symbols[1]:
+def require_same(
+    column: Literal["normalized_symbol", "coin"], parameter: str, whose: Whose, main: Whose, of: str
+) -> None:
+    """Raise QueryError if two frames name different coins, or different pairs of coin and quote."""
+    symbol, main_symbol = getattr(whose, column), getattr(main, column)
+    if symbol and main_symbol and symbol != main_symbol:
         raise QueryError(
-            parameter, got=f"{parameter} of {symbols[0]}", expected=f"those of {symbols[1]}, like {of}"
+            parameter, got=f"{parameter} of {symbol}", expected=f"those of {main_symbol}, like {of}"
         )
 
 
 def of_another(noun: str, whose: Whose, main: Whose) -> str:
     """Return e.g. ``trades of Y BTC-PERP`` if they are of another market than the rest of a picture; else nothing."""
     return f"{noun} of {whose.name}" if whose.name and main.name and whose.name != main.name else ""
-
-
-def require_one_coin(parameter: str, whose: Whose, main: Whose, of: str) -> None:
-    """Raise QueryError if two frames say that they are of different coins."""
-    if whose.coin and main.coin and whose.coin != main.coin:
-        raise QueryError(
-            parameter, got=f"{parameter} of {whose.coin}", expected=f"those of {main.coin}, like {of}"
-        )
 
 
 def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
@@ -330,11 +323,16 @@ def over_time(
             hint="drop the rows that came twice, or filter the frame to one market",
         )
     interval = interval_named(whose.interval)
-    usual = int(steps.min()) if steps.size else MINUTE
-    width = interval.seconds * SECOND if interval else usual
+    width = interval.seconds * SECOND if interval else (int(steps.min()) if steps.size else MINUTE)
     values = numbers(frame, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     return dates_of(time[known]), width / DAY, {name: value[known] for name, value in values.items()}
+
+
+def nanoseconds(frame: nw.DataFrame[Any], parameter: str) -> tuple[nw.DataFrame[Any], NDArray[np.int64]]:
+    """Return the rows that have a time, and the times. [ns]"""
+    frame = timed(frame, parameter).filter(~nw.col("timestamp").is_null())
+    return frame, frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
 
 
 def dates_of(time: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Colormap
 from matplotlib.lines import Line2D
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
@@ -21,12 +20,12 @@ from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel
 
 Floats = NDArray[np.float64]
 
 _EXPIRES = time(8, tzinfo=UTC)
-_COLOURS = "viridis"
+COLOURS = "viridis"
 _BRIGHTEST = 0.85  # last share of the colours that is used on white: yellow is hard to see there
 _DARKEST = 0.3  # first share of the colours that is used on black: violet is hard to see there
 _LISTED = 12  # expiries that a legend lists; of more expiries it lists every second, every third and so on
@@ -43,10 +42,9 @@ _SPREAD = ("bid_iv", "ask_iv")
 
 
 @dataclass(frozen=True, slots=True)
-class Smile(Picture):
+class Smile(OnePanel):
     """What `smile` drew."""
 
-    ax: Axes
     quotes: dict[datetime, Line2D]
     curves: dict[datetime, Line2D]
     spreads: dict[datetime, LineCollection]
@@ -148,15 +146,13 @@ def smile(
         scales = _deviations(lines | dots, now)
         dots, lines = _scaled(dots, scales), _scaled(lines, scales)
 
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     if x == "strike":
         style.price_axis(ax.xaxis, "")
     style.x_label(ax, *_AXES[x])
     style.y_label(ax, "Implied volatility", "%", bins=8)
     expiries = sorted({**dots, **lines})
-    several = f"{len(expiries)} expiries" if len(expiries) > 1 else ""
-    style.title(ax, "Volatility smile", title, several)
+    style.title(ax, "Volatility smile", title, f"{len(expiries)} expiries" if len(expiries) > 1 else "")
     drawn = Smile(ax, {}, {}, {})
     for expiry, colour in zip(expiries, _shades(ax, len(expiries)), strict=True):
         if expiry in dots:
@@ -303,13 +299,9 @@ def _utc(moment: date) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _colours() -> Colormap:
-    return mpl.colormaps[_COLOURS]
-
-
 def _shades(ax: Axes, number: int) -> list[Any]:
     ends = (_DARKEST, 1.0) if style.is_dark(ax) else (0.0, _BRIGHTEST)
-    return [_colours()(share) for share in np.linspace(*ends, max(number, 1))][:number]
+    return [mpl.colormaps[COLOURS](share) for share in np.linspace(*ends, max(number, 1))][:number]
 
 
 def _legend(drawn: Smile, now: datetime | None, zone: tzinfo, zone_name: str) -> None:

@@ -6,27 +6,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb, to_rgba
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator, num2date
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    MaxNLocator,
+    NullLocator,
+    ScalarFormatter,
+)
 from matplotlib.transforms import ScaledTranslation
 
 from tidytape.errors import QueryError
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axis import Axis
-    from matplotlib.legend import Legend
-    from matplotlib.lines import Line2D
 
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""
@@ -93,6 +98,7 @@ _DARK = Palette(
 _TITLE, _SMALLEST = 12.0, 8.0  # usual font size of titles, and the smallest in a narrow figure [pt]
 _LETTER = 0.56  # usual width of a letter as a share of the font size
 _ABOVE = 22.0  # distance between axes and title if a legend stands between them [pt]
+_ROUND_DAYS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 _EQUAL = 0.179  # black and white have equal contrast on this relative luminance: sqrt(1.05 * 0.05) - 0.05
 
 
@@ -109,16 +115,6 @@ def around(ax: Axes) -> Palette:
 def is_dark(ax: Axes) -> bool:
     """Return whether the face of axes is dark."""
     return inside(ax) is _DARK
-
-
-def ink(ax: Axes) -> str:
-    """Return the colour of text inside axes."""
-    return inside(ax).ink
-
-
-def grid(ax: Axes) -> str:
-    """Return the colour of a grid inside axes."""
-    return inside(ax).grid
 
 
 def look(ax: Axes, place: int) -> dict[str, Any]:
@@ -170,7 +166,7 @@ def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Col
     ``middle_ink`` is the share of ink in the middle: more if zero must differ from an empty cell.
     """
     ground = np.array(face(ax))
-    middle = ground + middle_ink * (np.array(to_rgb(ink(ax))) - ground)
+    middle = ground + middle_ink * (np.array(to_rgb(inside(ax).ink)) - ground)
     return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
 
 
@@ -260,14 +256,15 @@ def zone(timezone: str | tzinfo) -> tuple[tzinfo, str]:
         raise QueryError("timezone", got=timezone, expected=expected) from None
 
 
-def one_axes(ax: object, width: float, height: float) -> Axes:
+def one_axes(ax: object, width: float, height: float, timezone: str | tzinfo = "UTC") -> Axes:
     """Return the caller's axes, or the only axes of a new figure of this size, which pyplot shows. [in]
 
     Raises
     ------
     QueryError
-        If ``ax`` is not axes, but e.g. the array of ``plt.subplots(2)``.
+        If ``ax`` is not axes, but e.g. the array of ``plt.subplots(2)``, or the time zone is unknown.
     """
+    zone(timezone)  # refuse an unknown zone before a figure is made
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -275,6 +272,13 @@ def one_axes(ax: object, width: float, height: float) -> Axes:
     if not isinstance(ax, Axes):
         hint = "pass one of them, such as axes[0]" if hasattr(ax, "__len__") else None
         raise QueryError("ax", got=type(ax).__name__, expected="axes of matplotlib, or None", hint=hint)
+    return ax
+
+
+def framed_axes(ax: object, width: float, height: float, timezone: str | tzinfo | None = None) -> Axes:
+    """Return axes as `one_axes` does, with the frame and the grid of `frame_axes`."""
+    ax = one_axes(ax, width, height, "UTC" if timezone is None else timezone)
+    frame_axes(ax, timezone)
     return ax
 
 
@@ -295,6 +299,18 @@ def several_axes(axes: object, number: int, expected: str) -> tuple[Axes, ...]:
     return several
 
 
+def stacked_axes(
+    axes: object, heights: Sequence[float], expected: str, *, size: tuple[float, float]
+) -> tuple[Axes, ...]:
+    """Return the caller's axes, or those of a new figure of this size, above each other on shared times. [in]"""
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=size, layout="constrained")
+        axes = figure.subplots(len(heights), sharex=True, height_ratios=heights, squeeze=False).flat
+    return several_axes(axes, len(heights), expected)
+
+
 def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
     """Give axes a quiet frame and a grid behind the data; with a time zone the horizontal axis shows times.
 
@@ -307,7 +323,7 @@ def frame_axes(ax: Axes, timezone: str | tzinfo | None = None) -> None:
         expected = "axes with a flat x and y, as of Figure().add_subplot()"
         raise QueryError("ax", got=f"{ax.name} axes", expected=expected)
     ax.set_axisbelow(True)
-    ax.grid(visible=True, color=grid(ax), linewidth=0.8)
+    ax.grid(visible=True, color=inside(ax).grid, linewidth=0.8)
     outer = around(ax)
     for side, spine in ax.spines.items():
         spine.set_visible(side in {"left", "bottom"})
@@ -327,8 +343,7 @@ def title(ax: Axes, subject: str, *of: str) -> None:
     >>> ax.get_title(loc="left")
     'Candles · X BTCUSDT, 1h'
     """
-    text = OF.join(filter(None, (subject, ", ".join(filter(None, of)))))
-    _write_title(ax, text)
+    _write_title(ax, OF.join(filter(None, (subject, ", ".join(filter(None, of))))))
 
 
 def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
@@ -337,6 +352,19 @@ def _write_title(ax: Axes, text: str, *, pad: float | None = None) -> None:
     size = max(size, _SMALLEST)
     # A `$` in the name of a market does not begin a formula, here and in all texts below.
     ax.set_title(text, loc="left", pad=pad, color=around(ax).ink, size=size, parse_math=False)
+
+
+def fixed_ticks(axis: Axis, places: Sequence[float], labels: Sequence[str]) -> None:
+    """Give an axis ticks at these places with these texts, and no smaller ones."""
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FixedFormatter(labels))
+    axis.set_minor_locator(NullLocator())
+
+
+def day_ticks(axis: Axis, first: float, last: float, otherwise: float) -> None:
+    """Give an axis of days to expiry round ticks from ``first`` to ``last``, or one tick if none is between them."""
+    ticks = [day for day in _ROUND_DAYS if first <= day <= last] or [otherwise]
+    fixed_ticks(axis, ticks, [f"{day:g}" for day in ticks])
 
 
 def x_label(ax: Axes, name: str, unit: str = "") -> None:
@@ -377,7 +405,7 @@ def legend(
     """
     artists = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
     where: dict[str, Any] = {
-        "inside": {"framealpha": 0.9, "edgecolor": grid(ax), "facecolor": face(ax)},
+        "inside": {"framealpha": 0.9, "edgecolor": inside(ax).grid, "facecolor": face(ax)},
         "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
         "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False, "borderaxespad": 0.1},
         "below": {
@@ -395,7 +423,7 @@ def legend(
             "frameon": False,
         },
     }[place]
-    text = ink(ax) if place == "inside" else around(ax).ink
+    text = inside(ax).ink if place == "inside" else around(ax).ink
     if place == "above":
         where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
         _write_title(ax, ax.get_title(loc="left"), pad=_ABOVE)
@@ -537,7 +565,14 @@ def _name(axis: Axis, text: str) -> None:
 def no_data(ax: Axes) -> None:
     """Write "no data", and hide the ticks, which would be arbitrary."""
     ax.text(
-        0.5, 0.5, "no data", transform=ax.transAxes, ha="center", va="center", color=ink(ax), fontsize="large"
+        0.5,
+        0.5,
+        "no data",
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        color=inside(ax).ink,
+        fontsize="large",
     )
     # Hide the ticks of these axes only: a locator may be shared with axes that have data.
     ax.tick_params(left=False, bottom=False, top=False, labelleft=False, labelbottom=False, labeltop=False)

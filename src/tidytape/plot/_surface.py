@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.contour import QuadContourSet
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -20,12 +19,12 @@ from tidytape.analytics import options
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
-from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, _colours, _opened, _title
+from tidytape.plot._picture import OnePanel
+from tidytape.plot._smile import _AXES, _DEVIATIONS, _FIT, COLOURS, _opened, _title
+from tidytape.plot._term_map import borders
 
 Floats = NDArray[np.float64]
 
-_TICKS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 _LEVELS = np.array(
     [
         5,
@@ -63,10 +62,9 @@ _WIDE = 2.0  # ratio of the highest to the lowest volatility from which on colou
 
 
 @dataclass(frozen=True, slots=True)
-class Surface(Picture):
+class Surface(OnePanel):
     """What `surface` drew."""
 
-    ax: Axes
     mesh: QuadMesh | None
     contours: QuadContourSet | None
 
@@ -159,8 +157,7 @@ def surface(
     days, places, values = fine if np.isfinite(fine[2]).any() else coarse
     if y_name == "deviation":
         places, values = _in_deviations(days, places, values)
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     ax.grid(visible=False)
     style.title(ax, "Volatility surface", title, note)
     style.x_label(ax, "Time to expiry", "d, log scale")
@@ -172,10 +169,10 @@ def surface(
     known = np.ma.masked_invalid(values)
     low, high = float(known.min()), float(known.max())
     mesh = ax.pcolormesh(
-        _edges(np.log(days), np.exp),
-        _edges(places),
+        np.exp(borders(np.log(days), alone=0.05)),
+        borders(places, alone=0.05),
         known,
-        cmap=_colours(),
+        cmap=COLOURS,
         norm=LogNorm(low, high) if low > 0 and high / low >= _WIDE else None,
         rasterized=True,  # as vectors, thousands of places would have visible seams
         zorder=1,
@@ -186,10 +183,7 @@ def surface(
         levels = levels[:: -(-len(levels) // _MOST_LEVELS)]
         contours = ax.contour(days, places, known, levels=levels, colors="white", linewidths=0.8, zorder=2)
         ax.clabel(contours, fontsize="small", fmt="%g", manual=_middles(contours.allsegs, days))
-    ticks = [day for day in _TICKS if days[0] <= day <= days[-1]] or [float(days[0])]
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_major_formatter(FixedFormatter([f"{day:g}" for day in ticks]))
-    ax.xaxis.set_minor_locator(NullLocator())
+    style.day_ticks(ax.xaxis, days[0], days[-1], float(days[0]))
     style.colour_bar(ax, mesh, "Implied volatility", "%")
     return Surface(ax, mesh, contours)
 
@@ -284,12 +278,3 @@ def _matrix(frame: nw.DataFrame[Any]) -> tuple[Any, Any, Any]:
     values = np.full((len(places), len(days)), np.nan)
     values[row, column] = volatility[good]
     return days, places, values
-
-
-def _edges(centres: Any, scale: Any = np.asarray) -> Any:
-    """Return the borders between centres, and a border beyond either end."""
-    if len(centres) == 1:
-        return scale(centres[0] + np.array([-0.05, 0.05]))
-    middles = (centres[1:] + centres[:-1]) / 2
-    ends = 2 * centres[0] - middles[0], 2 * centres[-1] - middles[-1]
-    return scale(np.concatenate([[ends[0]], middles, [ends[1]]]))

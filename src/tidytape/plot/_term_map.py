@@ -10,19 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import CenteredNorm
 from matplotlib.dates import date2num
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from tidytape.catalogue import Interval, Tenor
 from tidytape.plot import _style as style
-from tidytape.plot._smile import _colours
+from tidytape.plot._smile import COLOURS
 
 Floats = NDArray[np.float64]
 
 _MATURITIES = 12  # up to so many different days to expiry have a row each; more are nearly continuous
 _ROWS = 240  # rows of a map of more days
 _GAP = 1.5  # a time that comes later than so many usual steps leaves a gap
-_TICKS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 
 
 def draw_map(
@@ -54,7 +52,7 @@ def draw_map(
     times = sorted(curves)
     days = np.unique([day for curve in curves.values() for day in curve])
     if by_tenor or len(days) <= _MATURITIES:
-        edges = _edges(days)
+        edges = np.exp(borders(np.log(days), alone=0.25))
         values = np.array([[curves[time].get(day, np.nan) for time in times] for day in days])
     else:
         edges = np.geomspace(days[0], days[-1], _ROWS + 1)
@@ -70,7 +68,7 @@ def draw_map(
         edges,
         known,
         # If there are both signs, two colours tell them apart.
-        cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else _colours(),
+        cmap=style.diverging(ax, palette.up, palette.down, middle_ink=0.2) if has_both_signs else COLOURS,
         norm=CenteredNorm() if has_both_signs else None,
         rasterized=True,  # as vectors, thousands of places would have visible seams
         zorder=1,
@@ -81,24 +79,19 @@ def draw_map(
     ax.set_ylim(edges[0], edges[-1])
     if by_tenor:
         tenors = [tenor for tenor in Tenor if tenor.days in days]
-        ticks, labels = [float(tenor.days) for tenor in tenors], [tenor.alias for tenor in tenors]
+        style.fixed_ticks(ax.yaxis, [tenor.days for tenor in tenors], [tenor.alias for tenor in tenors])
     else:
-        ticks = [day for day in _TICKS if edges[0] <= day <= edges[-1]] or [float(days[0])]
-        labels = [f"{day:g}" for day in ticks]
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_major_formatter(FixedFormatter(labels))
-    ax.yaxis.set_minor_locator(NullLocator())
+        style.day_ticks(ax.yaxis, edges[0], edges[-1], float(days[0]))
     style.y_label(ax, "Tenor" if by_tenor else "Time to expiry", "log scale" if by_tenor else "d, log scale")
     style.colour_bar(ax, mesh, name, unit)
     return mesh
 
 
-def _edges(days: Floats) -> Floats:
-    """Return the borders between rows: in the middle on a logarithmic axis."""
-    logs = np.log(days)
-    middles = (logs[1:] + logs[:-1]) / 2 if len(days) > 1 else logs + 0.25
-    ends = 2 * logs[[0, -1]] - middles[[0, -1]]
-    return np.asarray(np.exp(np.unique([ends[0], *middles, ends[1]])), dtype=np.float64)
+def borders(centres: Floats, *, alone: float) -> Floats:
+    """Return the borders between centres, and one beyond either end; a single centre has them ``alone`` away."""
+    middles = (centres[1:] + centres[:-1]) / 2 if len(centres) > 1 else centres + alone
+    ends = 2 * centres[[0, -1]] - middles[[0, -1]]
+    return np.asarray(np.unique([ends[0], *middles, ends[1]]), dtype=np.float64)
 
 
 def _nearest(curve: Mapping[float, float], days: Floats) -> Floats:

@@ -13,15 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.catalogue import Interval, Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._picture import Picture
-from tidytape.plot._series import interval_named
+from tidytape.plot._picture import OnePanel
+from tidytape.plot._series import _values, interval_named
 from tidytape.plot._term_map import draw_map
 from tidytape.schema import schema_of
 
@@ -36,10 +35,9 @@ _NAMED = 6  # a legend lists up to so many times of a symbol, and so many curves
 
 
 @dataclass(frozen=True, slots=True)
-class TermStructure(Picture):
+class TermStructure(OnePanel):
     """What `term_structure` drew."""
 
-    ax: Axes
     lines: dict[tuple[str, datetime], Line2D]
     mesh: QuadMesh | None = None
 
@@ -123,8 +121,7 @@ def term_structure(
             expected="one, for a map",
             hint="filter the frame to one symbol, or draw curves with as_map=False",
         )
-    ax = style.one_axes(ax, 9, 5)
-    style.frame_axes(ax)
+    ax = style.framed_axes(ax, 9, 5)
     by_tenor = "tenor" in rows.columns
     unit = _VALUES[chosen].unit
     name = "Skew, put minus call" if chosen == "skew" else "Implied volatility"
@@ -255,9 +252,7 @@ def _days_axis(ax: Axes, name: str) -> None:
     """Place a tick at each tenor, with its short name and below it its days."""
     ax.set_xscale("log")
     days = list(_DAYS.values())
-    ax.xaxis.set_major_locator(FixedLocator(days))
-    ax.xaxis.set_major_formatter(FixedFormatter([f"{tenor.alias}\n{tenor.days}" for tenor in Tenor]))
-    ax.xaxis.set_minor_locator(NullLocator())
+    style.fixed_ticks(ax.xaxis, days, [f"{tenor.alias}\n{tenor.days}" for tenor in Tenor])
     ax.set_xlim(days[0] / 1.25, days[-1] * 1.25)
     style.x_label(ax, name, "d, log scale")
 
@@ -297,7 +292,5 @@ def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:
 
 def _only(frame: nw.DataFrame[Any], name: str) -> str:
     """Return the value of a column; empty if it has several values or no value."""
-    if name not in frame.columns:
-        return ""
-    values = {str(value) for value in frame.get_column(name).drop_nulls().to_list()}
-    return values.pop() if len(values) == 1 else ""
+    values = _values(frame, name) if name in frame.columns else []
+    return values[0] if len(values) == 1 else ""

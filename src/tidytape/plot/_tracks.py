@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
@@ -17,11 +20,6 @@ from tidytape.plot._series import Whose, _values, dates_of, interval_named
 from tidytape.plot._series import numbers as numbers_of
 from tidytape.schema import schema_of
 from tidytape.times import DAY, MINUTE, SECOND
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +41,8 @@ class Track:
 
     def line(self, name: str) -> tuple[Floats, Floats]:
         """Return times and values of a line, with a NaN where intervals are missing."""
-        after = self._gaps()
+        width = self.end[:-1] - self.start[:-1]
+        after = np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
         times = np.insert(self.start, after, self.end[after - 1])
         return times, np.insert(self.values[name], after, np.nan)
 
@@ -53,10 +52,6 @@ class Track:
         if not times.size:
             return times, values
         return np.append(times, self.end[-1]), np.append(values, values[-1])
-
-    def _gaps(self) -> NDArray[np.int64]:
-        width = self.end[:-1] - self.start[:-1]
-        return np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened
-from tidytape.plot._picture import Picture
-from tidytape.plot._series import _values, require_one_coin
+from tidytape.plot._picture import OnePanel
+from tidytape.plot._series import _values, require_same
 from tidytape.plot._smile import _shades
 from tidytape.plot._tracks import IDENTITY, Track, Tracks, draw_line, legend_place, set_window, tracks
 
@@ -28,19 +28,17 @@ _RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
 
 
 @dataclass(frozen=True, slots=True)
-class Volatility(Picture):
+class Volatility(OnePanel):
     """What `volatility` drew."""
 
-    ax: Axes
     lines: dict[float, Line2D]
     realized: Line2D | None
 
 
 @dataclass(frozen=True, slots=True)
-class Skew(Picture):
+class Skew(OnePanel):
     """What `skew` drew."""
 
-    ax: Axes
     lines: dict[float, Line2D]
 
 
@@ -94,7 +92,6 @@ def volatility(
     >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Implied volatility [%]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     summary = opened(frame, "frame", ["timestamp"])
     value = next((name for name in ("implied_volatility", "iv_atm") if name in summary.columns), None)
     if value is None:
@@ -105,7 +102,7 @@ def volatility(
     if past is not None and len(past.by_label) > 1:
         raise _several("realized", past)
     if past is not None:
-        require_one_coin("realized", past.shared, series.shared, "the implied ones")
+        require_same("coin", "realized", past.shared, series.shared, "the implied ones")
     ax, lines = _drawn(ax, series, by_days, value, timezone)
     style.y_label(ax, "Volatility" if past else "Implied volatility", "%")
     line = None
@@ -168,7 +165,6 @@ def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo 
     >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
     'Skew, put minus call [vol points]'
     """
-    style.zone(timezone)  # refuse an unknown zone before a figure is made
     summary = opened(frame, "frame", ["timestamp"])
     value = _skew_column(summary.columns)
     series, by_days = _by_days(summary, value)
@@ -240,8 +236,7 @@ def _several(parameter: str, series: Tracks) -> QueryError:
 def _drawn(
     ax: Axes | None, series: Tracks, by_days: dict[float, Track], value: str, timezone: str | tzinfo
 ) -> tuple[Axes, dict[float, Line2D]]:
-    ax = style.one_axes(ax, 9, 4)
-    style.frame_axes(ax, timezone)
+    ax = style.framed_axes(ax, 9, 4, timezone)
     ax.yaxis.set_major_locator(style.round_ticks(7))
     names = {float(tenor.days): tenor.alias for tenor in Tenor}
     lines = {}
@@ -255,8 +250,7 @@ def _drawn(
 def _finish(ax: Axes, subject: str, lines: dict[float, Line2D], series: Tracks, others: list[Line2D]) -> None:
     """Write title and legend, or that there is no data."""
     tenor = [line.get_label() for line in lines.values()] if len(lines) == 1 else []
-    shared = Tracks(series.shared, {})
-    style.title(ax, subject, shared.title(), *map(str, tenor))
+    style.title(ax, subject, Tracks(series.shared, {}).title(), *map(str, tenor))
     handles = [*lines.values()][::-1] + others
     if not handles:
         style.no_data(ax)

@@ -86,10 +86,12 @@ class Points:
     @property
     def largest(self) -> dict[str, str]:
         """The market of the coin with the largest turnover; for points without volumes, with the most rows."""
-        of_coin = self.of_coin
-        has_amount = {"volume", "close"} <= set(of_coin.columns)
-        amount = self.turnover.sum() if has_amount else pl.len()
-        markets = of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
+        has_amount = {"volume", "close"} <= set(self.frame.columns)
+        return self.leading(self.turnover.sum() if has_amount else pl.len())
+
+    def leading(self, amount: pl.Expr) -> dict[str, str]:
+        """Return the market of the coin with the largest ``amount``, which has one value per market."""
+        markets = self.of_coin.group_by(MARKET, maintain_order=True).agg(amount=amount)
         most = markets.sort("amount", *MARKET, descending=[True, False, False]).row(0, named=True)
         return {name: most[name] for name in MARKET}
 
@@ -145,8 +147,7 @@ class Answers:
         if points is None:
             return None
         self._draws(points.frame, points.entries)
-        coin = self.coin if self.coin in points.frame["coin"] else points.coin
-        return replace(points, coin=coin)
+        return replace(points, coin=self.coin if self.coin in points.frame["coin"] else points.coin)
 
     def leave(self, points: Points) -> None:
         """Take back that points are drawn."""
@@ -162,8 +163,7 @@ class Answers:
         candles = self._points.get("TRADE_SIDE_AGNOSTIC_AGG")
         if candles is not None:
             coins_of = candles.frame.group_by(pl.col("coin").cast(pl.String), maintain_order=True)
-            amounts = coins_of.agg(traded=candles.turnover.sum())
-            types = types.join(amounts, on="coin", how="left")
+            types = types.join(coins_of.agg(traded=candles.turnover.sum()), on="coin", how="left")
         amount_names = [name for name in types.columns if name not in {"coin", "len"}]
         ranked = types.sort(
             "len",

@@ -68,9 +68,7 @@ def flows(answers: Answers, timezone: str) -> Section | None:
 
 def _open_interest(interest: Points, candles: Points | None, timezone: str) -> Picture:
     """Return the open interest of the largest market, with its price if the tape has it at the same interval."""
-    of_coin = interest.of_coin
-    last = of_coin.group_by(MARKET, maintain_order=True).last().sort("close", *MARKET, descending=True)
-    market = {name: last[name][0] for name in MARKET}
+    market = interest.leading(pl.col("close").last())
     prices = candles.of(**market) if candles is not None and candles.interval == interest.interval else None
     # Open interest in USD moves with the price, so it does not show whether positions were opened.
     has_prices = prices is not None and not prices.is_empty() and interest.unit != "USD"
@@ -79,16 +77,12 @@ def _open_interest(interest: Points, candles: Points | None, timezone: str) -> P
         "open_interest", interest.of(**market), candles=prices if has_prices else None, timezone=timezone
     )
     opened = ", and which positions were opened or closed in each interval" if has_prices else ""
-    text = f"Open interest of {name_of(market)}{opened}."
-    return Picture.of(text, 6.0 if has_prices else 3.6, shown)
+    return Picture.of(f"Open interest of {name_of(market)}{opened}.", 6.0 if has_prices else 3.6, shown)
 
 
 def _liquidations(liquidated: Points, candles: Points | None, timezone: str) -> list[Picture | ReportTable]:
     """Return the picture of the market with the most liquidations, and the totals by market and day."""
-    of_coin = liquidated.of_coin
-    sums = of_coin.group_by(MARKET, maintain_order=True).agg(pl.col("liquidations").sum())
-    most = sums.sort("liquidations", *MARKET, descending=[True, False, False]).row(0, named=True)
-    market = {name: most[name] for name in MARKET}
+    market = liquidated.leading(pl.col("liquidations").sum())
     prices = None if candles is None else candles.of(**market)
 
     shown = Plot.of("liquidations", liquidated.of(**market), candles=prices, timezone=timezone)

@@ -19,12 +19,10 @@ def fundings(answers: Answers, timezone: str) -> Section | None:
     if rates is None:
         return None
     coin = rates.coin
-    of_coin = rates.of_coin
     weights = None if interest is None else interest.frame.filter(coin=coin)
-
     over = _interval(rates)
 
-    shown = Plot.of("funding", of_coin, open_interest=weights, funding_interval=over, timezone=timezone)
+    shown = Plot.of("funding", rates.of_coin, open_interest=weights, funding_interval=over, timezone=timezone)
     return Section(
         reading="A positive rate means that longs pay shorts. A trader who is short on the exchange with the highest "
         "rate and long on the one with the lowest earns the difference, before costs.",

@@ -106,11 +106,10 @@ def _newest(quotes: pl.DataFrame) -> pl.DataFrame:
     quotes = quotes.drop_nulls("timestamp")
     last = pl.col("timestamp").max()
     newest = quotes.filter(pl.col("timestamp") == last)
-    option = ["expiry", "strike", "option_type"]
     last_quotes = (
         quotes.filter(pl.col("expiry") > last)
         .sort("timestamp")
-        .unique(option, keep="last", maintain_order=True)
+        .unique(["expiry", "strike", "option_type"], keep="last", maintain_order=True)
     )
     if newest.height >= last_quotes.height / 2:
         return newest

@@ -54,7 +54,7 @@ def page(
     str
         HTML. The same answers give the same text.
     """
-    is_simulated = _is_simulated(answers)
+    is_simulated = any(exchange.startswith("DEMO_") for exchange in answers.exchanges)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("tidytape.report", "."),
         autoescape=True,
@@ -113,22 +113,16 @@ def _to_the_second(at: str) -> str:
         return at
 
 
-def _is_simulated(answers: Answers) -> bool:
-    """Return whether the report draws an answer about the demo's exchanges."""
-    return any(exchange.startswith("DEMO_") for exchange in answers.exchanges)
-
-
 def _facts(answers: Answers, timezone: str, drawn_by: Sequence[str]) -> Mapping[str, str]:
     head, contents = answers.contents.head, answers.contents
     study = head.get("study") or {}
     about = study.get("about") or {}
-    recorded_by = head.get("versions") or {}
     facts: dict[str, Any] = {
         "Recorded": head.get("created", "not known"),
         "Asked of": _service(contents.service),
         "Commit of the study": study.get("commit") or "not in a git repository",
         "Time zone": timezone,
-        "Recorded with": _list(recorded_by),
+        "Recorded with": _list(head.get("versions") or {}),
         "Drawn with": _list(
             {"tidytape": __version__, "python": platform.python_version()}
             | {name: version(name) for name in drawn_by}

@@ -61,8 +61,7 @@ def qualities(answers: Answers, timezone: str) -> Section | None:
             f"What is held of each market, from when to when, with its gaps of an hour or longer{note}. The tables "
             "below list shorter ones too."
         )
-        shown = Plot.of("coverage", few, timezone=timezone)
-        parts.append(Picture.of(text, 1.6 + 0.17 * tables_held, shown))
+        parts.append(Picture.of(text, 1.6 + 0.17 * tables_held, Plot.of("coverage", few, timezone=timezone)))
     return Section(
         reading="A gap in open interest, funding or books means that the recording stopped. A gap in candles may also "
         "mean that nobody traded.",

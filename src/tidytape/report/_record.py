@@ -200,8 +200,7 @@ class _Questions:
 
     def _summaries(self, data_type: str, method: Callable[..., Any], coin: str, interval: str) -> None:
         """Ask for option summaries, which take one market and one tenor each."""
-        markets = self._client.markets(type=data_type, coin=coin)
-        known = pl.DataFrame(markets).filter(
+        known = pl.DataFrame(self._client.markets(type=data_type, coin=coin)).filter(
             pl.col("exchange").is_in(self._holdings["exchange"].unique().implode())
         )
         # Take the skews that the report shows; all skews of an exchange that has none of these.

@@ -134,8 +134,7 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
         try:
             frame = _read(body, schema)
         except _NOT_ARROW as error:
-            message = f"the body is not an Arrow stream: {error}"
-            raise DecodeError(message, data_type=data_type) from None
+            raise DecodeError(f"the body is not an Arrow stream: {error}", data_type=data_type) from None
         for column in schema.columns:
             if not column.nullable and frame[column.name].null_count():
                 raise Fault(f"column {column.name} has nulls")
@@ -178,8 +177,7 @@ def _plain_schema(sent: Any, name: str) -> Any:
     The answers of a service have few schemas, so each is checked once.
     """
     schema = schema_of(name)
-    unknown = {*sent.names} - {*schema.names, DATA_UNTIL}
-    check_unknown(len(unknown))
+    check_unknown(len({*sent.names} - {*schema.names, DATA_UNTIL}))
     plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in sent])
     _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
     return plain

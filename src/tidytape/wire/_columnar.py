@@ -33,13 +33,12 @@ from tidytape.wire._faults import Fault
 from tidytape.wire._spelling import Types, payload_fields, unknown_column, unknown_types
 from tidytape.wire._tidy import SERIES_FIELDS, Counts, Levelled, Parts
 
-_TIMESTAMP = pa.struct([("s", pa.int64()), ("ns", pa.int64())])
 _TYPES: dict[Kind, Any] = {
     "double": pa.float64(),
     "int64": pa.int64(),
     "string": pa.string(),
     "bool": pa.bool_(),
-    "timestamp": _TIMESTAMP,
+    "timestamp": pa.struct([("s", pa.int64()), ("ns", pa.int64())]),
     "int32[]": pa.list_(pa.int32()),
     "double[]": pa.list_(pa.float64()),
     "string[]": pa.list_(pa.string()),

@@ -363,8 +363,7 @@ def _leads(rows: WireRows, kind: DataType) -> tuple[pl.Series, str]:
 
 def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
     """Return one of the texts on each marked row, and a comma on all others."""
-    commas = pl.Series([","]).new_from_index(0, len(marks))
-    return commas.scatter(marks.arg_true(), texts)
+    return pl.Series([","]).new_from_index(0, len(marks)).scatter(marks.arg_true(), texts)
 
 
 def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:

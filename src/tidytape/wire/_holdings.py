@@ -92,10 +92,9 @@ def decode_holdings(body: bytes) -> pl.DataFrame:
     """
     with placed(HOLDINGS.name):
         rows = each(decode_list(body, ["holdings"]), _read, "entry")
-    dtypes = HOLDINGS.polars()
     columns = [
         pl.Series(name, [row[place] for row in rows], dtype=dtype)
-        for place, (name, dtype) in enumerate(dtypes.items())
+        for place, (name, dtype) in enumerate(HOLDINGS.polars().items())
     ]
     return pl.DataFrame(columns)
 

@@ -197,8 +197,7 @@ def _levels(values: list[Any], levels: Levels, spelling: Spelling) -> list[Any]:
         return objects
     stride = len(levels.fields)
     if len(values) % stride:
-        message = f"{levels.name} has {len(values)} values, not a multiple of {stride}"
-        raise Fault(message, length=len(values))
+        raise Fault(f"{levels.name} has {len(values)} values, not a multiple of {stride}", length=len(values))
     numbers = each(values, lambda value: read_value(value, "double"), f"{levels.name}, value")
     if None in numbers[::stride]:
         place = numbers[::stride].index(None) * stride
@@ -262,8 +261,7 @@ def _type_of(values: list[Any]) -> Any:
     kinds = frozenset(map(type, values))
     integers = [value for value in values if type(value) is int]
     least, most = (-(2**63), 2**63 - 1) if kinds == {int} else (-EXACT, EXACT)
-    fits = all(least <= value <= most for value in integers)
-    return _TYPES.get(kinds) if fits else None
+    return _TYPES.get(kinds) if all(least <= value <= most for value in integers) else None
 
 
 def _text(name: str, value: Any) -> str:

@@ -16,14 +16,13 @@ import pyarrow.ipc
 
 from tidytape.catalogue import Change
 from tidytape.schema import schema_of
+from tidytape.wire._arrow import ARROW_END
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import DATA_UNTIL
 from tidytape.wire._values import written_time
 
 CHANGE = "change"
 """The column with the change of each row."""
-
-_END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class ArrowStream:
@@ -56,7 +55,7 @@ class ArrowStream:
         }
         self._schema = pl.DataFrame(schema=self._dtypes).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         self._schema = self._schema.with_metadata({b"tidytape.type": data_type.encode()})
-        self.head, self.tail = self._written(None), _END
+        self.head, self.tail = self._written(None), ARROW_END
 
     def batch(self, batch: Batch) -> bytes:
         """Return the message of a batch. [byte]"""
@@ -97,4 +96,4 @@ class ArrowStream:
         with pa.ipc.new_stream(sink, self._schema) as writer:
             if record is not None:
                 writer.write_batch(record, custom_metadata=metadata)
-        return sink.getvalue().to_pybytes().removesuffix(_END)  # type: ignore[no-any-return]  # bytes
+        return sink.getvalue().to_pybytes().removesuffix(ARROW_END)  # type: ignore[no-any-return]  # bytes

@@ -6,8 +6,6 @@ the values once, at memory speed, and leaves out the branches that cannot occur.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 from polars.datatypes import DataTypeClass
 
@@ -22,16 +20,17 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\"} | {chr(code): f"\\u{code:04x}" for code in
 _TO_ESCAPE = r'["\\\x00-\x1f]'
 
 
-def join(*pieces: Piece) -> pl.Expr:
-    """Concatenate texts, without null pieces.
+def join(*pieces: Piece, ignore_nulls: bool = True) -> pl.Expr:
+    """Concatenate texts, without null pieces; unless they are ignored, a null piece makes the result null.
 
     Examples
     --------
     >>> pl.DataFrame({"x": [1.5]}).select(join('{"x":', pl.col("x"), "}")).item()
     '{"x":1.5}'
     """
-    expressions = [pl.lit(piece) if isinstance(piece, str) else piece for piece in pieces]
-    return pl.concat_str(expressions, ignore_nulls=True)
+    return pl.concat_str(
+        [pl.lit(piece) if isinstance(piece, str) else piece for piece in pieces], ignore_nulls=ignore_nulls
+    )
 
 
 def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
@@ -51,7 +50,8 @@ def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
     pieces = [head, *value(column)]
     if not nulls:
         return pieces
-    return [text_of(pieces).fill_null(f"{head}null") if null else text_of(pieces)]
+    text = join(*pieces, ignore_nulls=False)
+    return [text.fill_null(f"{head}null") if null else text]
 
 
 def value(column: pl.Series) -> list[Piece]:
@@ -92,11 +92,6 @@ def _exactly(name: str) -> pl.Expr:
     return pl.selectors.by_name(name).as_expr()
 
 
-def text_of(pieces: Sequence[Piece]) -> pl.Expr:
-    """Concatenate texts; a null piece makes the result null."""
-    return pl.concat_str([pl.lit(piece) if isinstance(piece, str) else piece for piece in pieces])
-
-
 def _double(value: pl.Expr, *, finite: bool) -> pl.Expr:
     number = value.cast(pl.Float64).cast(pl.String)
     if finite:
@@ -122,7 +117,7 @@ def _time(column: pl.Series, values: pl.Expr) -> list[Piece]:
         return ['{"s":', seconds, "}"]
     if not is_whole.any():
         return ['{"s":', seconds, ',"ns":', fraction.cast(pl.String), "}"]
-    rest = text_of([',"ns":', fraction.cast(pl.String)])
+    rest = join(',"ns":', fraction.cast(pl.String), ignore_nulls=False)
     return ['{"s":', seconds, pl.when(fraction != 0).then(rest).otherwise(pl.lit("")), "}"]
 
 
@@ -133,7 +128,7 @@ def _items(values: pl.Expr, inner: pl.DataType | DataTypeClass) -> pl.Expr:
     elif inner.is_numeric() or inner == pl.Boolean:
         text = item.cast(pl.String)
     else:
-        text = text_of(['"', _string(item.cast(pl.String), plain=False), '"'])
+        text = join('"', _string(item.cast(pl.String), plain=False), '"', ignore_nulls=False)
     return values.list.eval(text.fill_null("null")).list.join(",")
 
 

@@ -24,7 +24,7 @@ from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, D
 from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import check_cells
-from tidytape.wire._text import text_of, value
+from tidytape.wire._text import join, value
 
 Counts = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.uint32]
@@ -220,8 +220,7 @@ def with_known(frame: pl.DataFrame) -> pl.DataFrame:
         size = pl.col("block_size")
         changes.append(pl.when(size.is_finite() & (size > 0)).then(size))
     if "interval" in frame.columns and not _ALIASES.keys().isdisjoint(_distinct(frame["interval"])):
-        interval = pl.col("interval").cast(pl.String)
-        changes.append(interval.replace(_ALIASES).cast(frame.schema["interval"]))
+        changes.append(pl.col("interval").cast(pl.String).replace(_ALIASES).cast(frame.schema["interval"]))
     frame = frame.with_columns(changes) if changes else frame
     if "amount_unit" not in frame.columns or _UNITS.issuperset(_distinct(frame["amount_unit"])):
         return frame
@@ -254,8 +253,7 @@ def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl
     polars expression, bool
         Null where the end of the interval or ``until`` is null.
     """
-    known = until.dt.epoch("ns").clip(lower_bound=_EARLIEST)
-    ended = pl.col("timestamp").dt.epoch("ns") <= known - length
+    ended = pl.col("timestamp").dt.epoch("ns") <= until.dt.epoch("ns").clip(lower_bound=_EARLIEST) - length
     if "period_end" in columns:
         ended = pl.coalesce(pl.col("period_end") <= until, ended)
     return ended.alias("is_final")
@@ -376,5 +374,5 @@ def _as_text(column: pl.Series) -> pl.Series:
     """Return strings as they are, and other values as JSON."""
     if column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)
-    text = text_of(value(column.alias("value")))
+    text = join(*value(column.alias("value")), ignore_nulls=False)
     return column.alias("value").to_frame().select(text).to_series().alias(column.name)

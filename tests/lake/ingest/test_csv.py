@@ -360,7 +360,7 @@ def test_the_same_file_read_otherwise_is_another_source(write, lake):
         (HEAD, {"tick_size": 0}, "tick_size"),
         (HEAD, {"block_size": "x"}, "block_size"),
         (HEAD, {"layout": "cvs"}, "did you mean 'csv'"),
-        (HEAD, {"raw_symbol": "WHATEVER"}, "normalized_symbol: got 'WHATEVER'.*--normalized-symbol.*--coin"),
+        (HEAD, {"raw_symbol": "WHATEVER"}, "normalized_symbol: got 'WHATEVER'.*normalized_symbol.*coin"),
     ],
 )
 def test_what_cannot_be_right_is_named(write, lake, header, options, message):

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-<<<<<<< HEAD
 from tables import each_row
-=======
->>>>>>> errors
 from tidytape.errors import QueryError
 from tidytape.lake.ingest import Csv, Jsonl, Market, Tardis, ingest
 

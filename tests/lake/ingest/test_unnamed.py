@@ -106,7 +106,9 @@ class TestTheService:
         query = PointsQuery(type="FUNDING_RATE_AGG", **group, **WINDOW)
         with (
             Client.local(lake.path) as client,
-            pytest.raises(QueryError, match="markets whose coin is known"),
+            pytest.raises(
+                QueryError, match="markets with names; ingest their files again with normalized_symbol"
+            ),
         ):
             client.fetch(query)
 

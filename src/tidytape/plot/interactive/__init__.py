@@ -25,8 +25,8 @@ A figure stays small. More than 5,000 candles are shown in the next coarser inte
 Lines of more than 20,000 points keep the lowest and the highest point of each column of pixels. A heatmap is one image,
 with a grid of at most 20,000 cells that show their values on hovering.
 
-In place of `tidytape.plot.live` there is `tidytape.plot.live_widget`. `tidytape.plot.panels` lays out axes of
-matplotlib, which a figure of Plotly does not have.
+Two functions of `tidytape.plot` have no twin here. In place of `live` there is `tidytape.plot.live_widget`, and
+`panels` lays out axes of matplotlib, which a figure of Plotly does not have.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ _POINT = 1.2  # pixels per point of the width of a line
 _DOT = 4 / 3  # pixels per point of the width of a dot
 
 
-def send(canvas: Canvas) -> None:
-    """Add a trace of each artist on the axes of a canvas that has none yet."""
+def finished(canvas: Canvas) -> Any:
+    """Add a trace of each artist on the axes of a canvas that has none yet, and return the figure."""
     for ax in canvas.axis_names:
         artists = [artist for artist in ax.get_children() if artist not in canvas.done]
         heatmaps = [artist for artist in artists if isinstance(artist, AxesImage | QuadMesh)]
@@ -41,8 +41,10 @@ def send(canvas: Canvas) -> None:
         add_colour_bars(canvas, ax)
         remaining = [artist for artist in artists if artist not in canvas.done]
         for artist in sorted(remaining, key=Artist.get_zorder):
-            if isinstance(artist, Line2D):
-                _send_line(canvas, ax, artist)
+            if isinstance(artist, Line2D) and artist.get_transform() == ax.transData:
+                add_line(canvas, artist)
+            elif isinstance(artist, Line2D):
+                _add_level(canvas, ax, artist)
             elif isinstance(artist, StepPatch):
                 _send_steps(canvas, artist)
             elif isinstance(artist, Rectangle) and artist is not ax.patch:
@@ -53,6 +55,7 @@ def send(canvas: Canvas) -> None:
                 add_segments(canvas, artist)
             elif isinstance(artist, PathCollection):
                 add_dots(canvas, artist)
+    return canvas.finished()
 
 
 def hover_text(canvas: Canvas, ax: Axes, artist: Artist) -> str:
@@ -64,13 +67,6 @@ def hover_text(canvas: Canvas, ax: Axes, artist: Artist) -> str:
 
 
 # --- lines ---
-
-
-def _send_line(canvas: Canvas, ax: Axes, line: Line2D) -> None:
-    if line.get_transform() == ax.transData:
-        add_line(canvas, line)
-    else:
-        _add_level(canvas, ax, line)
 
 
 def add_line(canvas: Canvas, line: Line2D, *, width: float = 0.0) -> None:
@@ -140,11 +136,10 @@ def _add_level(canvas: Canvas, ax: Axes, line: Line2D) -> None:
             "xref": x_axis,
         }
     )
-    dash = _DASHES.get(str(line.get_linestyle()), "solid")
     look = {
         "color": colour(line.get_color(), line.get_alpha()),
         "width": line.get_linewidth() * _POINT,
-        "dash": dash,
+        "dash": _DASHES.get(str(line.get_linestyle()), "solid"),
     }
     canvas.layout["shapes"].append(
         {

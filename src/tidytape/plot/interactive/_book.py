@@ -11,7 +11,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _depth, _heatmap
-from tidytape.plot.interactive._artists import add_dots, add_steps, send
+from tidytape.plot.interactive._artists import add_dots, add_steps, finished
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.query._values import TimeLike
 
@@ -57,8 +57,7 @@ def book_heatmap(
     for dots, amounts in ((drawn.buys, drawn.bought), (drawn.sells, drawn.sold)):
         if dots is not None:
             add_dots(canvas, dots, amounts=amounts)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def depth(
@@ -91,8 +90,7 @@ def depth(
     for steps in (drawn.bids, drawn.asks):
         if steps is not None:
             add_steps(canvas, steps, is_filled=True, origin=mid)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def slippage(
@@ -121,5 +119,4 @@ def slippage(
     """
     canvas = Canvas("slippage", timezone, dark=dark)
     _depth.slippage(book, at=at, size=size, quote=quote, ax=canvas.ax, timezone=timezone)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)

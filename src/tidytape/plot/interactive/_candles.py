@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
-from tidytape.catalogue import Interval
 from tidytape.plot import _candles as static
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import add_filled, send
+from tidytape.plot.interactive._artists import add_filled, finished
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
 from tidytape.plot.interactive._times import milliseconds
@@ -48,10 +47,9 @@ def candles(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool =
     ('Price [USDT per BTC]', 2)
     """
     canvas = Canvas("candles", timezone, dark=dark, height=5.4)
-    interval = coarse_interval(frame, "frame")
+    interval = coarse_interval(canvas, frame, "frame")
     drawn = static.candles(coarser(frame, "frame", interval), ax=canvas.ax, timezone=timezone)
     add_candles(canvas, drawn)
-    say_interval(canvas, interval, frame)
     return canvas.finished()
 
 
@@ -78,12 +76,10 @@ def volume(
         One bar per row; of more than 5,000 rows those of the next coarser interval that fits, and the title says so.
     """
     canvas = Canvas("volume", timezone, dark=dark, height=3.4)
-    interval = coarse_interval(frame, "frame")
+    interval = coarse_interval(canvas, frame, "frame")
     drawn = static.volume(coarser(frame, "frame", interval), ax=canvas.ax, quote=quote, timezone=timezone)
     add_filled(canvas, drawn.steps, zeros=True)
-    say_interval(canvas, interval, frame)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
@@ -125,15 +121,3 @@ def add_candles(canvas: Canvas, drawn: static.Candles) -> None:
             name=name,
             **sides,
         )
-
-
-def say_interval(canvas: Canvas, interval: Interval | None, frame: Any) -> None:
-    """Say below the title that candles were joined, if they were."""
-    if interval is not None:
-        canvas.subtitle = f"Shown in {interval.alias}: the {_number(frame):,} rows are too many to show"
-
-
-def _number(frame: Any) -> int:
-    from tidytape.plot._frame import opened
-
-    return len(opened(frame, "frame"))

@@ -142,20 +142,16 @@ class Canvas:
         """Place axes at shares of the width (``across``) and of the height (``up``) of the figure."""
         ax.set_facecolor(self._face)
         placed = self.axis_names.items()
-        x = next((names[0] for other, names in placed if other.get_shared_x_axes().joined(other, ax)), None)
-        y = next((names[1] for other, names in placed if other.get_shared_y_axes().joined(other, ax)), None)
-        if x is None:
-            x = self._next("x")
-            self._domains[x] = across
-        if y is None:
-            y = self._next("y")
-            self._domains[y] = up
+        shared_x = (names[0] for other, names in placed if other.get_shared_x_axes().joined(other, ax))
+        shared_y = (names[1] for other, names in placed if other.get_shared_y_axes().joined(other, ax))
+        x, y = next(shared_x, self._next("x")), next(shared_y, self._next("y"))
+        self._domains.setdefault(x, across)
+        self._domains.setdefault(y, up)
         self.axis_names[ax] = x, y
 
     def add_twin(self, ax: Axes, below: Axes) -> None:
         """Place axes over others, with the same times and another vertical axis at the right."""
-        y = self._next("y")
-        self.axis_names[ax] = self.axis_names[below][0], y
+        self.axis_names[ax] = self.axis_names[below][0], self._next("y")
         self._twins[ax] = below
 
     def _next(self, letter: str) -> str:

@@ -12,6 +12,7 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.plot._frame import opened, timed
 from tidytape.plot._series import interval_named, market_frame
+from tidytape.plot.interactive._canvas import Canvas
 from tidytape.times import MINUTE, SECOND
 
 MOST_CANDLES = 5_000
@@ -20,8 +21,10 @@ _PRICES = ("open", "high", "low", "close")
 _TRADED = ("volume", "first_timestamp", "last_timestamp")
 
 
-def coarse_interval(frame: object, parameter: str) -> Interval | None:
-    """Return the interval at which candles are few enough to be sent; None if they already are.
+def coarse_interval(canvas: Canvas, frame: object, parameter: str) -> Interval | None:
+    """Return the interval at which candles are few enough to be sent, and say it below the title of the figure.
+
+    The interval is None, and nothing is said, if there already are few enough.
 
     Raises
     ------
@@ -31,13 +34,14 @@ def coarse_interval(frame: object, parameter: str) -> Interval | None:
     candles, whose = market_frame(frame, parameter, ("timestamp",), key=("timestamp",))
     if len(candles) <= MOST_CANDLES:
         return None
-    times = timed(candles, parameter).get_column("timestamp").drop_nulls().dt.timestamp("ns").unique()
-    time = np.sort(times.to_numpy().astype(np.int64))
+    times = timed(candles, parameter).get_column("timestamp").drop_nulls()
+    time = np.unique(times.dt.timestamp("ns").to_numpy().astype(np.int64))
     named = interval_named(whose.interval)
     current = named.seconds * SECOND if named else int(np.diff(time).min(initial=MINUTE))
     for interval in Interval:
         length = interval.seconds * SECOND
         if length > current and length % current == 0 and np.unique(time // length).size <= MOST_CANDLES:
+            canvas.subtitle = f"Shown in {interval.alias}: the {len(candles):,} rows are too many to show"
             return interval
     raise QueryError(
         parameter,
@@ -64,13 +68,14 @@ def coarser(frame: object, parameter: str, interval: Interval | None) -> Any:
         for name in missing
     }
     candles = candles.with_columns(nw.lit(interval.alias).alias("interval"), **fillers)
-    kind = "OPEN_INTEREST_AGG" if not is_traded else "TRADE_AGG" if "side" in candles.columns else _CANDLES
-    joined: Any = resample(candles.to_native(), data_type=kind, interval=interval.alias)
+    of_trades = "TRADE_AGG" if "side" in candles.columns else "TRADE_SIDE_AGNOSTIC_AGG"
+    joined: Any = resample(
+        candles.to_native(),
+        data_type=of_trades if is_traded else "OPEN_INTEREST_AGG",
+        interval=interval.alias,
+    )
     coarse = nw.from_native(joined, eager_only=True)
     # Amounts keep their unit when `resample` adds them up.
     units = candles.get_column("amount_unit").unique().to_list() if "amount_unit" in candles.columns else []
     coarse = coarse.with_columns(nw.lit(unit).alias("amount_unit") for unit in units if len(units) == 1)
     return coarse.drop(missing).to_native()
-
-
-_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"

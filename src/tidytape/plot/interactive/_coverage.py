@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tidytape.plot import _completeness, _coverage
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import send
+from tidytape.plot.interactive._artists import finished
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._times import milliseconds
 
@@ -158,8 +158,7 @@ def _lines(groups: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
 
 def _finished(canvas: Canvas, at: NDArray[np.int64], labels: Sequence[str], lines: float) -> Any:
     canvas.height = _LINE * lines + _AROUND
-    send(canvas)
-    figure = canvas.finished()
+    figure = finished(canvas)
     if len(at):
         figure.update_yaxes(tickmode="array", tickvals=at.tolist(), ticktext=list(labels))
         figure.update_yaxes(range=[int(at[-1]) + 0.6, -0.6], ticks="")

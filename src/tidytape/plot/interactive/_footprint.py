@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tidytape.errors import QueryError
 from tidytape.plot import _footprint as static
 from tidytape.plot import _style as looks
-from tidytape.plot.interactive._artists import send
+from tidytape.plot.interactive._artists import finished
 from tidytape.plot.interactive._canvas import Canvas, colour, colour_bars, split_label
 from tidytape.plot.interactive._image import MOST_CELLS
 from tidytape.plot.interactive._times import milliseconds
@@ -68,8 +68,7 @@ def footprint(
         for marks in (drawn.buy_imbalances, drawn.sell_imbalances, drawn.pocs):
             if marks is not None:
                 canvas.entries[marks].has_hover = False
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def _add_levels(canvas: Canvas, drawn: static.Footprint, height: float) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _cross, _funding, _volatility
-from tidytape.plot.interactive._artists import send
+from tidytape.plot.interactive._artists import finished
 from tidytape.plot.interactive._canvas import Canvas
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def funding(
     )
     for label, line in drawn.predicted.items():
         canvas.entries[line].name = f"{label}, predicted".removeprefix(", ")
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def premium(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -63,8 +62,7 @@ def premium(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool =
     """
     canvas = Canvas("premium", timezone, dark=dark)
     _cross.premium(frame, ax=canvas.ax, timezone=timezone)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def volatility(
@@ -91,8 +89,7 @@ def volatility(
     """
     canvas = Canvas("volatility", timezone, dark=dark)
     _volatility.volatility(frame, realized=realized, ax=canvas.ax, timezone=timezone)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def skew(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:
@@ -110,5 +107,4 @@ def skew(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = Fa
     """
     canvas = Canvas("skew", timezone, dark=dark)
     _volatility.skew(frame, ax=canvas.ax, timezone=timezone)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)

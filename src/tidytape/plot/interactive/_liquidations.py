@@ -10,7 +10,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _liquidations as static
-from tidytape.plot.interactive._artists import add_filled, add_line, send
+from tidytape.plot.interactive._artists import add_filled, add_line, finished
 from tidytape.plot.interactive._canvas import Canvas
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def liquidations(
         middles = np.asarray(drawn.price.get_xdata(), float)
         add_line(canvas, drawn.price, width=float(np.diff(middles).min(initial=1.0)))
     canvas.fix_ticks(canvas.ax)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def liquidation_heatmap(
@@ -95,5 +94,4 @@ def liquidation_heatmap(
         ax=canvas.ax,
         timezone=timezone,
     )
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _market_profile as static
 from tidytape.plot._profile import Rules
-from tidytape.plot.interactive._artists import send
+from tidytape.plot.interactive._artists import finished
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._image import add_image
 from tidytape.plot.interactive._times import milliseconds
@@ -58,8 +58,7 @@ def market_profile(
             if areas.get_paths():
                 canvas.add_key(drawn.ax, areas, areas.get_facecolor()[0])
         _add_rows(canvas, tpo)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def _add_rows(canvas: Canvas, tpo: static.Sessions) -> None:

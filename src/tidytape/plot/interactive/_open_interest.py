@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _open_interest as static
-from tidytape.plot.interactive._artists import send
-from tidytape.plot.interactive._candles import add_candles, say_interval
+from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._candles import add_candles
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
 
@@ -51,20 +51,18 @@ def open_interest(
         static.open_interest(frame, axes=canvas.ax, timezone=timezone)
     else:
         canvas = Canvas("open_interest", timezone, dark=dark, height=7.2)
-        interval = coarse_interval(candles, "candles")
+        interval = coarse_interval(canvas, candles, "candles")
         drawn = static.open_interest(
             coarser(frame, "frame", interval),
             candles=coarser(candles, "candles", interval),
             price_band=price_band,
             oi_band=oi_band,
             by=by,
-            axes=canvas.stack(3.0, 1.8, 1.6),
+            axes=canvas.stack(*static.HEIGHTS),
             timezone=timezone,
         )
         for steps in drawn.changes.values():
             canvas.entries[steps].hover_name = str(steps.get_label()).partition(":")[0]
         if drawn.candles is not None:
             add_candles(canvas, drawn.candles)
-        say_interval(canvas, interval, candles)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)

@@ -9,7 +9,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _smile, _surface, _term_structure
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import send
+from tidytape.plot.interactive._artists import finished
 from tidytape.plot.interactive._canvas import Canvas, Entry
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def smile(
             canvas.entries[artist].group = f"{expiry:%Y-%m-%d %H:%M}"
             if not canvas.is_listed(artist):
                 canvas.entries[artist].name, canvas.entries[artist].is_listed = date + name, False
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def surface(
@@ -80,8 +79,7 @@ def surface(
     """
     canvas = Canvas("surface", timezone, dark=dark, height=5.4)
     _surface.surface(frame, y=y, ax=canvas.ax, timezone=timezone)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def term_structure(
@@ -113,5 +111,4 @@ def term_structure(
     for (symbol, time), line in drawn.lines.items():
         text = f"{symbol} {time.astimezone(zone):%Y-%m-%d %H:%M} {zone_name}".strip()
         canvas.entries[line] = Entry(text, is_listed=canvas.is_listed(line))
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)

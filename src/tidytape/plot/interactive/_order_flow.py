@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Literal
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _order_flow as static
-from tidytape.plot.interactive._artists import send
-from tidytape.plot.interactive._candles import add_candles, say_interval
+from tidytape.plot.interactive._artists import finished
+from tidytape.plot.interactive._candles import add_candles
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
-
-_HEIGHTS = (2.4, 1.0, 1.3)
 
 
 def order_flow(
@@ -48,13 +46,11 @@ def order_flow(
         shown, with the delta of that interval, and the title says so.
     """
     canvas = Canvas("order_flow", timezone, dark=dark, height=7.0)
-    axes = static.FlowPanels(*canvas.stack(*_HEIGHTS))
-    interval = coarse_interval(candles, "candles")
+    axes = static.FlowPanels(*canvas.stack(*static.HEIGHTS))
+    interval = coarse_interval(canvas, candles, "candles")
     drawn = static.order_flow(
         coarser(candles, "candles", interval), sides, axes=axes, anchor=anchor, session=session, quote=quote,
         timezone=timezone,
     )  # fmt: skip
     add_candles(canvas, drawn.candles)
-    say_interval(canvas, interval, candles)
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
-from matplotlib.axes import Axes
 from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _panels as panels
 from tidytape.plot import _profile as static
-from tidytape.plot.interactive._artists import add_filled, send
-from tidytape.plot.interactive._candles import add_candles, say_interval
+from tidytape.plot.interactive._artists import add_filled, finished
+from tidytape.plot.interactive._candles import add_candles
 from tidytape.plot.interactive._canvas import Canvas
 from tidytape.plot.interactive._coarser import coarse_interval, coarser
 
@@ -56,8 +54,7 @@ def volume_profile(
     static.volume_profile(
         profile, ax=canvas.ax, share=share, rule=rule, tie=tie, stop=stop, row_size=row_size, quote=quote
     )
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)
 
 
 def candles_with_profile(
@@ -97,24 +94,16 @@ def candles_with_profile(
     canvas.add_axes(axes.price, (0.0, _WIDE), (1 - _HIGH, 1.0))
     canvas.add_axes(axes.profile, right, (1 - _HIGH, 1.0))
     canvas.add_axes(axes.volume, (0.0, _WIDE), bottom)
-    interval = coarse_interval(candles, "candles")
+    interval = coarse_interval(canvas, candles, "candles")
     drawn = panels.candles_with_profile(
         coarser(candles, "candles", interval), profile, axes=axes, share=share, rule=rule, tie=tie, stop=stop,
         row_size=row_size, quote=quote, timezone=timezone,
     )  # fmt: skip
     add_candles(canvas, drawn.candles)
     add_filled(canvas, drawn.volume.steps, zeros=True)
-    say_interval(canvas, interval, candles)
-    _list_once(canvas, [axes.price])
-    send(canvas)
+    # The legend lists the artists of the profile, not their copies beside the candles.
+    for artist in (*axes.price.lines, *axes.price.patches):
+        canvas.entries[artist].is_listed = False
     name, unit = canvas.measure(axes.profile, "x")
-    text = f"{name}<br>[{unit}]" if unit else name
-    few = {"title": {"text": text, "font": {"size": 11}}, "nticks": 4, "tickangle": 0}
-    return canvas.finished().update_layout(xaxis2=few)
-
-
-def _list_once(canvas: Canvas, axes: Sequence[Axes]) -> None:
-    """Keep the artists of these axes out of the legend, which lists those of the other panels."""
-    for ax in axes:
-        for artist in (*ax.lines, *ax.patches):
-            canvas.entries[artist].is_listed = False
+    title = {"text": f"{name}<br>[{unit}]" if unit else name, "font": {"size": 11}}
+    return finished(canvas).update_layout(xaxis2={"title": title, "nticks": 4, "tickangle": 0})

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.plot import _cross as static
 from tidytape.plot import _style as style
-from tidytape.plot.interactive._artists import add, send
+from tidytape.plot.interactive._artists import add, finished
 from tidytape.plot.interactive._canvas import Canvas, colour
 from tidytape.plot.interactive._image import add_image
 from tidytape.plot.interactive._thin import MOST_POINTS, points_to_send
@@ -69,5 +69,4 @@ def market_share(
         if points <= MOST_POINTS:
             canvas.done.discard(area)
         low = high
-    send(canvas)
-    return canvas.finished()
+    return finished(canvas)

@@ -37,7 +37,10 @@ class Clock:
     def of(cls, timezone: str | tzinfo, first: float, last: float) -> Clock:
         """Return the clock of a zone at ``first``; its name shows the offset if that differs at ``last``."""
         zone, name = style.zone(timezone)
-        offsets = [_offset(zone, date) for date in (first, last)]
+        offsets = [
+            num2date(date).astimezone(zone).utcoffset() or timedelta(0)  # type: ignore[no-untyped-call]
+            for date in (first, last)
+        ]
         if offsets[0] == offsets[1]:
             return cls(offsets[0], name)
         hours = datetime(1970, 1, 1, tzinfo=UTC) + abs(offsets[0])
@@ -57,7 +60,3 @@ class Clock:
 def milliseconds(days: Floats) -> Floats:
     """Return lengths of time as Plotly takes them. [ms]"""
     return np.rint(days * _DAY)
-
-
-def _offset(zone: tzinfo, date: float) -> timedelta:
-    return num2date(date).astimezone(zone).utcoffset() or timedelta(0)  # type: ignore[no-untyped-call]

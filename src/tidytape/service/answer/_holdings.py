@@ -54,7 +54,7 @@ def described(
     Examples
     --------
     >>> import tempfile
-    >>> from tidytape.lake import LakeReader
+    >>> from tidytape.lake import Lake
     >>> described(Lake.create(tempfile.mkdtemp())).height
     0
     """

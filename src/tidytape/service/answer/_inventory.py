@@ -37,7 +37,7 @@ class LakeCache(Generic[T]):
     Examples
     --------
     >>> import polars as pl, tempfile
-    >>> from tidytape.lake import LakeReader
+    >>> from tidytape.lake import Lake
     >>> lake = Lake.create(tempfile.mkdtemp())
     >>> remembered = LakeCache(lake)
     >>> remembered.get("markets", lambda: lake.markets().height), remembered.get("markets", lambda: 5)
