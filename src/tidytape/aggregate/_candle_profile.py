@@ -163,17 +163,17 @@ def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, sp
     """
     prices = PRICES[spreading]
     by_side = "side" in candles.collect_schema().names()
-    rows = candles.select(
-        *groups,
-        bucket_start(nw.col("timestamp"), length).alias(BUCKET),
-        *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
-        nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
-        *prices,
-        has_prices(grid, *prices).alias(_PLACED),
-    )
-    # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that lie there.
-    rows = rows.with_columns(
-        nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices
+    rows = (
+        candles.select(
+            *groups,
+            bucket_start(nw.col("timestamp"), length).alias(BUCKET),
+            *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
+            nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
+            *prices,
+            has_prices(grid, *prices).alias(_PLACED),
+        )
+        # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that lie there.
+        .with_columns(nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices)
     )
     at_close = rows.with_columns(grid.row(nw.col(prices[-1])).alias(_ROW))
     rows = _spread(rows, grid) if spreading == "uniform" else at_close
@@ -230,5 +230,8 @@ def _spread(candles: Rows, grid: Grid) -> Rows:
     within = nw.min_horizontal(high, grid.price(row + 1)) - nw.max_horizontal(low, grid.price(row))
     share = nw.when(high > low).then(within / (high - low)).otherwise(1.0)
     # The row above a candle that ends on its edge gets nothing, whatever the volume is.
-    rows = rows.with_columns(share.alias("__share")).filter(nw.col("__share") > 0)
-    return rows.with_columns((nw.col("volume") * nw.col("__share")).alias("volume"))
+    return (
+        rows.with_columns(share.alias("__share"))
+        .filter(nw.col("__share") > 0)
+        .with_columns((nw.col("volume") * nw.col("__share")).alias("volume"))
+    )

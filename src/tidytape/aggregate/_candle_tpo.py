@@ -121,8 +121,9 @@ def candle_tpo(
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows = rows.with_columns(nw.lit("").alias(name) for name in MARKET if name not in table.names)
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
+        nw.lit("").alias(name) for name in MARKET if name not in table.names
+    )
     rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles").rows
     rows = _with_lost(rows, cut)
     pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
@@ -190,9 +191,12 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
         is_lost.cast(nw.Int8).alias(_LOST),
         *(nw.when(is_possible).then(nw.col(name)).alias(name) for name in ("open", "high", "low", "close")),
     )
-    placed = cut.placed(marked.rename({"timestamp": BUCKET}))
-    placed = placed.with_columns((nw.col(_LOST).max().over(*_PROFILE) > 0).alias(_LOST))
-    return placed.drop("timestamp", "block_id").rename({BUCKET: "timestamp"})
+    return (
+        cut.placed(marked.rename({"timestamp": BUCKET}))
+        .with_columns((nw.col(_LOST).max().over(*_PROFILE) > 0).alias(_LOST))
+        .drop("timestamp", "block_id")
+        .rename({BUCKET: "timestamp"})
+    )
 
 
 def _pieces(rows: Rows, piece: Interval) -> Rows:
@@ -214,22 +218,23 @@ def _pieces(rows: Rows, piece: Interval) -> Rows:
 
 def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
     """Return the volume and that of each side per market, bucket and price row; without sides the latter are null."""
-    levels = levels_of(rows, [*MARKET], length, cut.grid, spreading).rename({BUCKET: "timestamp"})
-    levels = levels.filter(
-        ~nw.col("price").is_null()
-    )  # drops the row of lost candles, whose volume is null by now
-    has_sides = "side" in rows.collect_schema().names()
-    if has_sides:
+    levels = (
+        levels_of(rows, [*MARKET], length, cut.grid, spreading)
+        .rename({BUCKET: "timestamp"})
+        .filter(~nw.col("price").is_null())  # drops the row of lost candles, whose volume is null by now
+    )
+    if "side" in rows.collect_schema().names():
         return levels
     return levels.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _SIDES)
 
 
 def _with_lists(levels: Rows, parts: Parts, cut: Cut) -> Rows:
     """Add the blocks that touched each level, and the session's lists of levels, as ``client.tpo`` returns them."""
-    touched = touches(parts.ranges).join(
-        parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
+    touched = (
+        touches(parts.ranges)
+        .join(parts.sessions.select(*_PROFILE, "session"), on="session", how="inner")
+        .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"))
     )
-    touched = touched.select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"))
     pl = levels.implementation.to_native_namespace()
     native = levels.to_native()
     key = [*_PROFILE, "price"]

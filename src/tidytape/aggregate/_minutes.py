@@ -247,11 +247,12 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
         for side, name in zip((Side.BUY, Side.SELL), names, strict=True)
     ]
     rows = trades.with_columns(grid.row(nw.col("price")).alias("row"), *split)
-    minutes = _rows_summed(rows, Interval.MINUTE, columns).with_columns(
-        grid.price(nw.col("row")).alias("price")
+    return (
+        _rows_summed(rows, Interval.MINUTE, columns)
+        .with_columns(grid.price(nw.col("row")).alias("price"))
+        .select(*MARKET, "timestamp", "price", *columns)
+        .sort(*MARKET, "timestamp", "price")
     )
-    minutes = minutes.select(*MARKET, "timestamp", "price", *columns)
-    return minutes.sort(*MARKET, "timestamp", "price")
 
 
 def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
@@ -314,14 +315,17 @@ def profile_of(
         grid.row(nw.col("price")).alias("row"),
         *(nw.col(name).alias(volume) for volume, name in chosen.items()),
     )
-    levels = _rows_summed(rows, interval_of(interval), list(chosen)).select(
-        *MARKET,
-        "timestamp",
-        grid.price(nw.col("row")).alias("price"),
-        *chosen,
-        (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+    return (
+        _rows_summed(rows, interval_of(interval), list(chosen))
+        .select(
+            *MARKET,
+            "timestamp",
+            grid.price(nw.col("row")).alias("price"),
+            *chosen,
+            (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+        )
+        .sort(*MARKET, "timestamp", "price")
     )
-    return levels.sort(*MARKET, "timestamp", "price")
 
 
 def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Rows:

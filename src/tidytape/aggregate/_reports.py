@@ -91,9 +91,11 @@ def by_bucket(
         "min": value.min(),
         "last": last(timed, _VALUE, order),
     }
-    long = nw.concat(cells).group_by(*keys, _NAME).agg(picked[pick].alias(pick) for pick in picks)
     return (
-        long.with_columns(
+        nw.concat(cells)
+        .group_by(*keys, _NAME)
+        .agg(picked[pick].alias(pick) for pick in picks)
+        .with_columns(
             nw.when(nw.col(_NAME) == source).then(nw.col(pick)).alias(name)
             for name, (source, pick) in results.items()
         )

@@ -123,7 +123,7 @@ def _total(frame: Rows, interval: Interval) -> Rows:
     timed = frame.with_columns(start.alias(BUCKET))
     named = timed.group_by(*_TOKEN, BUCKET).agg(nw.col("timestamp").max())
     moments = timed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp")
-    known = known_sum(
+    return known_sum(
         latest(frame, interval, _TOKEN, "marketcap"),
         moments,
         all_reports=named.select(*_TOKEN, "timestamp"),
@@ -131,5 +131,4 @@ def _total(frame: Rows, interval: Interval) -> Rows:
         members=_TOKEN,
         value="marketcap",
         until=nw.max_horizontal(nw.col("timestamp") + CARRY + 1, start + interval.seconds * SECOND),
-    )
-    return known.select(start.alias("timestamp"), nw.col("marketcap").alias("total"), "count")
+    ).select(start.alias("timestamp"), nw.col("marketcap").alias("total"), "count")

@@ -457,9 +457,9 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
     traded = _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY)
     levels = counted(parts.ranges, traded, cut.grid)
-    levels = _with_flags(with_columns_of(levels, parts.sessions, ["session"]), cut, now)
     return (
-        levels.with_columns(
+        _with_flags(with_columns_of(levels, parts.sessions, ["session"]), cut, now)
+        .with_columns(
             nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
@@ -594,29 +594,36 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
 
     That is so if the first or the last moment of a candle has trades at several prices.
     """
-    moments = trades.group_by(*MARKET, "timestamp").agg(
-        nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
+    moments = (
+        trades.group_by(*MARKET, "timestamp")
+        .agg(nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest"))
+        .with_columns(sequence=nw.lit(0, nw.Int64))
     )
-    moments = moments.with_columns(sequence=nw.lit(0, nw.Int64))
     low, high = (
         candles_without_volume(moments.rename({end: "price"}).drop(other), interval=interval)
         for end, other in (("lowest", "highest"), ("highest", "lowest"))
     )
-    both = low.drop("high").join(high.drop("low"), on=[*MARKET, "timestamp"], suffix="_high")
-    return both.select(
-        *MARKET,
-        *("timestamp", "high", "low"),
-        *(
-            nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)
-            for name in ("open", "close")
-        ),
+    return (
+        low.drop("high")
+        .join(high.drop("low"), on=[*MARKET, "timestamp"], suffix="_high")
+        .select(
+            *MARKET,
+            *("timestamp", "high", "low"),
+            *(
+                nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)
+                for name in ("open", "close")
+            ),
+        )
     )
 
 
 def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> Parts:
     """Return the parts of market profiles, from candles of pieces and from the ranges of rows that they touched."""
-    sessions = _sessions(cut.placed(blocks)).with_row_index("session", order_by=_PROFILE)
-    sessions = sessions.with_columns(nw.col("session").cast(nw.Int64))
+    sessions = (
+        _sessions(cut.placed(blocks))
+        .with_row_index("session", order_by=_PROFILE)
+        .with_columns(nw.col("session").cast(nw.Int64))
+    )
     parts = Parts(sessions, ranges, traded)
     ranges = parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
     return replace(parts, ranges=ranges)
@@ -643,17 +650,20 @@ def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
     """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
     row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
     is_single = nw.col("tpo_count") == 1
-    levels = cut.with_end(levels).with_columns(
-        is_single.cast(nw.Int64).alias("single"),
-        row.min().over("session").alias("lowest"),
-        row.max().over("session").alias("highest"),
-    )
-    levels = levels.with_columns(
-        nw.col("single").sum().over("session").alias("singles"),
-        nw.col("single")
-        .cum_sum()
-        .over("session", order_by="row")
-        .alias("singles_below"),  # this row included
+    levels = (
+        cut.with_end(levels)
+        .with_columns(
+            is_single.cast(nw.Int64).alias("single"),
+            row.min().over("session").alias("lowest"),
+            row.max().over("session").alias("highest"),
+        )
+        .with_columns(
+            nw.col("single").sum().over("session").alias("singles"),
+            nw.col("single")
+            .cum_sum()
+            .over("session", order_by="row")
+            .alias("singles_below"),  # this row included
+        )
     )
     singles_above = (
         nw.col("singles") - nw.col("singles_below") + 1

@@ -171,9 +171,11 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     table, _, series = markets(frame, by, [amount], results=["total", "share"])
     rows = with_repeats(table.rows.filter(~nw.col("timestamp").is_null()), series, of_amounts=True)
     in_sum = [exact.summed("total"), nw.col(TWICE).max()]
-    rows = exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
-    rows = rows.with_columns(part.over(*series, "timestamp") for part in in_sum)
-    rows = rows.with_columns(total=nw.when(nw.col(TWICE) == 0).then(exact.total("total")))
+    rows = (
+        exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
+        .with_columns(part.over(*series, "timestamp") for part in in_sum)
+        .with_columns(total=nw.when(nw.col(TWICE) == 0).then(exact.total("total")))
+    )
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
     return table.closed(result, sort=[*series, "timestamp", *MARKET])

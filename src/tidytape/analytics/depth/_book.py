@@ -425,20 +425,23 @@ def books_of(
     table = of_one(table, BLOCK_SIZE, book, ["price"])
     price, size = nw.col("price"), nw.col("size")
     is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
-    rows = table.rows.select(
-        *book,
-        "side",
-        price=nw.when(is_known).then(price + height.fill_null(0.0) / 2).otherwise(0.0),
-        size=nw.when(is_known).then(size).otherwise(0.0),
-        __known=is_known,
-        __height=height,
-    )
-    rows = rows.with_columns(
-        __bid=nw.when(IS_BID & (size > 0)).then(price), __ask=nw.when(IS_ASK & (size > 0)).then(price)
-    ).with_columns(
-        nw.col("__known").all().over(*book),
-        nw.col("__bid").max().over(*book),
-        nw.col("__ask").min().over(*book),
+    rows = (
+        table.rows.select(
+            *book,
+            "side",
+            price=nw.when(is_known).then(price + height.fill_null(0.0) / 2).otherwise(0.0),
+            size=nw.when(is_known).then(size).otherwise(0.0),
+            __known=is_known,
+            __height=height,
+        )
+        .with_columns(
+            __bid=nw.when(IS_BID & (size > 0)).then(price), __ask=nw.when(IS_ASK & (size > 0)).then(price)
+        )
+        .with_columns(
+            nw.col("__known").all().over(*book),
+            nw.col("__bid").max().over(*book),
+            nw.col("__ask").min().over(*book),
+        )
     )
     bid, ask, is_whole = nw.col("__bid"), nw.col("__ask"), nw.col("__known")
     rows = rows.with_columns(

@@ -127,17 +127,20 @@ def cvd(
     has_lengths = interval is None and has_intervals(table, keys)
     rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)
     # Summed in parts: equal amounts bought and sold cancel exactly, and rows before the anchor change no digit.
-    rows = exact.in_parts(rows, "buy_volume", "sell_volume")
-    rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
-    rows = rows.with_columns(exact.running("cvd").over(*keys, "anchored_at", order_by="timestamp")).select(
-        *keys,
-        "timestamp",
-        "buy_volume",
-        "sell_volume",
-        "delta",
-        nw.when(nw.col(IS_KNOWN)).then(exact.total("cvd")).alias("cvd"),
-        nw.lit(anchor).alias("anchor"),
-        "anchored_at",
+    rows = (
+        exact.in_parts(rows, "buy_volume", "sell_volume")
+        .with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
+        .with_columns(exact.running("cvd").over(*keys, "anchored_at", order_by="timestamp"))
+        .select(
+            *keys,
+            "timestamp",
+            "buy_volume",
+            "sell_volume",
+            "delta",
+            nw.when(nw.col(IS_KNOWN)).then(exact.total("cvd")).alias("cvd"),
+            nw.lit(anchor).alias("anchor"),
+            "anchored_at",
+        )
     )
     return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
 
@@ -246,16 +249,18 @@ def vwap(
 
     is_known = ~nw.col("volume").is_null() & ~nw.col("__worth").is_null()
     rows = anchored(rows, keys, sessions, is_known=is_known, has_lengths=has_lengths)
-    rows = exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__worth").with_columns(
-        exact.running("__volume", "__worth").over(*keys, "anchored_at", order_by="timestamp")
-    )
-    rows = rows.with_columns(exact.total("__volume"), exact.total("__worth")).select(
-        *keys,
-        "timestamp",
-        "volume",
-        nw.when(nw.col(IS_KNOWN)).then(quotient(nw.col("__worth"), nw.col("__volume"))).alias("vwap"),
-        nw.lit(anchor).alias("anchor"),
-        "anchored_at",
+    rows = (
+        exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__worth")
+        .with_columns(exact.running("__volume", "__worth").over(*keys, "anchored_at", order_by="timestamp"))
+        .with_columns(exact.total("__volume"), exact.total("__worth"))
+        .select(
+            *keys,
+            "timestamp",
+            "volume",
+            nw.when(nw.col(IS_KNOWN)).then(quotient(nw.col("__worth"), nw.col("__volume"))).alias("vwap"),
+            nw.lit(anchor).alias("anchor"),
+            "anchored_at",
+        )
     )
     return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
 

@@ -143,13 +143,15 @@ def accrued(
         )
     for factor in factors:
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
-    rows = repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
-    rows = rows.with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
-    rows = rows.with_columns(
-        __payment=nw.col("payment").fill_null(0.0),
-        __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
-        __due=nw.lit(1),
-        __first=within(nw.col("timestamp").min(), series),
+    rows = (
+        repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
+        .with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
+        .with_columns(
+            __payment=nw.col("payment").fill_null(0.0),
+            __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
+            __due=nw.lit(1),
+            __first=within(nw.col("timestamp").min(), series),
+        )
     )
     sums = nw.col("__payment", "__known", "__due").cum_sum()
     rows = rows.with_columns(sums.over(*series, order_by="timestamp"))

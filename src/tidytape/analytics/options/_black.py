@@ -207,10 +207,12 @@ def black76_price(
     )
     years = act_365(nw.col("__left"), YEAR)
     strike, forward, side, first = map(nw.col, ("__strike", "__forward", "__side", "__d1"))
-    rows = measured(rows, years, strike="__strike", forward="__forward", volatility="__volatility")
-    # The distribution is a long expression on some engines, so its values are columns.
-    rows = rows.with_columns(
-        __first=normal_cdf(side * first), __second=normal_cdf(side * (first - nw.col("__deviation")))
+    rows = (
+        measured(rows, years, strike="__strike", forward="__forward", volatility="__volatility")
+        # The distribution is a long expression on some engines, so its values are columns.
+        .with_columns(
+            __first=normal_cdf(side * first), __second=normal_cdf(side * (first - nw.col("__deviation")))
+        )
     )
     coins = side * (nw.col("__first") - strike / forward * nw.col("__second"))
     # Rounding may make the difference negative.

@@ -323,5 +323,6 @@ def volatility_risk_premium(
         volatility_risk_premium=iv - rv,
         variance_risk_premium=(iv / 100.0) * (iv / 100.0) - (rv / 100.0) * (rv / 100.0),
     )
-    table = implied_table.with_words({alias: name for name, alias in whose.items()}, of=realized_table)
-    return table.closed(result, sort=[*series, *whose.values(), "timestamp"], times={KNOWN_AT: "timestamp"})
+    return implied_table.with_words({alias: name for name, alias in whose.items()}, of=realized_table).closed(
+        result, sort=[*series, *whose.values(), "timestamp"], times={KNOWN_AT: "timestamp"}
+    )

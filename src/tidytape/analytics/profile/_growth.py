@@ -99,17 +99,18 @@ def _areas_by_plan(
         before=(nw.col("enclosed") - count) / total
     )
     limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
-    enclosed_levels = candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
-    areas = enclosed_levels.group_by(keys).agg(
-        nw.col("poc", "low").min(), nw.col("high", "total", "enclosed").max()
-    )
-    return areas.select(
-        *keys,
-        "poc",
-        val=nw.col("low"),
-        vah=nw.col("high"),
-        value_area_share=quotient((nw.col("enclosed") / total * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
-        **rules.columns(),
+    return (
+        candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
+        .group_by(keys)
+        .agg(nw.col("poc", "low").min(), nw.col("high", "total", "enclosed").max())
+        .select(
+            *keys,
+            "poc",
+            val=nw.col("low"),
+            vah=nw.col("high"),
+            value_area_share=quotient((nw.col("enclosed") / total * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
+            **rules.columns(),
+        )
     )
 
 

@@ -351,8 +351,9 @@ def developing(
     rows = rows.with_columns(nw.col(*context).min().over(keys))
     if now is not None:
         rows = rows.filter(closes <= epoch_seconds(now, parameter="now") * SECOND)
-    so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None)
-    so_far = so_far.select(*keys, "block", "price", "count", known_at=closes)
+    so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None).select(
+        *keys, "block", "price", "count", known_at=closes
+    )
     blocks = [*keys, "block", "known_at"]
     value_areas = areas(so_far, blocks, rules, profiles.step, in_memory=profiles.table.is_eager)
     return profiles.closed(value_areas.select(*keys, *results), sort=["block"], times={"known_at": SESSION})

@@ -384,8 +384,9 @@ def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     prices = [_number(name) for name in subject.columns["frozen_price"]]
     rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns['frozen_price'][-1]}", 1))
     is_same = nw.all_horizontal(*(price == nw.col("__before") for price in prices), ignore_nulls=False)
-    rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64))
-    rows = rows.with_columns(__run=(1 - nw.col("__same")).cum_sum().over(subject.series, order_by="__place"))
+    rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64)).with_columns(
+        __run=(1 - nw.col("__same")).cum_sum().over(subject.series, order_by="__place")
+    )
     length = nw.col("__same").sum().over([*subject.series, "__run"])
     return rows, nw.col("__timed") & (nw.col("__same") == 1) & (length >= subject.limits["frozen"])
 
@@ -444,8 +445,9 @@ def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:
         rows = rows.with_columns(__log=logarithm)
         since = {place: nw.col("__log") - subject.shifted("__log", place) for place in (1, 2)}
         rows = rows.with_columns(__level=since[1], __both=since[2])
-    rows = rows.with_columns(__usual=level.median().over(around))
-    rows = rows.with_columns(__off=(level - nw.col("__usual")).abs())
+    rows = rows.with_columns(__usual=level.median().over(around)).with_columns(
+        __off=(level - nw.col("__usual")).abs()
+    )
     mad = off.median().over(series)
     deviation = nw.when(mad > 0).then(mad * _NORMAL).otherwise(off.mean().over(series) * _NORMAL_MEAN)
     rows = rows.with_columns(__most=deviation * subject.limits["outlier"])

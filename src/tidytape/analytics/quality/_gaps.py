@@ -278,8 +278,9 @@ def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.L
         step = length_of(nw.col("interval"))
     else:
         step = nw.lit(arguments.length("interval", interval), nw.Int64())
-    rows = rows.with_columns(__step=step, __length=nw.max_horizontal(step, nw.lit(1, nw.Int64())))
-    return rows.with_columns(__bucket=bucket_by(nw.col("__time"), nw.col("__length")))
+    return rows.with_columns(
+        __step=step, __length=nw.max_horizontal(step, nw.lit(1, nw.Int64()))
+    ).with_columns(__bucket=bucket_by(nw.col("__time"), nw.col("__length")))
 
 
 def count_of(span: nw.Expr) -> nw.Expr:

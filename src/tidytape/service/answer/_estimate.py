@@ -355,8 +355,13 @@ class Statistics:
             if rows >= most:
                 end = min(end, file.last + 1)  # there are enough before it
                 break
-        times = self._trades(market, start, end).select("timestamp").bottom_k(most, by="timestamp")
-        return times.collect(engine="streaming")["timestamp"].to_list()
+        return (
+            self._trades(market, start, end)
+            .select("timestamp")
+            .bottom_k(most, by="timestamp")
+            .collect(engine="streaming")["timestamp"]
+            .to_list()
+        )
 
     def _sources(self, table: str, market: Market, start: int, end: int) -> Sources:
         return sources(

@@ -124,15 +124,18 @@ def _marketcaps(lake: Lake) -> pl.DataFrame:
     marketcap, coin = pl.col("marketcap"), pl.col("coin")
     # A report may lack the coin or the number, so each comes from the newest report that has it.
     known = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
-    tokens = (
+    return (
         lake.scan("token_supply")
         .group_by("token_name")
         .agg(
             coin.sort_by("timestamp").drop_nulls().last(),
             known.sort_by("timestamp").drop_nulls().last().alias("marketcap"),
         )
+        .drop_nulls()
+        .group_by("coin")
+        .agg(marketcap.max())
+        .collect(engine="streaming")
     )
-    return tokens.drop_nulls().group_by("coin").agg(marketcap.max()).collect(engine="streaming")
 
 
 def holdings(lake: Lake) -> pl.DataFrame:
@@ -216,8 +219,9 @@ def tenors(lake: Lake, rows: pl.DataFrame, *, end: int | None = None) -> pl.Data
     chains = summary_rows.select("exchange", "coin", "last").unique(maintain_order=True)
     for exchange, coin, newest in chains.iter_rows():
         last = newest if end is None else min(newest, end - 1)
-        quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1)
-        quotes = quotes.filter(pl.col("coin") == coin)
+        quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1).filter(
+            pl.col("coin") == coin
+        )
         for name, summary in _SUMMARIES.items():
             parts.append(
                 summary(quotes, interval="1d")

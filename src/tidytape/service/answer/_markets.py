@@ -133,7 +133,6 @@ class MarketStatistics:
             .join(older, on=_KEY, how="semi")
             .filter(pl.col("last") < end * SECOND)
         )
-        day = (pl.col("last") // (_DAY * SECOND)).alias("day")
         trades = [
             # One scan per day of last trades, so that it skips files by time.
             self._lake.scan(
@@ -146,7 +145,7 @@ class MarketStatistics:
             .join(markets.lazy(), left_on=[*_KEY, "timestamp"], right_on=[*_KEY, "last"], how="semi")
             .group_by(_KEY)
             .agg(older=pl.col("price").sort_by("sequence").last(), time=pl.col("timestamp").max())
-            for (exchange, _), markets in last.group_by("exchange", day)
+            for (exchange, _), markets in last.group_by("exchange", pl.col("last") // (_DAY * SECOND))
         ]
         over = pl.col("timestamp") + pl.col("interval")
         recorded = self._lake.extents("candles").join(older, on=_KEY, how="semi")
@@ -162,15 +161,21 @@ class MarketStatistics:
         ]
         if not (trades or candles):
             return rows
-        prices = pl.concat(pl.collect_all([*trades, *candles], engine="streaming"))
-        prices = prices.group_by(_KEY).agg(pl.col("older").sort_by("time").last())
+        prices = (
+            pl.concat(pl.collect_all([*trades, *candles], engine="streaming"))
+            .group_by(_KEY)
+            .agg(pl.col("older").sort_by("time").last())
+        )
         return _joined(rows, prices).with_columns(last_price=pl.coalesce("last_price", "older")).drop("older")
 
     def _with_range(self, rows: pl.DataFrame, markets: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add ``pct_from_ath`` and ``atr_percent``."""
         today = end // _DAY * _DAY
-        highest = pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
-        highest = highest.group_by(_KEY).agg(pl.col("highest").max())
+        highest = (
+            pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
+            .group_by(_KEY)
+            .agg(pl.col("highest").max())
+        )
         # Of the day before the first one only the close is used.
         query = _query(_CANDLES, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
         days = self._points(query, markets, _TRADED, candles)
@@ -222,8 +227,9 @@ class MarketStatistics:
                 plans.append(plan(scan))
         names = [name for name in _VALUE_COLUMNS if name in schema_of(query.type[0]).names]
         seconds = (pl.col("timestamp") // SECOND).alias("seconds")
-        empty = pl.DataFrame(schema={**dict.fromkeys(_KEY, pl.String), "seconds": pl.Int64})
-        empty = empty.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
+        empty = pl.DataFrame(schema={**dict.fromkeys(_KEY, pl.String), "seconds": pl.Int64}).with_columns(
+            pl.lit(None, pl.Float64).alias(name) for name in names
+        )
         parts = [points.select(*_KEY, seconds, *names) for points in plans]
         return pl.concat([empty, *pl.collect_all(parts, engine="streaming")]).sort("seconds")
 
@@ -248,24 +254,31 @@ def _query(name: str, start: int, end: int, interval: Interval, quote: str | Non
 def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
     new = pl.col("seconds") >= end - _DAY
     volume, close = pl.col("volume"), pl.col("close")
-    sums = candles.group_by(_KEY, maintain_order=True).agg(
-        last_price=close.last(),
-        price_before=close.filter(~new).last(),
-        # A sum is unknown if one of its addends is.
-        volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(new).sum()),
-        volume_before=volume.filter(~new).sum(),
-    )
-    return sums.with_columns(
-        volume_change_24h=_percent(pl.col("volume_24h"), pl.col("volume_before")),
-        price_change_24h=_percent(pl.col("last_price"), pl.col("price_before")),
+    return (
+        candles.group_by(_KEY, maintain_order=True)
+        .agg(
+            last_price=close.last(),
+            price_before=close.filter(~new).last(),
+            # A sum is unknown if one of its addends is.
+            volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(new).sum()),
+            volume_before=volume.filter(~new).sum(),
+        )
+        .with_columns(
+            volume_change_24h=_percent(pl.col("volume_24h"), pl.col("volume_before")),
+            price_change_24h=_percent(pl.col("last_price"), pl.col("price_before")),
+        )
     )
 
 
 def _changed(interest: pl.DataFrame, end: int) -> pl.DataFrame:
     new, close = pl.col("seconds") >= end - _DAY, pl.col("close")
-    ends = interest.drop_nulls("close").sort("seconds").group_by(_KEY, maintain_order=True)
-    now_and_before = ends.agg(now=close.filter(new).last(), before=close.filter(~new).last())
-    return now_and_before.select(*_KEY, oi_change_24h=_percent(pl.col("now"), pl.col("before")))
+    return (
+        interest.drop_nulls("close")
+        .sort("seconds")
+        .group_by(_KEY, maintain_order=True)
+        .agg(now=close.filter(new).last(), before=close.filter(~new).last())
+        .select(*_KEY, oi_change_24h=_percent(pl.col("now"), pl.col("before")))
+    )
 
 
 def _percent(now: pl.Expr, before: pl.Expr) -> pl.Expr:
@@ -368,9 +381,12 @@ def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
     known = [holdings.lake.markets(), holdings.option_summaries()]
     markets = pl.concat(known, how="diagonal").unique(_ORDER, keep="first")
     reported = holdings.marketcaps().rename({"marketcap": "reported"})
-    markets = markets.join(reported, on="coin", how="left", maintain_order="left")
-    # Reports are newer than what was registered with the market.
-    markets = markets.with_columns(marketcap=pl.coalesce("reported", "marketcap")).drop("reported")
+    markets = (
+        markets.join(reported, on="coin", how="left", maintain_order="left")
+        # Reports are newer than what was registered with the market.
+        .with_columns(marketcap=pl.coalesce("reported", "marketcap"))
+        .drop("reported")
+    )
     markets = filtered(markets, query, ("exchange", "coin", "category"))
     if query.type:
         of_types = holdings.all().filter(pl.col("type").is_in(query.type))

@@ -248,14 +248,16 @@ def _book(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _quotes(scan: MarketScan) -> pl.LazyFrame:
-    quotes = scan.lake.scan("option_quotes", exchange=scan.market.exchange, start=scan.start, end=scan.end)
-    return quotes.filter(pl.col("coin") == scan.market.coin)
+    return scan.lake.scan(
+        "option_quotes", exchange=scan.market.exchange, start=scan.start, end=scan.end
+    ).filter(pl.col("coin") == scan.market.coin)
 
 
 def _option_summary(scan: MarketScan, summary: Any) -> pl.LazyFrame:
     """Return the points of one symbol of an option summary, of one tenor if the query names it."""
-    points = planned(summary.core, _quotes(scan), interval=scan.interval)
-    points = points.filter(pl.col("raw_symbol") == scan.market.raw_symbol)
+    points = planned(summary.core, _quotes(scan), interval=scan.interval).filter(
+        pl.col("raw_symbol") == scan.market.raw_symbol
+    )
     tenor = scan.query.tenor
     return points.filter(pl.col("tenor") == str(tenor)) if tenor else points
 
@@ -271,8 +273,11 @@ def _cme_open_interest(scan: MarketScan) -> pl.LazyFrame:
 def _token_supply(scan: MarketScan) -> pl.LazyFrame:
     # Dominance is a share of all tokens, so the reports of all of them are read.
     reports = scan.lake.scan("token_supply", start=scan.start, end=scan.end)
-    points = planned(aggregate.token_supply.core, reports, interval=scan.interval)
-    return points.filter(pl.col("token_name") == scan.market.raw_symbol).drop("token_name")
+    return (
+        planned(aggregate.token_supply.core, reports, interval=scan.interval)
+        .filter(pl.col("token_name") == scan.market.raw_symbol)
+        .drop("token_name")
+    )
 
 
 def _liquidation_heatmap(scan: MarketScan) -> pl.LazyFrame:

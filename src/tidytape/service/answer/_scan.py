@@ -178,8 +178,12 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
 
 def quote_markets(lake: Lake, quote: str | None) -> Iterable[tuple[str, str]]:
     """Return the markets that trade a quote for US dollars, by exchange and symbol."""
-    markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
-    return markets.select("exchange", "raw_symbol").iter_rows()
+    return (
+        lake.markets()
+        .filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
+        .select("exchange", "raw_symbol")
+        .iter_rows()
+    )
 
 
 def _closes(lake: Lake, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
@@ -315,9 +319,10 @@ class MarketScan:
         """Return events whose ``quote_amount`` is in USD."""
         assert self.rates is not None
         rows = events.with_columns(coins_before_usd=pl.col("amount"))
-        usd = planned(worth_in_usd, rows, self.market.quote_coin, rates=nw.from_native(self.rates.lazy()))
-        return usd.with_columns(quote_amount=pl.col("amount"), amount=pl.col("coins_before_usd")).drop(
-            "coins_before_usd"
+        return (
+            planned(worth_in_usd, rows, self.market.quote_coin, rates=nw.from_native(self.rates.lazy()))
+            .with_columns(quote_amount=pl.col("amount"), amount=pl.col("coins_before_usd"))
+            .drop("coins_before_usd")
         )
 
     @property

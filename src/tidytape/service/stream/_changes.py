@@ -227,9 +227,11 @@ def _known_then(query: PointsQuery, known: Mapping[Market, int], points: pl.Data
     rows = [(*(getattr(market, key) or None for key in keys), time) for market, time in known.items()]
     table = pl.DataFrame(rows, schema=dict.fromkeys(keys, pl.String) | {_THEN: pl.Int64}, orient="row")
     oldest = table.group_by(keys).agg(pl.col(_THEN).min())
-    series = points.select(pl.col(keys).cast(pl.String))
-    joined = series.join(oldest, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined[_THEN].cast(dtype)
+    return (
+        points.select(pl.col(keys).cast(pl.String))
+        .join(oldest, on=keys, how="left", nulls_equal=True, maintain_order="left")[_THEN]
+        .cast(dtype)
+    )
 
 
 def _differs(points: pl.DataFrame, earlier: pl.DataFrame | None, name: str, *, is_grouped: bool) -> pl.Series:
