@@ -208,9 +208,10 @@ def runs_of(events: Rows) -> Rows:
         .unique()
         .with_columns(epoch_end=nw.col("epoch").shift(-1).over(*MARKET, order_by="epoch"))
     )
-    next_place = nw.col("place").shift(-1).over(*MARKET, "side", "price", order_by=_ORDER)
     return (
-        events.with_columns(next_place=next_place)
+        events.with_columns(
+            next_place=nw.col("place").shift(-1).over(*MARKET, "side", "price", order_by=_ORDER)
+        )
         .join(epochs, on=[*MARKET, "epoch"], how="inner")  # drops events before the first snapshot
         .with_columns(
             until_place=nw.min_horizontal(
@@ -235,9 +236,8 @@ def at(runs: Rows, instants: Rows, *, by: Literal["timestamp", "last_id"]) -> Ro
     since, until = _BOUNDS[by]
     ended = runs.select(*MARKET, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)})
     # First join on the range alone: engines sort for that. With the market as a key they would compare all its pairs.
-    instant = instants.select(nw.col(by).alias("__instant")).unique()
     books = (
-        ended.join(instant, how="cross")
+        ended.join(instants.select(nw.col(by).alias("__instant")).unique(), how="cross")
         .filter(nw.col(since) <= nw.col("__instant"), nw.col("__instant") < nw.col(until))
         .select(*MARKET, nw.col("__instant").alias(by), "side", "price", "size")
     )

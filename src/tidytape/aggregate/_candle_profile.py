@@ -127,8 +127,7 @@ def candle_profile(
     groups = [name for name in keys if name != "interval"]
     unit = ["amount_unit"] if "amount_unit" in table.names else []
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    levels = levels_of(rows, [*groups, *unit], length, grid, spreading)
-    result = levels.select(
+    result = levels_of(rows, [*groups, *unit], length, grid, spreading).select(
         *(nw.lit(length.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
         nw.col(BUCKET).alias("timestamp"),
         *unit,
@@ -225,8 +224,9 @@ def _require_room(candles: Rows, grid: Grid) -> None:
 def _spread(candles: Rows, grid: Grid) -> Rows:
     """Return one row per candle and price row of its range, with the row's share of the volume."""
     low, high, row = nw.col("low"), nw.col("high"), nw.col(_ROW)
-    ends = candles.with_columns(__first=grid.row(low), __last=grid.row(high))
-    rows = spread(ends, "__first", "__last", name=_ROW)
+    rows = spread(
+        candles.with_columns(__first=grid.row(low), __last=grid.row(high)), "__first", "__last", name=_ROW
+    )
     within = nw.min_horizontal(high, grid.price(row + 1)) - nw.max_horizontal(low, grid.price(row))
     share = nw.when(high > low).then(within / (high - low)).otherwise(1.0)
     # The row above a candle that ends on its edge gets nothing, whatever the volume is.

@@ -132,8 +132,9 @@ def candle_tpo(
     levels = _with_lists(profiles_of(parts, cut, now), parts, cut)
     names = [name for name in _NAMES if name in table.names]
     if names:
-        of_market = rows.group_by(*MARKET).agg(nw.col(name).min() for name in names)
-        levels = levels.join(of_market, on=[*MARKET], how="left")
+        levels = levels.join(
+            rows.group_by(*MARKET).agg(nw.col(name).min() for name in names), on=[*MARKET], how="left"
+        )
     without = {name for name in MARKET if name not in table.names}
     if "side" not in table.names:
         without |= {*_SIDES}
@@ -242,6 +243,7 @@ def _with_lists(levels: Rows, parts: Parts, cut: Cut) -> Rows:
     lists = native.group_by(_PROFILE).agg(
         pl.col("price").filter(pl.col(flag)).sort().alias(name) for name, flag in _LISTS.items()
     )
-    joined = native.join(blocks, on=key, how="left").join(lists, on=[*_PROFILE], how="left")
-    with_lists: Rows = nw.from_native(joined)
+    with_lists: Rows = nw.from_native(
+        native.join(blocks, on=key, how="left").join(lists, on=[*_PROFILE], how="left")
+    )
     return with_lists

@@ -152,8 +152,9 @@ def in_usd(
         rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=MARKET)
         price = nw.col("__price")
     if rates is not None:
-        worth = rates.filter(nw.col("quote_coin") == quote)
-        rows = as_of(rows, worth.rename({"usd": "__usd"}), "__usd", by=())
+        rows = as_of(
+            rows, rates.filter(nw.col("quote_coin") == quote).rename({"usd": "__usd"}), "__usd", by=()
+        )
         rate = nw.col("__usd")
         price = price * rate
     if data_type == "TRADE" and "quote_amount" in names:
@@ -330,7 +331,6 @@ def _weighted(
     )
     # A member may lack a rate at one time or at all times; its open interest then lowers the coverage. A market that
     # never has a rate is a member only where its open interest is known.
-    with_rate = frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1))
     silent = (
         joined(
             weights.with_columns(nw.lit(0).alias(_ALL)),
@@ -339,7 +339,7 @@ def _weighted(
             how="inner",
         )
         .drop(_ALL)
-        .join(with_rate, on=[*MARKET], how="left")
+        .join(frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1)), on=[*MARKET], how="left")
         .filter(~nw.col("__rated").is_null() | ~nw.col(_WEIGHT).is_null())
         .drop("__rated")
         .join(frame.select(*member), on=member, how="anti")
@@ -358,5 +358,6 @@ def _weighted(
     used, all_weights = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
     # The two sums are rounded separately, so their quotient could exceed 1.
     share = nw.min_horizontal(used / all_weights, nw.lit(1.0))
-    coverage = nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
-    return means.filter(has_rate).select(*keys, *rates, coverage)
+    return means.filter(has_rate).select(
+        *keys, *rates, nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
+    )

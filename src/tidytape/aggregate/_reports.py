@@ -173,10 +173,9 @@ def known_sum(
     """
     zero, unit = nw.lit(0, nw.Int64()), nw.lit(1, nw.Int64())
     integer, key = nw.col(value).floor(), [*groups, "timestamp"]
-    parts = ((nw.col(value) - integer) * _PARTS + 0.5).floor()
     amounts = {
         "whole": integer.cast(nw.Int64()),
-        "parts": parts.cast(nw.Int64()),
+        "parts": ((nw.col(value) - integer) * _PARTS + 0.5).floor().cast(nw.Int64()),
         "count": unit,
         "seen": zero,
     }
@@ -260,8 +259,7 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     >>> open_interest(reports, interval="1m").select("open", "high", "low", "close").rows()
     [(80000.0, 81000.0, 79500.5, 81000.0)]
     """
-    numbers = reports.with_columns(number("amount"))
-    return by_bucket(numbers, interval_of(interval), MARKET, ohlc("amount"))
+    return by_bucket(reports.with_columns(number("amount")), interval_of(interval), MARKET, ohlc("amount"))
 
 
 _REPORTED = ("amount", "usd_amount", "price")

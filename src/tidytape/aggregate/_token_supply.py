@@ -122,10 +122,9 @@ def _total(frame: Rows, interval: Interval) -> Rows:
     start = bucket_start(nw.col("timestamp"), interval)
     timed = frame.with_columns(start.alias(BUCKET))
     named = timed.group_by(*_TOKEN, BUCKET).agg(nw.col("timestamp").max())
-    moments = timed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp")
     return known_sum(
         latest(frame, interval, _TOKEN, "marketcap"),
-        moments,
+        timed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp"),
         all_reports=named.select(*_TOKEN, "timestamp"),
         groups=(),
         members=_TOKEN,

@@ -397,8 +397,9 @@ class Cut:
             sessions = {name: known for known in TPOSession for name in (known.value, known.alias)}
             if str(session) not in sessions:
                 expected = "one of " + ", ".join(known.alias for known in TPOSession)
-                hint = did_you_mean(str(session), sessions)
-                raise QueryError("session", got=session, expected=expected, hint=hint)
+                raise QueryError(
+                    "session", got=session, expected=expected, hint=did_you_mean(str(session), sessions)
+                )
             length = _SESSIONS[sessions[str(session)]]
         return cls(length, int(block_minutes), Grid.of(block_size))
 
@@ -455,8 +456,9 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
 
 def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
-    traded = _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY)
-    levels = counted(parts.ranges, traded, cut.grid)
+    levels = counted(
+        parts.ranges, _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY), cut.grid
+    )
     return (
         _with_flags(with_columns_of(levels, parts.sessions, ["session"]), cut, now)
         .with_columns(
@@ -579,8 +581,7 @@ def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
     make = candles_without_volume if order else _candles_of_moments
-    pieces = make(trades, interval=cut.piece)
-    blocks = with_rows(pieces, cut, eager=table.is_eager)
+    blocks = with_rows(make(trades, interval=cut.piece), cut, eager=table.is_eager)
     return parts_of(
         blocks,
         blocks,

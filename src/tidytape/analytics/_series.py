@@ -274,8 +274,7 @@ def warn_unless_met(
         return table.rows.select(*names).unique().collect()
 
     def meet(names: Sequence[str]) -> bool:
-        shared = joined(values(first, names), values(second, names), on=names, how="inner")
-        return len(shared) > 0
+        return len(joined(values(first, names), values(second, names), on=names, how="inner")) > 0
 
     if meet(keys) or len(first.rows.head(1).collect()) == 0 or len(second.rows.head(1).collect()) == 0:
         return

@@ -372,8 +372,7 @@ def require(
 
 def _index_names(native: Any) -> Sequence[Any]:
     """Return the names of the levels of a pandas frame's index."""
-    is_pandas = nw.dependencies.is_pandas_dataframe(native)
-    return tuple(native.index.names) if is_pandas else ()
+    return tuple(native.index.names) if nw.dependencies.is_pandas_dataframe(native) else ()
 
 
 def are_apart(names: Sequence[Any], others: Iterable[Any]) -> bool:

@@ -190,8 +190,12 @@ def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
 
 def _total(name: str) -> nw.Expr:
     integers, fractions, remainders = (nw.col(_name(name, part)) for part in _PARTS)
-    exact_sum = integers + (fractions + remainders)
-    return nw.when(integers.is_finite()).then(exact_sum).otherwise(integers).alias(name)
+    return (
+        nw.when(integers.is_finite())
+        .then(integers + (fractions + remainders))
+        .otherwise(integers)
+        .alias(name)
+    )
 
 
 def _name(column: str, part: str) -> str:
@@ -288,10 +292,11 @@ def as_of(
         The column is null where no report holds.
     """
     key, unknown = [*by, at], nw.lit(None, nw.Int64())
-    known = reports.filter(~nw.col(column).is_null())
     rows = nw.concat(
         [
-            known.select(*key, column, __reported=nw.col(at), __asked=nw.lit(0)),
+            reports.filter(~nw.col(column).is_null()).select(
+                *key, column, __reported=nw.col(at), __asked=nw.lit(0)
+            ),
             frame.select(*key)
             .unique()
             .select(*key, unknown.cast(nw.Float64()).alias(column), __reported=unknown, __asked=nw.lit(1)),

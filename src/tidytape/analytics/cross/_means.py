@@ -470,8 +470,9 @@ def premium(
     )
     rows = joined(rows.select(*keys, *MARKET, value), references, on=keys)
     premium = nw.when(nw.col("reference") > 0).then(nw.col(value) / nw.col("reference") - 1.0)
-    result = rows.with_columns(premium=premium, reference_rule=nw.lit(rule))
-    return table.closed(result, sort=[*keys, *MARKET])
+    return table.closed(
+        rows.with_columns(premium=premium, reference_rule=nw.lit(rule)), sort=[*keys, *MARKET]
+    )
 
 
 def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:

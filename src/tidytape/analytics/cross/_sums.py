@@ -337,13 +337,13 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
-    results = ["markets", COVERAGE]
-    table, rows, series = markets(frame, by, [*_PRICES, "volume"], times=_TIMES, results=results)
+    table, rows, series = markets(
+        frame, by, [*_PRICES, "volume"], times=_TIMES, results=["markets", COVERAGE]
+    )
     keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
     rows = traded(with_repeats(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
-    is_again = (nw.col(TIMES) > 1).cast(nw.Float64())
     rows = with_coverage(rows, ["volume"]).with_columns(
-        markets=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys)
+        markets=1.0 - nw.col(IDLE), __again=(nw.col(TIMES) > 1).cast(nw.Float64()).max().over(*keys)
     )
     amounts = ["volume", "markets", "__again", MIXED, COVERAGE]
     candles = one_candle(rows, keys, [*_PRICES, *_TIMES, *amounts], members=MARKET)

@@ -145,8 +145,7 @@ def regrid(
         is_sized = (~nw.col(BLOCK_SIZE).is_null()).all().over(bucket)
         rows = rows.with_columns(nw.when(is_sized).then(nw.lit(float(grid.size))).alias(BLOCK_SIZE))
     if rule == "last":
-        latest = nw.col("timestamp").max().over(bucket)
-        rows = rows.filter(nw.col("timestamp") == latest)
+        rows = rows.filter(nw.col("timestamp") == nw.col("timestamp").max().over(bucket))
     elif rule == "mean":
         rows = rows.with_columns(
             __order=nw.col("timestamp").rank("dense").over(bucket).cast(nw.Float64)

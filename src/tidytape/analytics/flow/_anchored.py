@@ -340,9 +340,7 @@ def _without_parts(
 ) -> nw.LazyFrame[Any]:
     """Count a candle that lies in two sessions as unknown in both: how much belongs to each is not known."""
     time = nw.col("timestamp")
-    last = nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time)
-    into = bucket_by(last, session, origin=opens)
-    spoiled = nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST)
-    rows = rows.with_columns(__spoiled=spoiled)
+    into = bucket_by(nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time), session, origin=opens)
+    rows = rows.with_columns(__spoiled=nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST))
     is_spoiled = nw.col("__spoiled").cum_max().over(*keys, order_by="timestamp") >= nw.col("anchored_at")
     return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled.cast(nw.Int64))

@@ -291,9 +291,8 @@ def liquidation_cascades(
         nw.col("__run").cum_sum().over(*keys, order_by="__time")
     )
     run = [*keys, "__run"]
-    is_largest = largest == largest.max().over(*run)
     runs = (
-        rows.with_columns(__largest_at=nw.when(is_largest).then(time))
+        rows.with_columns(__largest_at=nw.when(largest == largest.max().over(*run)).then(time))
         .group_by(run)
         .agg(
             exact.summed("__amount"),

@@ -242,5 +242,4 @@ def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
     if not isinstance(costs, Mapping):
         return nw.lit(float(costs))
     exchange = nw.col("exchange").cast(nw.String())
-    known = [nw.when(exchange == name).then(nw.lit(float(cost))) for name, cost in costs.items()]
-    return nw.coalesce(*known)
+    return nw.coalesce(*[nw.when(exchange == name).then(nw.lit(float(cost))) for name, cost in costs.items()])

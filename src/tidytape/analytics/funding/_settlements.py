@@ -153,8 +153,9 @@ def accrued(
             __first=within(nw.col("timestamp").min(), series),
         )
     )
-    sums = nw.col("__payment", "__known", "__due").cum_sum()
-    rows = rows.with_columns(sums.over(*series, order_by="timestamp"))
+    rows = rows.with_columns(
+        nw.col("__payment", "__known", "__due").cum_sum().over(*series, order_by="timestamp")
+    )
     due = nw.col("__due")
     if every is not None:
         # Spark divides integers as floats. The quotient is a whole number, so rounding it is exact.
@@ -285,8 +286,9 @@ def predicted_error(
         )
         .with_columns(error=nw.col("predicted") - nw.col("settled"))
     )
-    times = dict.fromkeys(("known_at", "predicted_known_at"), "timestamp")
-    return table.closed(result, sort=key, times=times)
+    return table.closed(
+        result, sort=key, times=dict.fromkeys(("known_at", "predicted_known_at"), "timestamp")
+    )
 
 
 def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:

@@ -93,14 +93,12 @@ def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
     logarithm, turn = 0.5 * x + np.log(share), np.sqrt(-2 * x)
     with np.errstate(divide="ignore", invalid="ignore"):
         wing = np.minimum(turn, -x / np.sqrt(-2 * (logarithm + np.log(2))))
-    low = np.fmax(_ROOT_2_PI * np.exp(logarithm), wing)
-    return 0.99 * low, turn + 2.0
+    return 0.99 * np.fmax(_ROOT_2_PI * np.exp(logarithm), wing), turn + 2.0
 
 
 def _ends_high(x: Floats, share: Floats) -> tuple[Floats, Floats]:
     """Lower and upper bound of the deviation, for a time value above half its maximum, by the same inequalities."""
-    low = _ROOT_2_PI * share * np.exp(0.5 * x)
-    return 0.99 * low, np.sqrt(-2 * x) - 2 * ndtri((1 - share) / 2) + 0.1
+    return 0.99 * (_ROOT_2_PI * share * np.exp(0.5 * x)), np.sqrt(-2 * x) - 2 * ndtri((1 - share) / 2) + 0.1
 
 
 def _log_value(x: Floats, s: Floats) -> Floats:

@@ -249,8 +249,7 @@ def forward(
     one_of("method", method, ("quoted", "parity"))
     one_of("premium", premium, get_args(Premium))
     price = column("price", price)
-    numbers = ["forward" if method == "quoted" else price]
-    opened = Chain.opened(chain, by, numbers=numbers, results=_RESULT)
+    opened = Chain.opened(chain, by, numbers=["forward" if method == "quoted" else price], results=_RESULT)
     smile, level = opened.smile, nw.col("__level")
     if method == "quoted":
         quotes = opened.quotes.with_columns(__level=above_zero(nw.col("forward")))

@@ -354,9 +354,10 @@ def svi_arbitrage(
             np.where(is_fit, np.fmax(left_wing, right_wing) > LEE * (1 + _NOISE), np.nan),
             np.where(is_pair, ~gains, np.nan),
         )
-    values = (least_density, density_at, left_wing, right_wing, least_gain, gain_at)
     result = rows.select(*names).with_columns(
-        *map(number_column, _NUMBERS, values),
+        *map(
+            number_column, _NUMBERS, (least_density, density_at, left_wing, right_wing, least_gain, gain_at)
+        ),
         *(number_column(name, known).cast(nw.Boolean) for name, known in zip(_FLAGS, flags, strict=True)),
     )
     return table.closed(result, sort=[*chain, "days"])

@@ -146,8 +146,9 @@ def realized_volatility(
     window = integer("window", window, least=2)
     per_year = positive("days_per_year", days_per_year) * DAY
     prices = _PRICES if estimator != "close_to_close" else ("close",)
-    needed = [] if interval is not None else ["interval"]
-    table = OpenTable.of(frame, needed, times=["timestamp"], numbers=prices)
+    table = OpenTable.of(
+        frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
+    )
     series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
     # Some engines need a partition column for a window, and engines disagree on where a null time sorts.
     rows = table.rows.with_columns(

@@ -94,10 +94,9 @@ def _areas_by_plan(
     bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
     favoured = 1 if rules.tie == "up" else -1
     candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
-    enclosed = count.cum_sum().over(keys, order_by=["later", "rank"])
-    candidates = candidates.with_columns(enclosed=enclosed).with_columns(
-        before=(nw.col("enclosed") - count) / total
-    )
+    candidates = candidates.with_columns(
+        enclosed=count.cum_sum().over(keys, order_by=["later", "rank"])
+    ).with_columns(before=(nw.col("enclosed") - count) / total)
     limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
     return (
         candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))

@@ -188,8 +188,9 @@ def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profile
         described[_SESSIONS] = (part.sum().over(*series) + 0.5).floor().cast(nw.Int64)
     if described:
         rows = rows.with_columns(**described)
-    names = working_names(dict.fromkeys([*series, *described]))
-    return replace(profiles, table=replace(table, rows=rows), names=names)
+    return replace(
+        profiles, table=replace(table, rows=rows), names=working_names(dict.fromkeys([*series, *described]))
+    )
 
 
 _NAKED: Final = ("poc", "is_naked", "touched_at", "poc_tie")

@@ -110,8 +110,7 @@ def shape(
         levels, by, results=results, numbers={"price": price, "count": count}, row_size=row_size
     )
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
-    shape_features = features(rows, profiles.keys, min_second=thresholds["min_second"])
-    result = shape_features.with_columns(
+    result = features(rows, profiles.keys, min_second=thresholds["min_second"]).with_columns(
         shape=letter(thresholds), **{name: nw.lit(value) for name, value in thresholds.items()}
     )
     return profiles.closed(result.select(*profiles.keys, *results))

@@ -95,10 +95,9 @@ def gaps(
         outside.append(_first_from(until))
     # The intervals just outside of the window count as present, so that a gap may begin or end with the window.
     edges = [rows.select(*series).unique().with_columns(__bucket=edge) for edge in outside]
-    following = bucket.shift(-1).over(series, order_by="__bucket")
     runs = (
         nw.concat([present, *edges])
-        .with_columns(start=bucket + length, end=following)
+        .with_columns(start=bucket + length, end=bucket.shift(-1).over(series, order_by="__bucket"))
         .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")

@@ -123,8 +123,9 @@ def traded_candles(scan: MarketScan) -> pl.LazyFrame:
 def _of_interval(scan: MarketScan, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
     """Return candles of the query's interval; candles of a minute need no aggregation, only their unit."""
     if scan.interval is not Interval.MINUTE:
-        core = aggregate.candles_of.core
-        return planned(core, minutes_, interval=scan.interval, by_side=by_side, amount=scan.amount)
+        return planned(
+            aggregate.candles_of.core, minutes_, interval=scan.interval, by_side=by_side, amount=scan.amount
+        )
     if scan.amount == "quote":
         minutes_ = minutes_.with_columns(volume=pl.col("quote_volume"))
     return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
@@ -194,8 +195,9 @@ def _recorded(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
 
 def has_tiles(scan: MarketScan) -> bool:
     """Return whether recorded candles that start in the window make up its interval."""
-    makes_up = scan.interval.seconds * SECOND % pl.col("interval") == 0
-    rows = _recorded(scan, scan.start, scan.end).filter(makes_up)
+    rows = _recorded(scan, scan.start, scan.end).filter(
+        scan.interval.seconds * SECOND % pl.col("interval") == 0
+    )
     return not rows.select("timestamp").head(1).collect(engine="streaming").is_empty()
 
 

@@ -289,8 +289,7 @@ class Engine:
 def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery) -> pl.DataFrame:
     """Sort the levels of each side of a book from the middle out; cut those of a group at ``max_depth``."""
     book = [name for name in order if name != "price"]
-    is_bid = pl.col("side") == BookSide.BID.value
-    away = pl.when(is_bid).then(-pl.col("price")).otherwise(pl.col("price"))
+    away = pl.when(pl.col("side") == BookSide.BID.value).then(-pl.col("price")).otherwise(pl.col("price"))
     newest_first = query.sort_direction is SortDirection.DESC
     backwards = [newest_first and name == "timestamp" for name in book]
     frame = frame.sort(*book, away, descending=[*backwards, False])

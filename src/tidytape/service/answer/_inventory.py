@@ -270,8 +270,7 @@ def entries(holdings: Inventory, name: str, query: MetaQuery) -> list[Any]:
     if field == "blockSizes":
         return _block_sizes(holdings.lake, rows)
     if field == "tenors":
-        end = None if query.end is None else query.end * SECOND
-        column = tenors(holdings.lake, rows, end=end)["tenor"]
+        column = tenors(holdings.lake, rows, end=None if query.end is None else query.end * SECOND)["tenor"]
     else:
         column = rows[_COLUMNS_OF_LISTS[field]]
     names = set(column.drop_nulls())

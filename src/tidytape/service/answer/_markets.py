@@ -83,9 +83,11 @@ class MarketStatistics:
         for table, end in ends.items():
             if end is None:
                 continue
-            alone = self._candles_alone()
             of_table = missing.join(
-                alone, on=_KEY, how="semi" if table == "candles" else "anti", maintain_order="left"
+                self._candles_alone(),
+                on=_KEY,
+                how="semi" if table == "candles" else "anti",
+                maintain_order="left",
             )
             for part in of_table.iter_slices(_AT_ONCE):
                 for *key, row in self._statistics(part, end, column, _INTERVALS[table]):

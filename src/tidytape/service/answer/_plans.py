@@ -61,8 +61,7 @@ def _profile_minutes(
     """Return the minute profile; ``minutes`` are the minute candles, if the caller has read them already."""
     size = scan.block_size
     rows = candle_minutes(scan, end=end) if minutes is None else minutes.lazy()
-    highest = rows.select(pl.col("high").abs().max()).collect(engine="streaming")
-    _require_rows(highest.item(), size)
+    _require_rows(rows.select(pl.col("high").abs().max()).collect(engine="streaming").item(), size)
     if scan.needs_rates:
         return planned(aggregate.minute_profile.core, scan.events("trades", end=end), block_size=size)
     return scan.minutes("profile_1m", block_size=size, end=end)
@@ -71,8 +70,9 @@ def _profile_minutes(
 def _require_rows(highest: float | None, size: Decimal) -> None:
     if highest is not None and highest > _DISTINCT * float(size):
         least = f"at least {highest / _DISTINCT:.1g} at prices of {highest:g}"
-        expected = f"{least}; rows below that cannot be told apart"
-        raise QueryError("block_size", got=str(size), expected=expected)
+        raise QueryError(
+            "block_size", got=str(size), expected=f"{least}; rows below that cannot be told apart"
+        )
 
 
 def require_touched(scans: Sequence[MarketScan]) -> None:
@@ -157,8 +157,9 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
     rows = pl.concat(
         _profile_minutes(scan, end=end, minutes=known) for scan, known in zip(scans, read, strict=True)
     )
-    minutes_of_block = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
-    cut = Cut.of(first.interval, first.block_size, session, minutes_of_block)
+    cut = Cut.of(
+        first.interval, first.block_size, session, query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
+    )
     inside = pl.col("timestamp").is_between(first.start, first.end, closed="left")
     levels_and_touches = tpo_of_minutes(
         nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united
@@ -198,8 +199,7 @@ def _open_interest(scan: MarketScan) -> pl.LazyFrame:
 def _closes(scan: MarketScan) -> pl.LazyFrame:
     """Return the closes of the window, and the last one before it."""
     # Prices do not depend on the unit of amounts, so the price of the quote need not be known.
-    query = scan.query.model_copy(update={"quote": None, "group_by": None})
-    closes = candles(replace(scan, query=query))
+    closes = candles(replace(scan, query=scan.query.model_copy(update={"quote": None, "group_by": None})))
     columns = ["exchange", "raw_symbol", "timestamp", "close"]
     before = last_closes(scan.lake, [scan.market], scan.interval, before=scan.start, sides=())
     parts = [closes.select(columns)]

@@ -150,8 +150,7 @@ def _cut(query: PointsQuery, markets: MarketsByType, statistics: Statistics, at:
     """Return an earlier end for a part that begins at ``at`` if too many rows would be read for it. [s]"""
 
     def rows(end: int) -> int:
-        part = query.model_copy(update={"start": at, "end": end})
-        return estimated(part, markets, statistics).rows
+        return estimated(query.model_copy(update={"start": at, "end": end}), markets, statistics).rows
 
     if rows(end) <= _ROWS_READ:
         return end
