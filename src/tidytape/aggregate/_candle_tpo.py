@@ -10,8 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
-from tidytape.aggregate._counts import touches
-from tidytape.aggregate._tpo import Cut, Parts, parts_of, profiles_of, with_rows
+from tidytape.aggregate._tpo import NEW_TIMES, PROFILE, SIDES, Cut, Parts, parts_of, profiles_of, with_rows
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
 from tidytape.errors import QueryError
@@ -24,11 +23,8 @@ from tidytape.schema import schema_of
 from tidytape.times import MINUTE, SECOND, interval_of
 
 _NEEDED: Final = ("open", "high", "low", "close", "volume")
-_NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
 _LISTS: Final = {"poor_highs": "is_poor_high", "poor_lows": "is_poor_low", "single_prints": "is_single_print"}
 _NAMES: Final = ("normalized_symbol", "coin", "category", "amount_unit")
-_SIDES: Final = ("buy_volume", "sell_volume")
-_PROFILE: Final = (*MARKET, "timestamp")
 _LOST: Final = "__is_lost"
 _TELLING: Final = 3
 """Fewest candles whose distance in time says how long they are; two may lie far apart because trades are rare."""
@@ -137,15 +133,15 @@ def candle_tpo(
         )
     without = {name for name in MARKET if name not in table.names}
     if "side" not in table.names:
-        without |= {*_SIDES}
+        without |= {*SIDES}
     known = {*levels.collect_schema().names(), "interval", "block_size"} - without
     levels = levels.with_columns(
         interval=nw.lit(interval_of(interval).alias), block_size=nw.lit(float(cut.grid.size))
     )
-    result = levels.sort(*_PROFILE, "price").select(
+    result = levels.sort(*PROFILE, "price").select(
         *(name for name in schema_of("TPO_AGG").names if name in known), nw.lit(spreading).alias("spreading")
     )
-    return table.closed(result, times=_NEW_TIMES)
+    return table.closed(result, times=NEW_TIMES)
 
 
 def _require_short(table: OpenTable[Any], cut: Cut) -> None:
@@ -194,7 +190,7 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
     )
     return (
         cut.placed(marked.rename({"timestamp": BUCKET}))
-        .with_columns((nw.col(_LOST).max().over(*_PROFILE) > 0).alias(_LOST))
+        .with_columns((nw.col(_LOST).max().over(*PROFILE) > 0).alias(_LOST))
         .drop("timestamp", "block_id")
         .rename({BUCKET: "timestamp"})
     )
@@ -226,24 +222,21 @@ def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
     )
     if "side" in rows.collect_schema().names():
         return levels
-    return levels.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _SIDES)
+    return levels.with_columns(nw.lit(None, nw.Float64).alias(name) for name in SIDES)
 
 
 def _with_lists(levels: Rows, parts: Parts, cut: Cut) -> Rows:
     """Add the blocks that touched each level, and the session's lists of levels, as ``client.tpo`` returns them."""
-    touched = (
-        touches(parts.ranges)
-        .join(parts.sessions.select(*_PROFILE, "session"), on="session", how="inner")
-        .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"))
-    )
     pl = levels.implementation.to_native_namespace()
     native = levels.to_native()
-    key = [*_PROFILE, "price"]
-    blocks = touched.to_native().group_by(key).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
-    lists = native.group_by(_PROFILE).agg(
+    key = [*PROFILE, "price"]
+    blocks = (
+        parts.touched(cut).to_native().group_by(key).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
+    )
+    lists = native.group_by(PROFILE).agg(
         pl.col("price").filter(pl.col(flag)).sort().alias(name) for name, flag in _LISTS.items()
     )
     with_lists: Rows = nw.from_native(
-        native.join(blocks, on=key, how="left").join(lists, on=[*_PROFILE], how="left")
+        native.join(blocks, on=key, how="left").join(lists, on=[*PROFILE], how="left")
     )
     return with_lists

@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate._resample import CANDLES, in_one_unit, payload_of
 from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames._door import MARKET
+from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import (
     COVERAGE,
     STANDING,
@@ -33,7 +33,7 @@ from tidytape.times import DAY
 _AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "TRADE": ("amount",),
-        "OPEN_INTEREST_AGG": ("open", "high", "low", "close"),
+        "OPEN_INTEREST_AGG": OHLC,
         "VOLUME_PROFILE_AGG": ("buy_volume", "sell_volume"),
         "BLOCK_BOOK_SNAPSHOT_AGG": ("size",),
         "VENUEX_LIQUIDATION_AGG": ("liquidations",),
@@ -177,7 +177,6 @@ _GROUPABLE: Final = (
     "BLOCK_BOOK_SNAPSHOT_AGG",
 )
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
-_STOCK: Final = ("open", "high", "low", "close")
 _SERIES: Final = ("coin", "interval")
 _AGREED: Final = ("normalized_symbol", "category")
 _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
@@ -295,7 +294,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     if is_of_rates:
         grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
-        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=_STOCK, carry=DAY)
+        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=OHLC, carry=DAY)
         known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
         grouped = grouped.with_columns(known.alias(COVERAGE))
     elif data_type in CANDLES:

@@ -41,9 +41,9 @@ from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 _NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
-_NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
-_PROFILE = (*MARKET, "timestamp")
-_VOLUMES = ("buy_volume", "sell_volume")
+NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
+PROFILE = (*MARKET, "timestamp")
+SIDES = ("buy_volume", "sell_volume")
 
 _NO_MARKET: Final = tuple(nw.lit("").alias(name) for name in MARKET)
 
@@ -177,7 +177,7 @@ def tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
-    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
+    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=NEW_TIMES)
 
 
 def tpo_of(
@@ -239,7 +239,7 @@ def tpo_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profiles_of(parts, cut, now), times=_NEW_TIMES)
+    return table.closed(profiles_of(parts, cut, now), times=NEW_TIMES)
 
 
 def tpo_touches(
@@ -360,7 +360,7 @@ class Parts:
     Attributes
     ----------
     sessions : one row per session
-        ``session``, its number; the columns of `_PROFILE`, which name it; and its prices.
+        ``session``, its number; the columns of `PROFILE`, which name it; and its prices.
     ranges : one row per session, block and market
         ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that it touched.
     traded : function
@@ -373,7 +373,15 @@ class Parts:
 
     def numbered(self, rows: Rows) -> Rows:
         """Add the number of each row's session."""
-        return rows.join(self.sessions.select(*_PROFILE, "session"), on=[*_PROFILE], how="inner")
+        return rows.join(self.sessions.select(*PROFILE, "session"), on=[*PROFILE], how="inner")
+
+    def touched(self, cut: Cut) -> Rows:
+        """Return one row per session, block and price row touched, with the price of the row."""
+        return (
+            touches(self.ranges)
+            .join(self.sessions.select(*PROFILE, "session"), on="session", how="inner")
+            .select(*PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +478,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
         .with_columns(exact.total("total_volume"))
         .pipe(lambda rows: rows.sort("session", "row") if in_sql(rows) else rows)
         .select(
-            *_PROFILE,
+            *PROFILE,
             nw.col("timestamp").alias("period_start"),
             "period_end",
             nw.lit(cut.minutes, nw.Int64).alias("block_size_minutes"),
@@ -481,7 +489,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
             cut.grid.price(nw.col("lowest")).alias("profile_low"),
             *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
             (nw.col("value_area_share") * 100).alias("value_area_percentage"),
-            *("total_volume", "price", *_VOLUMES, "tpo_count", "volume"),
+            *("total_volume", "price", *SIDES, "tpo_count", "volume"),
             *("first_touch_block", "last_touch_block"),
             *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
         )
@@ -493,9 +501,9 @@ def _touches(parts: Parts, cut: Cut) -> Rows:
     key = ["session", "block_id", "row"]
     return (
         with_volumes(touches(parts.ranges), _traded(parts, cut, key, cut.piece), key)
-        .join(parts.sessions.select(*_PROFILE, "session"), on="session", how="inner")
+        .join(parts.sessions.select(*PROFILE, "session"), on="session", how="inner")
         .sort("session", "block_id", "row")
-        .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
+        .select(*PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *SIDES, "volume")
     )
 
 
@@ -569,11 +577,7 @@ def tpo_of_minutes(
 ) -> tuple[Rows, Rows]:
     """Return the result of `tpo_of`, and that of `tpo_touches_of` without volumes, from minute candles and profiles."""
     parts = _cut_minutes(minutes, rows, cut, amount, united=united)
-    touched = touches(parts.ranges).join(
-        parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
-    )
-    price = cut.grid.price(nw.col("row")).alias("price")
-    return profiles_of(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
+    return profiles_of(parts, cut, None), parts.touched(cut)
 
 
 def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
@@ -622,7 +626,7 @@ def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut
     """Return the parts of market profiles, from candles of pieces and from the ranges of rows that they touched."""
     sessions = (
         _sessions(cut.placed(blocks))
-        .with_row_index("session", order_by=_PROFILE)
+        .with_row_index("session", order_by=PROFILE)
         .with_columns(nw.col("session").cast(nw.Int64))
     )
     parts = Parts(sessions, ranges, traded)
@@ -688,11 +692,11 @@ def _sessions(blocks: Rows) -> Rows:
     into_session = time - nw.col("timestamp")
     return (
         blocks.with_columns(
-            nw.when(time == time.min().over(*_PROFILE)).then(nw.col("open")).alias("opening_price"),
-            nw.when(time == time.max().over(*_PROFILE)).then(nw.col("close")).alias("closing_price"),
+            nw.when(time == time.min().over(*PROFILE)).then(nw.col("open")).alias("opening_price"),
+            nw.when(time == time.max().over(*PROFILE)).then(nw.col("close")).alias("closing_price"),
             nw.when(into_session < _BALANCE).then(nw.col("high")).alias("ibr_high"),
             nw.when(into_session < _BALANCE).then(nw.col("low")).alias("ibr_low"),
         )
-        .group_by(*_PROFILE)
+        .group_by(*PROFILE)
         .agg(nw.col("opening_price", "closing_price", "ibr_high").max(), nw.col("ibr_low").min())
     )

@@ -302,6 +302,9 @@ def _to_arrow(column: pl.Series, original: _Original | None) -> Any:
 MARKET = ("exchange", "raw_symbol")
 """Columns that name one market."""
 
+OHLC: Final = ("open", "high", "low", "close")
+"""Columns of four prices, or of four amounts of a stock, in the course of an interval."""
+
 BUCKET = "__bucket"
 """Working name of the bucket start, while ``timestamp`` is still the event's own time."""
 

@@ -21,7 +21,7 @@ from tidytape.analytics._series import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import MARKET, as_list
+from tidytape.frames._door import MARKET, OHLC, as_list
 from tidytape.frames._joined import (
     COVERAGE,
     IDLE,
@@ -274,7 +274,6 @@ def dominance(
     return table.closed(result.select(*columns, *added), sort=[*series, "timestamp", token])
 
 
-_PRICES = ("open", "high", "low", "close")
 _TIMES = ("first_timestamp", "last_timestamp")
 
 
@@ -337,20 +336,18 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
-    table, rows, series = markets(
-        frame, by, [*_PRICES, "volume"], times=_TIMES, results=["markets", COVERAGE]
-    )
+    table, rows, series = markets(frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE])
     keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
     rows = traded(with_repeats(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
     rows = with_coverage(rows, ["volume"]).with_columns(
         markets=1.0 - nw.col(IDLE), __again=(nw.col(TIMES) > 1).cast(nw.Float64()).max().over(*keys)
     )
     amounts = ["volume", "markets", "__again", MIXED, COVERAGE]
-    candles = one_candle(rows, keys, [*_PRICES, *_TIMES, *amounts], members=MARKET)
+    candles = one_candle(rows, keys, [*OHLC, *_TIMES, *amounts], members=MARKET)
     is_single, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
     result = candles.select(
         *keys,
-        *(nw.when(is_single).then(nw.col(name)).alias(name) for name in _PRICES),
+        *(nw.when(is_single).then(nw.col(name)).alias(name) for name in OHLC),
         nw.when(is_single, of_one_unit).then(nw.col("volume")).alias("volume"),
         *_TIMES,
         nw.col("markets").cast(nw.Int64()),

@@ -23,7 +23,7 @@ from tidytape.analytics._series import of_rows
 from tidytape.analytics.quality._gaps import count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
-from tidytape.frames._door import as_list
+from tidytape.frames._door import OHLC, as_list
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
@@ -69,16 +69,15 @@ _FIELDS: Final = [
 ]
 _TIMES: Final = {field.column for field in _FIELDS if field.kind == "timestamp"}
 _PRICES: Final = {field.column for field in _FIELDS if field.unit.endswith(" per coin")}
-_OHLC: Final = ("open", "high", "low", "close")
 # Amounts cannot be negative. Prices, rates and skews can.
 _AMOUNTS: Final = {
     field.column
     for field in _FIELDS
     if field.kind in {"double", "int64"} and field.unit.startswith(("coin", "USD", "quote", "TPO", "%"))
-} - _PRICES.difference(_OHLC)
+} - _PRICES.difference(OHLC)
 
 _FAMILIES: Final = [
-    [f"{prefix}{part}" for part in _OHLC] for prefix in ("", "price_", "value_", "rate_", "predicted_")
+    [f"{prefix}{part}" for part in OHLC] for prefix in ("", "price_", "value_", "rate_", "predicted_")
 ]
 # Values that every interval has and that move in proportion to themselves, so their log returns are comparable.
 _MOVING: Final = (
