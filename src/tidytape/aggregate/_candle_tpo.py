@@ -10,7 +10,16 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
-from tidytape.aggregate._tpo import NEW_TIMES, PROFILE, SIDES, Cut, Parts, parts_of, profiles_of, with_rows
+from tidytape.aggregate._tpo import (
+    NEW_TIMES,
+    PROFILE,
+    SIDES,
+    Cut,
+    parts_of,
+    profiles_of,
+    with_lists,
+    with_rows,
+)
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
 from tidytape.errors import QueryError
@@ -23,7 +32,6 @@ from tidytape.schema import schema_of
 from tidytape.times import MINUTE, SECOND, interval_of
 
 _NEEDED: Final = ("open", "high", "low", "close", "volume")
-_LISTS: Final = {"poor_highs": "is_poor_high", "poor_lows": "is_poor_low", "single_prints": "is_single_print"}
 _NAMES: Final = ("normalized_symbol", "coin", "category", "amount_unit")
 _LOST: Final = "__is_lost"
 _TELLING: Final = 3
@@ -125,7 +133,7 @@ def candle_tpo(
     pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
     traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
     parts = parts_of(pieces, pieces, lambda length: _volumes(traded, length, cut, spreading), cut)
-    levels = _with_lists(profiles_of(parts, cut, now), parts, cut)
+    levels = with_lists(profiles_of(parts, cut, now), parts.touched(cut))
     names = [name for name in _NAMES if name in table.names]
     if names:
         levels = levels.join(
@@ -223,20 +231,3 @@ def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
     if "side" in rows.collect_schema().names():
         return levels
     return levels.with_columns(nw.lit(None, nw.Float64).alias(name) for name in SIDES)
-
-
-def _with_lists(levels: Rows, parts: Parts, cut: Cut) -> Rows:
-    """Add the blocks that touched each level, and the session's lists of levels, as ``client.tpo`` returns them."""
-    pl = levels.implementation.to_native_namespace()
-    native = levels.to_native()
-    key = [*PROFILE, "price"]
-    blocks = (
-        parts.touched(cut).to_native().group_by(key).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
-    )
-    lists = native.group_by(PROFILE).agg(
-        pl.col("price").filter(pl.col(flag)).sort().alias(name) for name, flag in _LISTS.items()
-    )
-    with_lists: Rows = nw.from_native(
-        native.join(blocks, on=key, how="left").join(lists, on=[*PROFILE], how="left")
-    )
-    return with_lists

@@ -44,6 +44,8 @@ _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
 PROFILE = (*MARKET, "timestamp")
 SIDES = ("buy_volume", "sell_volume")
+LISTS: Final = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
+"""Flags of a level, and the session's lists of the levels that have them."""
 
 _NO_MARKET: Final = tuple(nw.lit("").alias(name) for name in MARKET)
 
@@ -578,6 +580,28 @@ def tpo_of_minutes(
     """Return the result of `tpo_of`, and that of `tpo_touches_of` without volumes, from minute candles and profiles."""
     parts = _cut_minutes(minutes, rows, cut, amount, united=united)
     return profiles_of(parts, cut, None), parts.touched(cut)
+
+
+def with_lists(levels: Rows, touched: Rows, *, lists_once: bool = False) -> Rows:
+    """Add the blocks that touched each level, and its session's lists of levels, as ``client.tpo`` returns them.
+
+    Rows never share a list in memory, so lists on every level take memory in the square of the levels. With
+    ``lists_once`` they stand on the lowest level of a session alone.
+    """
+    polars, key = levels.implementation.to_native_namespace(), [*PROFILE, "price"]
+    native = levels.to_native()
+    blocks = touched.to_native().group_by(key).agg(block_ids=polars.col("block_id").sort().cast(polars.Int32))
+    lists = native.group_by(PROFILE).agg(
+        *(polars.col("price").filter(flag).sort().alias(name) for flag, name in LISTS.items()),
+        polars.col("price").min(),
+    )
+    if not lists_once:
+        lists = lists.drop("price")
+    with_blocks = native.join(blocks, on=key, how="left")
+    with_lists: Rows = nw.from_native(
+        with_blocks.join(lists, on=key if lists_once else [*PROFILE], how="left")
+    )
+    return with_lists
 
 
 def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:

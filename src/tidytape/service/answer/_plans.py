@@ -21,7 +21,7 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.aggregate._group import in_usd as worth_in_usd
 from tidytape.aggregate._minutes import needed_of_candles
-from tidytape.aggregate._tpo import MOST_ROWS, Cut, tpo_of_minutes
+from tidytape.aggregate._tpo import LISTS, MOST_ROWS, Cut, tpo_of_minutes, with_lists
 from tidytape.catalogue import (
     DEFAULT_FUNDING_INTERVAL_MS,
     DEFAULT_TPO_BLOCK_MINUTES,
@@ -160,28 +160,13 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
     cut = Cut.of(
         first.interval, first.block_size, session, query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
     )
-    inside = pl.col("timestamp").is_between(first.start, first.end, closed="left")
+    inside = nw.col("timestamp").is_between(first.start, first.end, closed="left")
     levels_and_touches = tpo_of_minutes(
         nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united
     )
-    levels: pl.LazyFrame = levels_and_touches[0].to_native().filter(inside)
-    touches: pl.LazyFrame = levels_and_touches[1].to_native().filter(inside)
-    profile = ["exchange", "raw_symbol", "timestamp"]
-    blocks = touches.group_by(*profile, "price").agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
-    lists = levels.group_by(profile).agg(
-        *(pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()),
-        pl.col("price").min(),
-    )
-    # Rows never share a list in memory, so lists on every level take memory in the square of the levels.
-    profiles = levels.join(blocks, on=[*profile, "price"])
-    if first.lists_once:
-        profiles = profiles.join(lists, on=[*profile, "price"], how="left")
-    else:
-        profiles = profiles.join(lists.drop("price"), on=profile)
-    return profiles.drop(*_TPO_LISTS, "is_in_progress")
-
-
-_TPO_LISTS = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
+    levels, touches = (part.filter(inside) for part in levels_and_touches)
+    profiles: pl.LazyFrame = with_lists(levels, touches, lists_once=first.lists_once).to_native()
+    return profiles.drop(*LISTS, "is_in_progress")
 
 
 # --- what is not traded ---------------------------------------------------------------------------------------------
