@@ -462,8 +462,9 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
     )
     if last is not None:
         later = bucket_start(nw.lit(last, nw.Int64), interval)
-        follows = nw.when(later > nw.col("start")).then(later)
-        busy = busy.with_columns(next_start=nw.coalesce(nw.col("next_start"), follows))
+        busy = busy.with_columns(
+            next_start=nw.coalesce(nw.col("next_start"), nw.when(later > nw.col("start")).then(later))
+        )
     # An interval with events is busy. The quiet intervals after it keep its last book, until the next busy interval or
     # until the book is too old. After the last busy interval the book is unknown.
     start, following = nw.col("start"), nw.col("next_start")

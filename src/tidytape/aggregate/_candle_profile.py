@@ -217,8 +217,12 @@ def _require_room(candles: Rows, grid: Grid) -> None:
         expected = (
             f"a size that cuts each candle into at most {MOST_NUMBERS:,} rows, and fewer if many are so long"
         )
-        hint = f"one has {most:,}, and the mean is {rows.mean():,.0f}"
-        raise QueryError("block_size", got=str(grid.size), expected=expected, hint=hint)
+        raise QueryError(
+            "block_size",
+            got=str(grid.size),
+            expected=expected,
+            hint=f"one has {most:,}, and the mean is {rows.mean():,.0f}",
+        )
 
 
 def _spread(candles: Rows, grid: Grid) -> Rows:

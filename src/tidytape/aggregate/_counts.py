@@ -49,8 +49,11 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
     polars = ranges.implementation.to_native_namespace()
 
     def in_memory(native: Any) -> Any:
-        levels = _in_cells(nw.from_native(native, eager_only=True))
-        return _with_areas(levels.lazy(), grid, in_memory=True).collect().to_native()
+        return (
+            _with_areas(_in_cells(nw.from_native(native, eager_only=True)).lazy(), grid, in_memory=True)
+            .collect()
+            .to_native()
+        )
 
     types = dict.fromkeys(_LEVEL, polars.Int64) | dict.fromkeys((*VOLUMES, "price", *AREA), polars.Float64)
     # `map_batches` takes one frame, so the two are stacked.

@@ -317,8 +317,12 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     [(151000.0, 9000000000.0, 60500.0)]
     """
     numbers = reports.with_columns(number(name) for name in _REPORTED)
-    results = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_")
-    return by_bucket(numbers, interval_of(interval), MARKET, results)
+    return by_bucket(
+        numbers,
+        interval_of(interval),
+        MARKET,
+        ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_"),
+    )
 
 
 _INTERVAL: Final = "funding_interval"
@@ -408,5 +412,6 @@ def funding(
         .with_columns((float(length) / reported).alias(_INTERVAL))
         .with_columns(nw.col("rate", "predicted_rate") * nw.col(_INTERVAL))
     )
-    results = ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
-    return by_bucket(rates, interval_of(interval), MARKET, results)
+    return by_bucket(
+        rates, interval_of(interval), MARKET, ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
+    )

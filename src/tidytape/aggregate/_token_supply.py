@@ -104,8 +104,11 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     shared = is_whole & (nw.col("total") > 0)
     points = by_bucket(frame, bucket, _TOKEN, _LAST)
     for columns in ([_RANK], _TEXTS):
-        others = by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns})
-        points = points.join(others, on=[*_TOKEN, "timestamp"], how="left")
+        points = points.join(
+            by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns}),
+            on=[*_TOKEN, "timestamp"],
+            how="left",
+        )
     # Divide by a column that differs from row to row: for a constant polars multiplies by the rounded reciprocal, and
     # the total is a constant if a single bucket is joined to all points.
     total = nw.col("total") + nw.col("marketcap") * 0.0

@@ -670,8 +670,12 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:
-        expected = f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows"
-        raise QueryError("block_size", got=str(cut.grid.size), expected=expected, hint=f"one has {rows:,}")
+        raise QueryError(
+            "block_size",
+            got=str(cut.grid.size),
+            expected=f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows",
+            hint=f"one has {rows:,}",
+        )
     return collected.lazy()
 
 

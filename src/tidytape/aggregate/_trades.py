@@ -375,11 +375,10 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     >>> heatmap.select("coin", "price", "liquidations").rows()
     [('BTC', 60000.0, 0.3), ('BTC', 60100.0, 4.0)]
     """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     return (
         events.filter(~nw.col("coin").is_null())
         .with_columns(
-            bucket.alias(BUCKET),
+            bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET),
             Grid.of(block_size).edge(nw.col("price")).alias("price"),
         )
         .pipe(exact.in_parts, "amount")

@@ -350,8 +350,12 @@ def _is_odd(name: str) -> bool:
 def _name_error(parameter: str, description: str) -> QueryError:
     """Return the error for a column name that is not allowed."""
     expected = "columns of which each has a text as its name, and none like '__name', '^name$' or '*'"
-    hint = "rename or drop them; of columns of several levels keep one, or join the levels to one text"
-    return QueryError(parameter, got=description, expected=expected, hint=hint)
+    return QueryError(
+        parameter,
+        got=description,
+        expected=expected,
+        hint="rename or drop them; of columns of several levels keep one, or join the levels to one text",
+    )
 
 
 def require(
@@ -368,8 +372,12 @@ def require(
         raise MissingColumnError(strange, available=available)
     if absent := [name for name in dict.fromkeys(names) if name not in available]:
         if of_index := [name for name in absent if name in _index_names(native)]:
-            hint = f"{of_index[0]!r} is in the index: frame.reset_index() makes it a column"
-            raise MissingColumnError(of_index, available=available, hint=hint, has_nearest=False)
+            raise MissingColumnError(
+                of_index,
+                available=available,
+                hint=f"{of_index[0]!r} is in the index: frame.reset_index() makes it a column",
+                has_nearest=False,
+            )
         raise missing(absent, needed=[*names, *also], available=available)
 
 

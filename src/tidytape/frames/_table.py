@@ -73,8 +73,9 @@ def categorised(frame: Any, categories: Mapping[str, Any]) -> Any:
     if not fixed:
         return frame
     if dialect is not None:
-        casts = {name: f"CAST({dialect.quoted(name)} AS {dtype})" for name, dtype in fixed.items()}
-        return dialect.replaced(frame, casts)
+        return dialect.replaced(
+            frame, {name: f"CAST({dialect.quoted(name)} AS {dtype})" for name, dtype in fixed.items()}
+        )
     return nw.from_native(frame.to_native().cast(fixed))
 
 

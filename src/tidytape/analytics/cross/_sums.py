@@ -105,8 +105,9 @@ def total(
     keys, reports = [*series, "timestamp"], without_repeats(rows, series, amounts=amounts)
     if carry is None:
         has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
-        lacks = nw.when(has).then(0.0).otherwise(1.0).alias(UNKNOWN)
-        reports = reports.with_columns(lacks, nw.lit(1.0).alias(STANDING))
+        reports = reports.with_columns(
+            nw.when(has).then(0.0).otherwise(1.0).alias(UNKNOWN), nw.lit(1.0).alias(STANDING)
+        )
         sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, TWICE, MIXED])
     else:
         longest, counts = arguments.duration("carry", carry), [TWICE, MIXED]

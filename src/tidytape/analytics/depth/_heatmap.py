@@ -283,17 +283,20 @@ def walls(
     large = levels.filter(size >= threshold * (1 - _NOISE))
     # Both grow by one from snapshot to snapshot, so their difference names a run.
     place = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
-    runs = large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
-    wall_runs = runs.group_by(*level, "__run").agg(
-        exact.summed("size"),
-        first_timestamp=time.min(),
-        last_timestamp=time.max(),
-        snapshots=nw.len().cast(nw.Int64),
-        size_min=size.min(),
-        size_max=size.max(),
-        is_standing=nw.col("is_standing").any(),
-        __before=number.min() - 1,
-        __after=number.max() + 1,
+    wall_runs = (
+        large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
+        .group_by(*level, "__run")
+        .agg(
+            exact.summed("size"),
+            first_timestamp=time.min(),
+            last_timestamp=time.max(),
+            snapshots=nw.len().cast(nw.Int64),
+            size_min=size.min(),
+            size_max=size.max(),
+            is_standing=nw.col("is_standing").any(),
+            __before=number.min() - 1,
+            __after=number.max() + 1,
+        )
     )
     lasted = nw.col("last_timestamp") - nw.col("first_timestamp")
     result = wall_runs.filter(nw.col("snapshots") >= snapshots, lasted >= least).with_columns(

@@ -121,8 +121,9 @@ def cvd(
     [3.0, 4.0, -2.0]
     """
     sessions = sessions_of(anchor, session, session_open, interval)
-    results = ("delta", "cvd", "anchor", "anchored_at")
-    table, rows, keys = sides(frame, by=by, interval=interval, amount=volume, results=results)
+    table, rows, keys = sides(
+        frame, by=by, interval=interval, amount=volume, results=("delta", "cvd", "anchor", "anchored_at")
+    )
     rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
     has_lengths = interval is None and has_intervals(table, keys)
     rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)

@@ -275,10 +275,9 @@ def liquidation_cascades(
     keys = table.series(by, without=["timestamp", *_OF_CASCADES])
     table = of_one(table, AMOUNT_UNIT, keys, [name])
     amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")
-    known = nw.when(usable(nw.col(name))).then(nw.col(name))
-    rows = table.rows.select(*keys, __amount=known, __time=nw.col("timestamp")).filter(
-        ~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least))
-    )
+    rows = table.rows.select(
+        *keys, __amount=nw.when(usable(nw.col(name))).then(nw.col(name)), __time=nw.col("timestamp")
+    ).filter(~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least)))
     # Rows of one time have no order, so they become one row. An unknown amount may be the largest.
     rows = (
         exact.in_parts(rows, "__amount")
@@ -319,5 +318,6 @@ def liquidation_cascades(
         gap=nw.lit(pause / SECOND),
         smallest=nw.lit(least),
     )
-    times = dict.fromkeys(("start", "end", "largest_at"), "timestamp")
-    return table.closed(cascades, sort=[*keys, "start"], times=times)
+    return table.closed(
+        cascades, sort=[*keys, "start"], times=dict.fromkeys(("start", "end", "largest_at"), "timestamp")
+    )

@@ -211,8 +211,11 @@ def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Ex
     if minutes is not None:
         return nw.lit(minutes)
     if BLOCK_MINUTES not in profiles.table.names:
-        expected = f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}"
-        raise QueryError("block_minutes", got=None, expected=expected)
+        raise QueryError(
+            "block_minutes",
+            got=None,
+            expected=f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}",
+        )
     profiles.require_number(BLOCK_MINUTES, BLOCK_MINUTES)
     length = nw.col(BLOCK_MINUTES).cast(nw.Float64)
     return nw.when((length > 0) & (length <= MOST_MINUTES)).then(length)

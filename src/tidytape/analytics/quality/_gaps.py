@@ -174,8 +174,9 @@ def completeness(
     [('A', 0, 2, 1.0), ('A', 2, 4, 0.0), ('B', 0, 2, 0.0), ('B', 2, 4, 0.5)]
     """
     since, until = _window(start, end)
-    results = ("start", "end", "expected", "present", "missing", "completeness")
-    table, rows, keys = _opened(frame, by, interval, results=results)
+    table, rows, keys = _opened(
+        frame, by, interval, results=("start", "end", "expected", "present", "missing", "completeness")
+    )
     series = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
     # Intervals of different lengths begin and end at different times, so each length has its own window of whole

@@ -195,10 +195,14 @@ def _recorded(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
 
 def has_tiles(scan: MarketScan) -> bool:
     """Return whether recorded candles that start in the window make up its interval."""
-    rows = _recorded(scan, scan.start, scan.end).filter(
-        scan.interval.seconds * SECOND % pl.col("interval") == 0
+    return (
+        not _recorded(scan, scan.start, scan.end)
+        .filter(scan.interval.seconds * SECOND % pl.col("interval") == 0)
+        .select("timestamp")
+        .head(1)
+        .collect(engine="streaming")
+        .is_empty()
     )
-    return not rows.select("timestamp").head(1).collect(engine="streaming").is_empty()
 
 
 def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
@@ -229,8 +233,9 @@ def candles_without_points(scan: MarketScan) -> pl.DataFrame:
         .select(*MARKET, "timestamp", "interval")
     )
     long_candles = long.collect(engine="streaming")
-    newest = scan.extents("candles").select(*MARKET, newest="last")
-    within = long_candles.join(scan.extents("trades"), on=MARKET).join(newest, on=MARKET)
+    within = long_candles.join(scan.extents("trades"), on=MARKET).join(
+        scan.extents("candles").select(*MARKET, newest="last"), on=MARKET
+    )
     is_in_progress = (pl.col("newest") == first) & (
         pl.col("last") >= first
     )  # the candle may be, and so may the trades

@@ -82,8 +82,12 @@ class Engine:
         for name in query.type:
             schema_of(name)  # raises INVALID_TYPE if the type does not exist
             if name not in PLANS:
-                able = "a type this service answers: " + ", ".join(PLANS)
-                raise QueryError("type", got=name, expected=able, code="UNSUPPORTED")
+                raise QueryError(
+                    "type",
+                    got=name,
+                    expected="a type this service answers: " + ", ".join(PLANS),
+                    code="UNSUPPORTED",
+                )
             markets = selected(self.lake, query, name)
             if rates:
                 self.require_rates(query, markets)  # before any weight is taken

@@ -340,8 +340,9 @@ def filtered(
 def _block_sizes(lake: Lake, rows: pl.DataFrame) -> list[Any]:
     """Return the recommended block size of every market with a book, for its last snapshot."""
     books = rows.filter(pl.col("type").is_in(types_of("book"))).select("exchange", "raw_symbol")
-    facts = lake.markets().filter(pl.col("tenor").is_null())
-    markets = books.join(facts, on=["exchange", "raw_symbol"], how="left").sort("exchange", "raw_symbol")
+    markets = books.join(
+        lake.markets().filter(pl.col("tenor").is_null()), on=["exchange", "raw_symbol"], how="left"
+    ).sort("exchange", "raw_symbol")
     sizes = []
     for exchange, symbol, tick, size in markets.select(
         "exchange", "raw_symbol", "tick_size", "block_size"

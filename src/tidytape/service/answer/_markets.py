@@ -347,9 +347,9 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
         )
     shown = selected.slice(query.page_offset, size)
     shown = shown if computed else statistics.of(shown)
-    entries = MARKETS.conform(shown).select(MARKETS.names)
     return encode_markets(
-        _with_predictions(entries, holdings.lake.prediction_markets()), query.page_offset + shown.height
+        _with_predictions(MARKETS.conform(shown).select(MARKETS.names), holdings.lake.prediction_markets()),
+        query.page_offset + shown.height,
     )
 
 
@@ -380,8 +380,9 @@ def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.Da
 
 
 def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
-    known = [holdings.lake.markets(), holdings.option_summaries()]
-    markets = pl.concat(known, how="diagonal").unique(_ORDER, keep="first")
+    markets = pl.concat([holdings.lake.markets(), holdings.option_summaries()], how="diagonal").unique(
+        _ORDER, keep="first"
+    )
     reported = holdings.marketcaps().rename({"marketcap": "reported"})
     markets = (
         markets.join(reported, on="coin", how="left", maintain_order="left")

@@ -96,10 +96,12 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
         )
         highest, total = of_blocks.select(levels.max(), total=levels.sum()).row(0)
         touched += round(total)
-        of_sessions = of_blocks.group_by("session").agg(
-            levels=(pl.col("high").max() - pl.col("low").min()) / size + 1
+        prices += (
+            of_blocks.group_by("session")
+            .agg(levels=(pl.col("high").max() - pl.col("low").min()) / size + 1)
+            .select((levels**2).sum())
+            .item()
         )
-        prices += of_sessions.select((levels**2).sum()).item()
         most = MOST_ROWS - 2  # a time block may reach into one more level at either end
         if highest is not None and highest > most:
             expected = f"a size that cuts the range of every time block into at most {most:,} levels"
@@ -257,9 +259,12 @@ def _cme_open_interest(scan: MarketScan) -> pl.LazyFrame:
 
 def _token_supply(scan: MarketScan) -> pl.LazyFrame:
     # Dominance is a share of all tokens, so the reports of all of them are read.
-    reports = scan.lake.scan("token_supply", start=scan.start, end=scan.end)
     return (
-        planned(aggregate.token_supply.core, reports, interval=scan.interval)
+        planned(
+            aggregate.token_supply.core,
+            scan.lake.scan("token_supply", start=scan.start, end=scan.end),
+            interval=scan.interval,
+        )
         .filter(pl.col("token_name") == scan.market.raw_symbol)
         .drop("token_name")
     )
@@ -267,8 +272,9 @@ def _token_supply(scan: MarketScan) -> pl.LazyFrame:
 
 def _liquidation_heatmap(scan: MarketScan) -> pl.LazyFrame:
     events = scan.lake.scan("liquidations", exchange=scan.market.exchange, start=scan.start, end=scan.end)
-    symbols = [symbol for _, symbol in scan.market.partitions]
-    members = pl.LazyFrame({"raw_symbol": symbols}, schema={"raw_symbol": pl.String})
+    members = pl.LazyFrame(
+        {"raw_symbol": [symbol for _, symbol in scan.market.partitions]}, schema={"raw_symbol": pl.String}
+    )
     events = events.join(members, on="raw_symbol").with_columns(coin=pl.lit(scan.market.coin))
     if in_usd(scan.query):
         if scan.needs_rates:

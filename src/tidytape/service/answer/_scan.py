@@ -152,8 +152,12 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 
             expected="markets with names; ingest their files again with normalized_symbol",
             code="UNSUPPORTED",
         )
-    reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
-    known_rates = reported.select("quote_coin", "timestamp", "usd").collect()
+    known_rates = (
+        lake.scan("quote_rates", end=end)
+        .filter(pl.col("quote_coin") == quote)
+        .select("quote_coin", "timestamp", "usd")
+        .collect()
+    )
     for market in () if known_rates.height else quote_markets(lake, quote):
         known_rates = _closes(lake, market, start=start - before - DAY, end=end).select(
             pl.lit(quote).alias("quote_coin"),
@@ -188,8 +192,9 @@ def quote_markets(lake: Lake, quote: str | None) -> Iterable[tuple[str, str]]:
 
 def _closes(lake: Lake, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
     exchange, symbol = market
-    trades = lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end)
-    return aggregate.candles(trades, interval="1m").collect(engine="streaming")
+    return aggregate.candles(
+        lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end), interval="1m"
+    ).collect(engine="streaming")
 
 
 @dataclass(frozen=True)
@@ -318,9 +323,13 @@ class MarketScan:
     def in_usd(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""
         assert self.rates is not None
-        rows = events.with_columns(coins_before_usd=pl.col("amount"))
         return (
-            planned(worth_in_usd, rows, self.market.quote_coin, rates=nw.from_native(self.rates.lazy()))
+            planned(
+                worth_in_usd,
+                events.with_columns(coins_before_usd=pl.col("amount")),
+                self.market.quote_coin,
+                rates=nw.from_native(self.rates.lazy()),
+            )
             .with_columns(quote_amount=pl.col("amount"), amount=pl.col("coins_before_usd"))
             .drop("coins_before_usd")
         )

@@ -224,8 +224,11 @@ def _known_then(query: PointsQuery, known: Mapping[Market, int], points: pl.Data
         return pl.Series([min(known.values())], dtype=pl.Int64).cast(dtype).new_from_index(0, points.height)
     keys = ["coin"] if query.group_by is not None else ["exchange", "raw_symbol", "coin"]
     rows = [(*(getattr(market, key) or None for key in keys), time) for market, time in known.items()]
-    table = pl.DataFrame(rows, schema=dict.fromkeys(keys, pl.String) | {_THEN: pl.Int64}, orient="row")
-    oldest = table.group_by(keys).agg(pl.col(_THEN).min())
+    oldest = (
+        pl.DataFrame(rows, schema=dict.fromkeys(keys, pl.String) | {_THEN: pl.Int64}, orient="row")
+        .group_by(keys)
+        .agg(pl.col(_THEN).min())
+    )
     return (
         points.select(pl.col(keys).cast(pl.String))
         .join(oldest, on=keys, how="left", nulls_equal=True, maintain_order="left")[_THEN]
