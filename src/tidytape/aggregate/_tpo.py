@@ -595,11 +595,9 @@ def with_lists(levels: Rows, touched: Rows, *, lists_once: bool = False) -> Rows
         *(polars.col("price").filter(flag).sort().alias(name) for flag, name in LISTS.items()),
         polars.col("price").min(),
     )
-    if not lists_once:
-        lists = lists.drop("price")
-    with_blocks = native.join(blocks, on=key, how="left")
+    on = key if lists_once else [*PROFILE]
     with_lists: Rows = nw.from_native(
-        with_blocks.join(lists, on=key if lists_once else [*PROFILE], how="left")
+        native.join(blocks, on=key, how="left").join(lists.select(*on, *LISTS.values()), on=on, how="left")
     )
     return with_lists
 

@@ -490,5 +490,13 @@ def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mappi
 
 
 _ENDS = ("lowest", "highest")
-_ENDED = tuple(f"{which}_{name}" for which in _ENDS for name in MARKET)
-_FOUND = ("markets", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)
+_FOUND = (
+    "markets",
+    *_ENDS,
+    "mean",
+    "median",
+    "range",
+    "relative_range",
+    "deviation",
+    *(f"{end}_{name}" for end in _ENDS for name in MARKET),
+)

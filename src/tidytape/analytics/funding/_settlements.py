@@ -20,8 +20,6 @@ from tidytape.frames._times import length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
-_EACH_ROW = "row"
-
 _PAID = ("payment", "accrued", "missed", "coverage")
 _ERRORS = ("known_at", "predicted_known_at", "predicted", "settled", "error")
 
@@ -320,7 +318,7 @@ def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None
 
 def _pause(settled_every: Duration) -> int | None:
     """Return the time from one settlement to the next [ns]; None if each row is a settlement."""
-    if isinstance(settled_every, str) and settled_every == _EACH_ROW:
+    if isinstance(settled_every, str) and settled_every == "row":
         return None
     return arguments.duration("settled_every", settled_every)
 

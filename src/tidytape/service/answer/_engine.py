@@ -28,7 +28,7 @@ from tidytape.service.answer._candles import last_closes
 from tidytape.service.answer._metadata import description, descriptions, with_descriptors
 from tidytape.service.answer._notes import able_intervals, absent, note_of_reach, notes_of
 from tidytape.service.answer._plans import PLANS, reads, require_touched, tpo_of_members
-from tidytape.service.answer._scan import UNHURRIED, Limits, Market, MarketsByType, MarketScan
+from tidytape.service.answer._scan import MARKET, UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.answer._selection import grouped, selected
 from tidytape.times import SECOND
 from tidytape.wire._encode import encode_series
@@ -253,10 +253,9 @@ class Engine:
         """Return the weight of each member at each time of the points: its last report, as long as that counts."""
         before = reads(name, query)[name].before
         reports = self._points(name, query, [replace(scan, before=before) for scan in scans])
-        member = ["exchange", "raw_symbol"]
         members = pl.DataFrame(
             [(scan.market.exchange, scan.market.raw_symbol, scan.market.coin) for scan in scans],
-            schema=dict.fromkeys([*member, "coin"], pl.String),
+            schema=dict.fromkeys([*MARKET, "coin"], pl.String),
             orient="row",
         )
         return (
@@ -265,14 +264,14 @@ class Engine:
             .join(members, how="cross")
             .sort("timestamp")
             .join_asof(
-                reports.select(*member, "timestamp", "close").sort("timestamp"),
+                reports.select(*MARKET, "timestamp", "close").sort("timestamp"),
                 on="timestamp",
-                by=member,
+                by=MARKET,
                 strategy="backward",
                 tolerance=before,
                 check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
-            .select(*member, "coin", "timestamp", "close")
+            .select(*MARKET, "coin", "timestamp", "close")
         )
 
     def _filled(

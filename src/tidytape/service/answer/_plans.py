@@ -151,7 +151,6 @@ def _tpo(scan: MarketScan) -> pl.LazyFrame:
 def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.LazyFrame:
     """Return the market profile of one market, or of a group: members' blocks are united, their volumes added up."""
     query, first = scans[0].query, scans[0]
-    session = query.tpo_session
     end = _end_of_sessions(first)
     needed = needed_of_candles()
     read = [candle_minutes(scan, end=end).select(needed).collect(engine="streaming") for scan in scans]
@@ -159,14 +158,15 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
     rows = pl.concat(
         _profile_minutes(scan, end=end, minutes=known) for scan, known in zip(scans, read, strict=True)
     )
-    cut = Cut.of(
-        first.interval, first.block_size, session, query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
-    )
+    minutes_of_block = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
+    cut = Cut.of(first.interval, first.block_size, query.tpo_session, minutes_of_block)
     inside = nw.col("timestamp").is_between(first.start, first.end, closed="left")
-    levels_and_touches = tpo_of_minutes(
-        nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united
+    levels, touches = (
+        part.filter(inside)
+        for part in tpo_of_minutes(
+            nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united
+        )
     )
-    levels, touches = (part.filter(inside) for part in levels_and_touches)
     profiles: pl.LazyFrame = with_lists(levels, touches, lists_once=first.lists_once).to_native()
     return profiles.drop(*LISTS, "is_in_progress")
 
