@@ -140,7 +140,7 @@ class Engine:
         ]
         if PLANS[name].has_time_blocks:
             require_touched(scans)
-        frame = self._grouped(name, query, scans) if query.group_by else self._points(name, query, scans)
+        frame = self._grouped(name, query, scans) if query.group_by else self._points(name, scans)
         if before:
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
         if query.gapfill:
@@ -218,30 +218,28 @@ class Engine:
                 code="INVALID_INTERVAL",
             )
 
-    def _points(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+    def _points(self, name: str, scans: list[MarketScan]) -> pl.DataFrame:
         """Return the points of each market."""
-        interval = query.interval or Interval.MINUTE
-        plans = [PLANS[name].points(scan).with_columns(*scan.market.named(interval)) for scan in scans]
+        plans = [PLANS[name].points(scan).with_columns(*scan.market.named(scan.interval)) for scan in scans]
         return pl.concat(pl.collect_all(plans, engine="streaming"), how="diagonal")
 
     def _grouped(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
         """Return the points of each coin, made of those of its members."""
         plan = PLANS[name]
         if plan.has_time_blocks:
-            return self._united(query, scans)
-        points = self._points(name, query, scans)
+            return self._united(scans)
+        points = self._points(name, scans)
         weights = self._weights(plan.weights, query, scans, points) if plan.weights else None
         return aggregate.group(points, data_type=name, weights=weights)
 
-    def _united(self, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+    def _united(self, scans: list[MarketScan]) -> pl.DataFrame:
         """Return a market profile of each coin, made of its members' minute rows: profiles lack the blocks."""
         coins: dict[str | None, list[MarketScan]] = {}
         for scan in scans:
             coins.setdefault(scan.market.coin, []).append(scan)
-        interval = query.interval or Interval.MINUTE
         parts = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
         named = [
-            part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(interval))
+            part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(members[0].interval))
             for members, part in zip(coins.values(), parts, strict=True)
         ]
         is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
@@ -252,7 +250,7 @@ class Engine:
     ) -> pl.DataFrame:
         """Return the weight of each member at each time of the points: its last report, as long as that counts."""
         before = reads(name, query)[name].before
-        reports = self._points(name, query, [replace(scan, before=before) for scan in scans])
+        reports = self._points(name, [replace(scan, before=before) for scan in scans])
         members = pl.DataFrame(
             [(scan.market.exchange, scan.market.raw_symbol, scan.market.coin) for scan in scans],
             schema=dict.fromkeys([*MARKET, "coin"], pl.String),
