@@ -208,9 +208,10 @@ def runs_of(events: Rows) -> Rows:
         .unique()
         .with_columns(epoch_end=nw.col("epoch").shift(-1).over(*MARKET, order_by="epoch"))
     )
-    next_place = nw.col("place").shift(-1).over(*MARKET, "side", "price", order_by=_ORDER)
     return (
-        events.with_columns(next_place=next_place)
+        events.with_columns(
+            next_place=nw.col("place").shift(-1).over(*MARKET, "side", "price", order_by=_ORDER)
+        )
         .join(epochs, on=[*MARKET, "epoch"], how="inner")  # drops events before the first snapshot
         .with_columns(
             until_place=nw.min_horizontal(
@@ -235,11 +236,11 @@ def at(runs: Rows, instants: Rows, *, by: Literal["timestamp", "last_id"]) -> Ro
     since, until = _BOUNDS[by]
     ended = runs.select(*MARKET, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)})
     # First join on the range alone: engines sort for that. With the market as a key they would compare all its pairs.
-    instant = instants.select(nw.col(by).alias("__instant")).unique()
-    books = ended.join(instant, how="cross").filter(
-        nw.col(since) <= nw.col("__instant"), nw.col("__instant") < nw.col(until)
+    books = (
+        ended.join(instants.select(nw.col(by).alias("__instant")).unique(), how="cross")
+        .filter(nw.col(since) <= nw.col("__instant"), nw.col("__instant") < nw.col(until))
+        .select(*MARKET, nw.col("__instant").alias(by), "side", "price", "size")
     )
-    books = books.select(*MARKET, nw.col("__instant").alias(by), "side", "price", "size")
     return instants.join(books, on=[*MARKET, by], how="inner")
 
 
@@ -341,10 +342,11 @@ def book_heatmap(
     )
     sizes = ("size", "quote_size") if in_quote else ("size",)
     rows = at(lasting, _ends(placed, length, max_age, last), by="timestamp")
-    blocks = _in_blocks(
-        rows.with_columns(quote_size=nw.col("size") * nw.col("price")), grid, sizes, max_depth
+    return (
+        _in_blocks(rows.with_columns(quote_size=nw.col("size") * nw.col("price")), grid, sizes, max_depth)
+        .select(*_KEY, "price", *sizes)
+        .sort(*_KEY, "price")
     )
-    return blocks.select(*_KEY, "price", *sizes).sort(*_KEY, "price")
 
 
 def _needed(*, amount: str = "coin", **_: Any) -> list[str]:
@@ -438,8 +440,9 @@ def _in_blocks(rows: Rows, grid: Grid, sizes: Sequence[str], max_depth: int | No
     if max_depth is None:
         return blocks
     distance = nw.when(nw.col("side") == BookSide.BID.value).then(-nw.col("row")).otherwise(nw.col("row"))
-    ranked = blocks.with_columns(distance=distance)
-    return ranked.filter(nw.col("distance").rank("ordinal").over(*_KEY) <= max_depth)
+    return blocks.with_columns(distance=distance).filter(
+        nw.col("distance").rank("ordinal").over(*_KEY) <= max_depth
+    )
 
 
 def _require_depth(max_depth: int | None) -> None:
@@ -459,8 +462,9 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
     )
     if last is not None:
         later = bucket_start(nw.lit(last, nw.Int64), interval)
-        follows = nw.when(later > nw.col("start")).then(later)
-        busy = busy.with_columns(next_start=nw.coalesce(nw.col("next_start"), follows))
+        busy = busy.with_columns(
+            next_start=nw.coalesce(nw.col("next_start"), nw.when(later > nw.col("start")).then(later))
+        )
     # An interval with events is busy. The quiet intervals after it keep its last book, until the next busy interval or
     # until the book is too old. After the last busy interval the book is unknown.
     start, following = nw.col("start"), nw.col("next_start")

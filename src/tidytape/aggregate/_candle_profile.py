@@ -127,8 +127,7 @@ def candle_profile(
     groups = [name for name in keys if name != "interval"]
     unit = ["amount_unit"] if "amount_unit" in table.names else []
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    levels = levels_of(rows, [*groups, *unit], length, grid, spreading)
-    result = levels.select(
+    result = levels_of(rows, [*groups, *unit], length, grid, spreading).select(
         *(nw.lit(length.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
         nw.col(BUCKET).alias("timestamp"),
         *unit,
@@ -163,17 +162,17 @@ def levels_of(candles: Rows, groups: list[str], length: Interval, grid: Grid, sp
     """
     prices = PRICES[spreading]
     by_side = "side" in candles.collect_schema().names()
-    rows = candles.select(
-        *groups,
-        bucket_start(nw.col("timestamp"), length).alias(BUCKET),
-        *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
-        nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
-        *prices,
-        has_prices(grid, *prices).alias(_PLACED),
-    )
-    # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that lie there.
-    rows = rows.with_columns(
-        nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices
+    rows = (
+        candles.select(
+            *groups,
+            bucket_start(nw.col("timestamp"), length).alias(BUCKET),
+            *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
+            nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
+            *prices,
+            has_prices(grid, *prices).alias(_PLACED),
+        )
+        # A candle without usable prices goes to row 0. Grouping by _PLACED keeps it apart from candles that lie there.
+        .with_columns(nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices)
     )
     at_close = rows.with_columns(grid.row(nw.col(prices[-1])).alias(_ROW))
     rows = _spread(rows, grid) if spreading == "uniform" else at_close
@@ -218,17 +217,25 @@ def _require_room(candles: Rows, grid: Grid) -> None:
         expected = (
             f"a size that cuts each candle into at most {MOST_NUMBERS:,} rows, and fewer if many are so long"
         )
-        hint = f"one has {most:,}, and the mean is {rows.mean():,.0f}"
-        raise QueryError("block_size", got=str(grid.size), expected=expected, hint=hint)
+        raise QueryError(
+            "block_size",
+            got=str(grid.size),
+            expected=expected,
+            hint=f"one has {most:,}, and the mean is {rows.mean():,.0f}",
+        )
 
 
 def _spread(candles: Rows, grid: Grid) -> Rows:
     """Return one row per candle and price row of its range, with the row's share of the volume."""
     low, high, row = nw.col("low"), nw.col("high"), nw.col(_ROW)
-    ends = candles.with_columns(__first=grid.row(low), __last=grid.row(high))
-    rows = spread(ends, "__first", "__last", name=_ROW)
+    rows = spread(
+        candles.with_columns(__first=grid.row(low), __last=grid.row(high)), "__first", "__last", name=_ROW
+    )
     within = nw.min_horizontal(high, grid.price(row + 1)) - nw.max_horizontal(low, grid.price(row))
     share = nw.when(high > low).then(within / (high - low)).otherwise(1.0)
     # The row above a candle that ends on its edge gets nothing, whatever the volume is.
-    rows = rows.with_columns(share.alias("__share")).filter(nw.col("__share") > 0)
-    return rows.with_columns((nw.col("volume") * nw.col("__share")).alias("volume"))
+    return (
+        rows.with_columns(share.alias("__share"))
+        .filter(nw.col("__share") > 0)
+        .with_columns((nw.col("volume") * nw.col("__share")).alias("volume"))
+    )

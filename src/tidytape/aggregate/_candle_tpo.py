@@ -10,8 +10,16 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._candle_profile import PRICES, has_prices, levels_of
-from tidytape.aggregate._counts import touches
-from tidytape.aggregate._tpo import Cut, Parts, parts_of, profiles_of, with_rows
+from tidytape.aggregate._tpo import (
+    NEW_TIMES,
+    PROFILE,
+    SIDES,
+    Cut,
+    parts_of,
+    profiles_of,
+    with_lists,
+    with_rows,
+)
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval
 from tidytape.errors import QueryError
@@ -24,11 +32,7 @@ from tidytape.schema import schema_of
 from tidytape.times import MINUTE, SECOND, interval_of
 
 _NEEDED: Final = ("open", "high", "low", "close", "volume")
-_NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
-_LISTS: Final = {"poor_highs": "is_poor_high", "poor_lows": "is_poor_low", "single_prints": "is_single_print"}
 _NAMES: Final = ("normalized_symbol", "coin", "category", "amount_unit")
-_SIDES: Final = ("buy_volume", "sell_volume")
-_PROFILE: Final = (*MARKET, "timestamp")
 _LOST: Final = "__is_lost"
 _TELLING: Final = 3
 """Fewest candles whose distance in time says how long they are; two may lie far apart because trades are rare."""
@@ -121,29 +125,31 @@ def candle_tpo(
     if in_sql(table.rows):
         table.collected("a list of time blocks per level cannot be said in SQL")  # raises
     _require_short(table, cut)
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows = rows.with_columns(nw.lit("").alias(name) for name in MARKET if name not in table.names)
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
+        nw.lit("").alias(name) for name in MARKET if name not in table.names
+    )
     rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles").rows
     rows = _with_lost(rows, cut)
     pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
     traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))
     parts = parts_of(pieces, pieces, lambda length: _volumes(traded, length, cut, spreading), cut)
-    levels = _with_lists(profiles_of(parts, cut, now), parts, cut)
+    levels = with_lists(profiles_of(parts, cut, now), parts.touched(cut))
     names = [name for name in _NAMES if name in table.names]
     if names:
-        of_market = rows.group_by(*MARKET).agg(nw.col(name).min() for name in names)
-        levels = levels.join(of_market, on=[*MARKET], how="left")
+        levels = levels.join(
+            rows.group_by(*MARKET).agg(nw.col(name).min() for name in names), on=[*MARKET], how="left"
+        )
     without = {name for name in MARKET if name not in table.names}
     if "side" not in table.names:
-        without |= {*_SIDES}
+        without |= {*SIDES}
     known = {*levels.collect_schema().names(), "interval", "block_size"} - without
     levels = levels.with_columns(
         interval=nw.lit(interval_of(interval).alias), block_size=nw.lit(float(cut.grid.size))
     )
-    result = levels.sort(*_PROFILE, "price").select(
+    result = levels.sort(*PROFILE, "price").select(
         *(name for name in schema_of("TPO_AGG").names if name in known), nw.lit(spreading).alias("spreading")
     )
-    return table.closed(result, times=_NEW_TIMES)
+    return table.closed(result, times=NEW_TIMES)
 
 
 def _require_short(table: OpenTable[Any], cut: Cut) -> None:
@@ -190,9 +196,12 @@ def _with_lost(rows: Rows, cut: Cut) -> Rows:
         is_lost.cast(nw.Int8).alias(_LOST),
         *(nw.when(is_possible).then(nw.col(name)).alias(name) for name in ("open", "high", "low", "close")),
     )
-    placed = cut.placed(marked.rename({"timestamp": BUCKET}))
-    placed = placed.with_columns((nw.col(_LOST).max().over(*_PROFILE) > 0).alias(_LOST))
-    return placed.drop("timestamp", "block_id").rename({BUCKET: "timestamp"})
+    return (
+        cut.placed(marked.rename({"timestamp": BUCKET}))
+        .with_columns((nw.col(_LOST).max().over(*PROFILE) > 0).alias(_LOST))
+        .drop("timestamp", "block_id")
+        .rename({BUCKET: "timestamp"})
+    )
 
 
 def _pieces(rows: Rows, piece: Interval) -> Rows:
@@ -214,29 +223,11 @@ def _pieces(rows: Rows, piece: Interval) -> Rows:
 
 def _volumes(rows: Rows, length: Interval, cut: Cut, spreading: str) -> Rows:
     """Return the volume and that of each side per market, bucket and price row; without sides the latter are null."""
-    levels = levels_of(rows, [*MARKET], length, cut.grid, spreading).rename({BUCKET: "timestamp"})
-    levels = levels.filter(
-        ~nw.col("price").is_null()
-    )  # drops the row of lost candles, whose volume is null by now
-    has_sides = "side" in rows.collect_schema().names()
-    if has_sides:
+    levels = (
+        levels_of(rows, [*MARKET], length, cut.grid, spreading)
+        .rename({BUCKET: "timestamp"})
+        .filter(~nw.col("price").is_null())  # drops the row of lost candles, whose volume is null by now
+    )
+    if "side" in rows.collect_schema().names():
         return levels
-    return levels.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _SIDES)
-
-
-def _with_lists(levels: Rows, parts: Parts, cut: Cut) -> Rows:
-    """Add the blocks that touched each level, and the session's lists of levels, as ``client.tpo`` returns them."""
-    touched = touches(parts.ranges).join(
-        parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
-    )
-    touched = touched.select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"))
-    pl = levels.implementation.to_native_namespace()
-    native = levels.to_native()
-    key = [*_PROFILE, "price"]
-    blocks = touched.to_native().group_by(key).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
-    lists = native.group_by(_PROFILE).agg(
-        pl.col("price").filter(pl.col(flag)).sort().alias(name) for name, flag in _LISTS.items()
-    )
-    joined = native.join(blocks, on=key, how="left").join(lists, on=[*_PROFILE], how="left")
-    with_lists: Rows = nw.from_native(joined)
-    return with_lists
+    return levels.with_columns(nw.lit(None, nw.Float64).alias(name) for name in SIDES)

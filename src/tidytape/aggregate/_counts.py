@@ -49,8 +49,11 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
     polars = ranges.implementation.to_native_namespace()
 
     def in_memory(native: Any) -> Any:
-        levels = _in_cells(nw.from_native(native, eager_only=True))
-        return _with_areas(levels.lazy(), grid, in_memory=True).collect().to_native()
+        return (
+            _with_areas(_in_cells(nw.from_native(native, eager_only=True)).lazy(), grid, in_memory=True)
+            .collect()
+            .to_native()
+        )
 
     types = dict.fromkeys(_LEVEL, polars.Int64) | dict.fromkeys((*VOLUMES, "price", *AREA), polars.Float64)
     # `map_batches` takes one frame, so the two are stacked.
@@ -101,8 +104,11 @@ def _grouped(touched: Rows) -> Rows:
 def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     """Return the levels from ranges and traded rows, which are stacked in ``both``, in order of session and row."""
     traded = both.filter(nw.col("block_id").is_null()).select("session", "row", *VOLUMES)
-    ranges = both.select("session", "block_id", "lowest", "highest")
-    ranges = ranges.filter(nw.col("lowest") <= nw.col("highest")).sort("session", "block_id", "lowest")
+    ranges = (
+        both.select("session", "block_id", "lowest", "highest")
+        .filter(nw.col("lowest") <= nw.col("highest"))
+        .sort("session", "block_id", "lowest")
+    )
     session, block, low, high = (ranges[name].to_numpy() for name in ranges.columns)
     size = high - low + 1
     starts = np.flatnonzero(np.diff(session, prepend=-1))
@@ -110,8 +116,7 @@ def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     sizes = highest - lowest + 1
     is_sparse = sizes.sum(dtype=float) > _CELLS * size.sum(dtype=float)
     if not len(ranges) or is_sparse or size.max() > MOST_NUMBERS:
-        levels = with_volumes(_grouped(touches(ranges.lazy())), traded.lazy())
-        return levels.collect().sort("session", "row")
+        return with_volumes(_grouped(touches(ranges.lazy())), traded.lazy()).collect().sort("session", "row")
     ends = np.cumsum(sizes)
     cells, row_of_cell = ends[-1], np.repeat(lowest - ends + sizes, sizes) + np.arange(ends[-1])
     shift = np.repeat(ends - sizes - lowest, np.diff(starts, append=len(low)))

@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate._resample import CANDLES, in_one_unit, payload_of
 from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames._door import MARKET
+from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import (
     COVERAGE,
     STANDING,
@@ -33,7 +33,7 @@ from tidytape.times import DAY
 _AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "TRADE": ("amount",),
-        "OPEN_INTEREST_AGG": ("open", "high", "low", "close"),
+        "OPEN_INTEREST_AGG": OHLC,
         "VOLUME_PROFILE_AGG": ("buy_volume", "sell_volume"),
         "BLOCK_BOOK_SNAPSHOT_AGG": ("size",),
         "VENUEX_LIQUIDATION_AGG": ("liquidations",),
@@ -152,8 +152,9 @@ def in_usd(
         rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=MARKET)
         price = nw.col("__price")
     if rates is not None:
-        worth = rates.filter(nw.col("quote_coin") == quote)
-        rows = as_of(rows, worth.rename({"usd": "__usd"}), "__usd", by=())
+        rows = as_of(
+            rows, rates.filter(nw.col("quote_coin") == quote).rename({"usd": "__usd"}), "__usd", by=()
+        )
         rate = nw.col("__usd")
         price = price * rate
     if data_type == "TRADE" and "quote_amount" in names:
@@ -176,7 +177,6 @@ _GROUPABLE: Final = (
     "BLOCK_BOOK_SNAPSHOT_AGG",
 )
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
-_STOCK: Final = ("open", "high", "low", "close")
 _SERIES: Final = ("coin", "interval")
 _AGREED: Final = ("normalized_symbol", "category")
 _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
@@ -294,7 +294,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     if is_of_rates:
         grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
-        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=_STOCK, carry=DAY)
+        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=OHLC, carry=DAY)
         known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
         grouped = grouped.with_columns(known.alias(COVERAGE))
     elif data_type in CANDLES:
@@ -330,7 +330,6 @@ def _weighted(
     )
     # A member may lack a rate at one time or at all times; its open interest then lowers the coverage. A market that
     # never has a rate is a member only where its open interest is known.
-    with_rate = frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1))
     silent = (
         joined(
             weights.with_columns(nw.lit(0).alias(_ALL)),
@@ -339,7 +338,7 @@ def _weighted(
             how="inner",
         )
         .drop(_ALL)
-        .join(with_rate, on=[*MARKET], how="left")
+        .join(frame.select(*MARKET).unique().with_columns(__rated=nw.lit(1)), on=[*MARKET], how="left")
         .filter(~nw.col("__rated").is_null() | ~nw.col(_WEIGHT).is_null())
         .drop("__rated")
         .join(frame.select(*member), on=member, how="anti")
@@ -358,5 +357,6 @@ def _weighted(
     used, all_weights = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
     # The two sums are rounded separately, so their quotient could exceed 1.
     share = nw.min_horizontal(used / all_weights, nw.lit(1.0))
-    coverage = nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
-    return means.filter(has_rate).select(*keys, *rates, coverage)
+    return means.filter(has_rate).select(
+        *keys, *rates, nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
+    )

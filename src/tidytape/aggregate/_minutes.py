@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Interval, Side
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import BUCKET, MARKET
+from tidytape.frames._door import BUCKET, MARKET, OHLC
 from tidytape.frames._grid import Grid
 from tidytape.frames._rows import first, last, order_keys
 from tidytape.frames._table import Rows, tabular
@@ -32,8 +32,7 @@ _TRADES: Final = (*MARKET, "timestamp", "sequence", "side", "price", "amount", "
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _FIRST: Final = ("first_timestamp", "first_sequence")
 _LAST: Final = ("last_timestamp", "last_sequence")
-_PRICES: Final = ("open", "high", "low", "close")
-_CANDLES: Final = (*MARKET, "timestamp", *_PRICES, *_FIRST, *_LAST)
+_CANDLES: Final = (*MARKET, "timestamp", *OHLC, *_FIRST, *_LAST)
 _VOLUME: Final[Mapping[str, str]] = {"coin": "volume", "quote": "quote_volume"}
 _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
     "coin": ("buy_volume", "sell_volume"),
@@ -111,7 +110,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
             *MARKET,
             nw.col(BUCKET).alias("timestamp"),
             *side,
-            *_PRICES,
+            *OHLC,
             exact.total("amount").alias("volume"),
             exact.total("quote_amount").alias("quote_volume"),
             *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence"),
@@ -190,7 +189,7 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
         .select(
             *groups,
             nw.col(BUCKET).alias("timestamp"),
-            *_PRICES,
+            *OHLC,
             exact.total(volume).alias("volume"),
             *("first_timestamp", "last_timestamp"),
         )
@@ -247,11 +246,12 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
         for side, name in zip((Side.BUY, Side.SELL), names, strict=True)
     ]
     rows = trades.with_columns(grid.row(nw.col("price")).alias("row"), *split)
-    minutes = _rows_summed(rows, Interval.MINUTE, columns).with_columns(
-        grid.price(nw.col("row")).alias("price")
+    return (
+        _rows_summed(rows, Interval.MINUTE, columns)
+        .with_columns(grid.price(nw.col("row")).alias("price"))
+        .select(*MARKET, "timestamp", "price", *columns)
+        .sort(*MARKET, "timestamp", "price")
     )
-    minutes = minutes.select(*MARKET, "timestamp", "price", *columns)
-    return minutes.sort(*MARKET, "timestamp", "price")
 
 
 def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
@@ -314,14 +314,17 @@ def profile_of(
         grid.row(nw.col("price")).alias("row"),
         *(nw.col(name).alias(volume) for volume, name in chosen.items()),
     )
-    levels = _rows_summed(rows, interval_of(interval), list(chosen)).select(
-        *MARKET,
-        "timestamp",
-        grid.price(nw.col("row")).alias("price"),
-        *chosen,
-        (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+    return (
+        _rows_summed(rows, interval_of(interval), list(chosen))
+        .select(
+            *MARKET,
+            "timestamp",
+            grid.price(nw.col("row")).alias("price"),
+            *chosen,
+            (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+        )
+        .sort(*MARKET, "timestamp", "price")
     )
-    return levels.sort(*MARKET, "timestamp", "price")
 
 
 def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Rows:

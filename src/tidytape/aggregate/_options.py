@@ -106,8 +106,9 @@ def implied_volatility(
     """
     one_of("atm", atm, ("forward", "delta_neutral"))
     smile = _smile(chain(quotes, interval), money_ladder(atm, "atm"))
-    at_tenor = _constant_maturity(smile, _tenors(quotes, ("ATM",)), ("atm",))
-    return _summary(at_tenor, nw.col("atm"), "implied_volatility")
+    return _summary(
+        _constant_maturity(smile, _tenors(quotes, ("ATM",)), ("atm",)), nw.col("atm"), "implied_volatility"
+    )
 
 
 @tabular(_NEEDED)
@@ -191,8 +192,9 @@ def skew(
 
 def _smile(options: Rows, ladder: Ladder) -> Rows:
     """Return the points of each expiry, with its ``life``. [ns]"""
-    order = ("strike", "raw_symbol")
-    return points(options, [ladder], over=EXPIRY, order_by=order, keep=[nw.col("life").min()])
+    return points(
+        options, [ladder], over=EXPIRY, order_by=("strike", "raw_symbol"), keep=[nw.col("life").min()]
+    )
 
 
 def _tenors(frame: Rows, endings: Iterable[str]) -> Rows:

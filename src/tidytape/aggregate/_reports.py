@@ -91,9 +91,11 @@ def by_bucket(
         "min": value.min(),
         "last": last(timed, _VALUE, order),
     }
-    long = nw.concat(cells).group_by(*keys, _NAME).agg(picked[pick].alias(pick) for pick in picks)
     return (
-        long.with_columns(
+        nw.concat(cells)
+        .group_by(*keys, _NAME)
+        .agg(picked[pick].alias(pick) for pick in picks)
+        .with_columns(
             nw.when(nw.col(_NAME) == source).then(nw.col(pick)).alias(name)
             for name, (source, pick) in results.items()
         )
@@ -171,10 +173,9 @@ def known_sum(
     """
     zero, unit = nw.lit(0, nw.Int64()), nw.lit(1, nw.Int64())
     integer, key = nw.col(value).floor(), [*groups, "timestamp"]
-    parts = ((nw.col(value) - integer) * _PARTS + 0.5).floor()
     amounts = {
         "whole": integer.cast(nw.Int64()),
-        "parts": parts.cast(nw.Int64()),
+        "parts": ((nw.col(value) - integer) * _PARTS + 0.5).floor().cast(nw.Int64()),
         "count": unit,
         "seen": zero,
     }
@@ -258,8 +259,7 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     >>> open_interest(reports, interval="1m").select("open", "high", "low", "close").rows()
     [(80000.0, 81000.0, 79500.5, 81000.0)]
     """
-    numbers = reports.with_columns(number("amount"))
-    return by_bucket(numbers, interval_of(interval), MARKET, ohlc("amount"))
+    return by_bucket(reports.with_columns(number("amount")), interval_of(interval), MARKET, ohlc("amount"))
 
 
 _REPORTED = ("amount", "usd_amount", "price")
@@ -317,8 +317,12 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     [(151000.0, 9000000000.0, 60500.0)]
     """
     numbers = reports.with_columns(number(name) for name in _REPORTED)
-    results = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_")
-    return by_bucket(numbers, interval_of(interval), MARKET, results)
+    return by_bucket(
+        numbers,
+        interval_of(interval),
+        MARKET,
+        ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_"),
+    )
 
 
 _INTERVAL: Final = "funding_interval"
@@ -408,5 +412,6 @@ def funding(
         .with_columns((float(length) / reported).alias(_INTERVAL))
         .with_columns(nw.col("rate", "predicted_rate") * nw.col(_INTERVAL))
     )
-    results = ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
-    return by_bucket(rates, interval_of(interval), MARKET, results)
+    return by_bucket(
+        rates, interval_of(interval), MARKET, ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
+    )

@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
 from tidytape.errors import QueryError
-from tidytape.frames._door import BUCKET
+from tidytape.frames._door import BUCKET, OHLC
 from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_coverage
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
@@ -190,7 +190,7 @@ def payload_of(data_type: str) -> list[str]:
 
 
 _TIMES = ("first_timestamp", "last_timestamp")
-_NEEDED = ("timestamp", "open", "high", "low", "close", "volume", *_TIMES)
+_NEEDED = ("timestamp", *OHLC, "volume", *_TIMES)
 
 
 def gapfill(
@@ -264,8 +264,7 @@ def gapfill(
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
     named, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
-    prices = ("open", "high", "low", "close", "volume")
-    frame = frame.with_columns(nw.col(*prices).cast(nw.Float64)).with_columns(
+    frame = frame.with_columns(nw.col(*OHLC, "volume").cast(nw.Float64)).with_columns(
         nw.col(name).cast(nw.String()) for name in units
     )
     close = nw.col("close").cast(nw.Float64)
@@ -296,7 +295,7 @@ def gapfill(
     filled = spread(gaps, "__first", "__last", name="__number", digits=6).select(
         *named,
         (nw.col("__begin") + nw.col("__number") * step).alias("timestamp"),
-        *(nw.col("close").alias(name) for name in ("open", "high", "low", "close")),
+        *(nw.col("close").alias(name) for name in OHLC),
         nw.lit(0.0).alias("volume"),
         *(nw.lit(1.0).alias(name) for name in table.names if name == COVERAGE),
         *units,

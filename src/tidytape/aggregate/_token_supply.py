@@ -104,8 +104,11 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     shared = is_whole & (nw.col("total") > 0)
     points = by_bucket(frame, bucket, _TOKEN, _LAST)
     for columns in ([_RANK], _TEXTS):
-        others = by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns})
-        points = points.join(others, on=[*_TOKEN, "timestamp"], how="left")
+        points = points.join(
+            by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns}),
+            on=[*_TOKEN, "timestamp"],
+            how="left",
+        )
     # Divide by a column that differs from row to row: for a constant polars multiplies by the rounded reciprocal, and
     # the total is a constant if a single bucket is joined to all points.
     total = nw.col("total") + nw.col("marketcap") * 0.0
@@ -122,14 +125,12 @@ def _total(frame: Rows, interval: Interval) -> Rows:
     start = bucket_start(nw.col("timestamp"), interval)
     timed = frame.with_columns(start.alias(BUCKET))
     named = timed.group_by(*_TOKEN, BUCKET).agg(nw.col("timestamp").max())
-    moments = timed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp")
-    known = known_sum(
+    return known_sum(
         latest(frame, interval, _TOKEN, "marketcap"),
-        moments,
+        timed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp"),
         all_reports=named.select(*_TOKEN, "timestamp"),
         groups=(),
         members=_TOKEN,
         value="marketcap",
         until=nw.max_horizontal(nw.col("timestamp") + CARRY + 1, start + interval.seconds * SECOND),
-    )
-    return known.select(start.alias("timestamp"), nw.col("marketcap").alias("total"), "count")
+    ).select(start.alias("timestamp"), nw.col("marketcap").alias("total"), "count")

@@ -41,9 +41,11 @@ from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 _NEEDED = (*MARKET, "timestamp", "side", "price", "amount")
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
-_NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
-_PROFILE = (*MARKET, "timestamp")
-_VOLUMES = ("buy_volume", "sell_volume")
+NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
+PROFILE = (*MARKET, "timestamp")
+SIDES = ("buy_volume", "sell_volume")
+LISTS: Final = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
+"""Flags of a level, and the session's lists of the levels that have them."""
 
 _NO_MARKET: Final = tuple(nw.lit("").alias(name) for name in MARKET)
 
@@ -177,7 +179,7 @@ def tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = OpenTable.of(trades, _NEEDED, times=["timestamp"])
-    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
+    return table.closed(profiles_of(_cut_trades(table, cut), cut, now), times=NEW_TIMES)
 
 
 def tpo_of(
@@ -239,7 +241,7 @@ def tpo_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(profiles_of(parts, cut, now), times=_NEW_TIMES)
+    return table.closed(profiles_of(parts, cut, now), times=NEW_TIMES)
 
 
 def tpo_touches(
@@ -360,7 +362,7 @@ class Parts:
     Attributes
     ----------
     sessions : one row per session
-        ``session``, its number; the columns of `_PROFILE`, which name it; and its prices.
+        ``session``, its number; the columns of `PROFILE`, which name it; and its prices.
     ranges : one row per session, block and market
         ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that it touched.
     traded : function
@@ -373,7 +375,15 @@ class Parts:
 
     def numbered(self, rows: Rows) -> Rows:
         """Add the number of each row's session."""
-        return rows.join(self.sessions.select(*_PROFILE, "session"), on=[*_PROFILE], how="inner")
+        return rows.join(self.sessions.select(*PROFILE, "session"), on=[*PROFILE], how="inner")
+
+    def touched(self, cut: Cut) -> Rows:
+        """Return one row per session, block and price row touched, with the price of the row."""
+        return (
+            touches(self.ranges)
+            .join(self.sessions.select(*PROFILE, "session"), on="session", how="inner")
+            .select(*PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,8 +407,9 @@ class Cut:
             sessions = {name: known for known in TPOSession for name in (known.value, known.alias)}
             if str(session) not in sessions:
                 expected = "one of " + ", ".join(known.alias for known in TPOSession)
-                hint = did_you_mean(str(session), sessions)
-                raise QueryError("session", got=session, expected=expected, hint=hint)
+                raise QueryError(
+                    "session", got=session, expected=expected, hint=did_you_mean(str(session), sessions)
+                )
             length = _SESSIONS[sessions[str(session)]]
         return cls(length, int(block_minutes), Grid.of(block_size))
 
@@ -455,11 +466,12 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
 
 def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
-    traded = _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY)
-    levels = counted(parts.ranges, traded, cut.grid)
-    levels = _with_flags(with_columns_of(levels, parts.sessions, ["session"]), cut, now)
+    levels = counted(
+        parts.ranges, _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY), cut.grid
+    )
     return (
-        levels.with_columns(
+        _with_flags(with_columns_of(levels, parts.sessions, ["session"]), cut, now)
+        .with_columns(
             nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
@@ -468,7 +480,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
         .with_columns(exact.total("total_volume"))
         .pipe(lambda rows: rows.sort("session", "row") if in_sql(rows) else rows)
         .select(
-            *_PROFILE,
+            *PROFILE,
             nw.col("timestamp").alias("period_start"),
             "period_end",
             nw.lit(cut.minutes, nw.Int64).alias("block_size_minutes"),
@@ -479,7 +491,7 @@ def profiles_of(parts: Parts, cut: Cut, now: int | None) -> Rows:
             cut.grid.price(nw.col("lowest")).alias("profile_low"),
             *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
             (nw.col("value_area_share") * 100).alias("value_area_percentage"),
-            *("total_volume", "price", *_VOLUMES, "tpo_count", "volume"),
+            *("total_volume", "price", *SIDES, "tpo_count", "volume"),
             *("first_touch_block", "last_touch_block"),
             *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
         )
@@ -491,9 +503,9 @@ def _touches(parts: Parts, cut: Cut) -> Rows:
     key = ["session", "block_id", "row"]
     return (
         with_volumes(touches(parts.ranges), _traded(parts, cut, key, cut.piece), key)
-        .join(parts.sessions.select(*_PROFILE, "session"), on="session", how="inner")
+        .join(parts.sessions.select(*PROFILE, "session"), on="session", how="inner")
         .sort("session", "block_id", "row")
-        .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
+        .select(*PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *SIDES, "volume")
     )
 
 
@@ -567,11 +579,27 @@ def tpo_of_minutes(
 ) -> tuple[Rows, Rows]:
     """Return the result of `tpo_of`, and that of `tpo_touches_of` without volumes, from minute candles and profiles."""
     parts = _cut_minutes(minutes, rows, cut, amount, united=united)
-    touched = touches(parts.ranges).join(
-        parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
+    return profiles_of(parts, cut, None), parts.touched(cut)
+
+
+def with_lists(levels: Rows, touched: Rows, *, lists_once: bool = False) -> Rows:
+    """Add the blocks that touched each level, and its session's lists of levels, as ``client.tpo`` returns them.
+
+    Rows never share a list in memory, so lists on every level take memory in the square of the levels. With
+    ``lists_once`` they stand on the lowest level of a session alone.
+    """
+    polars, key = levels.implementation.to_native_namespace(), [*PROFILE, "price"]
+    native = levels.to_native()
+    blocks = touched.to_native().group_by(key).agg(block_ids=polars.col("block_id").sort().cast(polars.Int32))
+    lists = native.group_by(PROFILE).agg(
+        *(polars.col("price").filter(flag).sort().alias(name) for flag, name in LISTS.items()),
+        polars.col("price").min(),
     )
-    price = cut.grid.price(nw.col("row")).alias("price")
-    return profiles_of(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
+    on = key if lists_once else [*PROFILE]
+    with_lists: Rows = nw.from_native(
+        native.join(blocks, on=key, how="left").join(lists.select(*on, *LISTS.values()), on=on, how="left")
+    )
+    return with_lists
 
 
 def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
@@ -579,8 +607,7 @@ def _cut_trades(table: OpenTable[Any], cut: Cut) -> Parts:
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
     make = candles_without_volume if order else _candles_of_moments
-    pieces = make(trades, interval=cut.piece)
-    blocks = with_rows(pieces, cut, eager=table.is_eager)
+    blocks = with_rows(make(trades, interval=cut.piece), cut, eager=table.is_eager)
     return parts_of(
         blocks,
         blocks,
@@ -594,29 +621,36 @@ def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
 
     That is so if the first or the last moment of a candle has trades at several prices.
     """
-    moments = trades.group_by(*MARKET, "timestamp").agg(
-        nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
+    moments = (
+        trades.group_by(*MARKET, "timestamp")
+        .agg(nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest"))
+        .with_columns(sequence=nw.lit(0, nw.Int64))
     )
-    moments = moments.with_columns(sequence=nw.lit(0, nw.Int64))
     low, high = (
         candles_without_volume(moments.rename({end: "price"}).drop(other), interval=interval)
         for end, other in (("lowest", "highest"), ("highest", "lowest"))
     )
-    both = low.drop("high").join(high.drop("low"), on=[*MARKET, "timestamp"], suffix="_high")
-    return both.select(
-        *MARKET,
-        *("timestamp", "high", "low"),
-        *(
-            nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)
-            for name in ("open", "close")
-        ),
+    return (
+        low.drop("high")
+        .join(high.drop("low"), on=[*MARKET, "timestamp"], suffix="_high")
+        .select(
+            *MARKET,
+            *("timestamp", "high", "low"),
+            *(
+                nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)
+                for name in ("open", "close")
+            ),
+        )
     )
 
 
 def parts_of(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> Parts:
     """Return the parts of market profiles, from candles of pieces and from the ranges of rows that they touched."""
-    sessions = _sessions(cut.placed(blocks)).with_row_index("session", order_by=_PROFILE)
-    sessions = sessions.with_columns(nw.col("session").cast(nw.Int64))
+    sessions = (
+        _sessions(cut.placed(blocks))
+        .with_row_index("session", order_by=PROFILE)
+        .with_columns(nw.col("session").cast(nw.Int64))
+    )
     parts = Parts(sessions, ranges, traded)
     ranges = parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
     return replace(parts, ranges=ranges)
@@ -634,8 +668,12 @@ def with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:
-        expected = f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows"
-        raise QueryError("block_size", got=str(cut.grid.size), expected=expected, hint=f"one has {rows:,}")
+        raise QueryError(
+            "block_size",
+            got=str(cut.grid.size),
+            expected=f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows",
+            hint=f"one has {rows:,}",
+        )
     return collected.lazy()
 
 
@@ -643,17 +681,20 @@ def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
     """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
     row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
     is_single = nw.col("tpo_count") == 1
-    levels = cut.with_end(levels).with_columns(
-        is_single.cast(nw.Int64).alias("single"),
-        row.min().over("session").alias("lowest"),
-        row.max().over("session").alias("highest"),
-    )
-    levels = levels.with_columns(
-        nw.col("single").sum().over("session").alias("singles"),
-        nw.col("single")
-        .cum_sum()
-        .over("session", order_by="row")
-        .alias("singles_below"),  # this row included
+    levels = (
+        cut.with_end(levels)
+        .with_columns(
+            is_single.cast(nw.Int64).alias("single"),
+            row.min().over("session").alias("lowest"),
+            row.max().over("session").alias("highest"),
+        )
+        .with_columns(
+            nw.col("single").sum().over("session").alias("singles"),
+            nw.col("single")
+            .cum_sum()
+            .over("session", order_by="row")
+            .alias("singles_below"),  # this row included
+        )
     )
     singles_above = (
         nw.col("singles") - nw.col("singles_below") + 1
@@ -677,11 +718,11 @@ def _sessions(blocks: Rows) -> Rows:
     into_session = time - nw.col("timestamp")
     return (
         blocks.with_columns(
-            nw.when(time == time.min().over(*_PROFILE)).then(nw.col("open")).alias("opening_price"),
-            nw.when(time == time.max().over(*_PROFILE)).then(nw.col("close")).alias("closing_price"),
+            nw.when(time == time.min().over(*PROFILE)).then(nw.col("open")).alias("opening_price"),
+            nw.when(time == time.max().over(*PROFILE)).then(nw.col("close")).alias("closing_price"),
             nw.when(into_session < _BALANCE).then(nw.col("high")).alias("ibr_high"),
             nw.when(into_session < _BALANCE).then(nw.col("low")).alias("ibr_low"),
         )
-        .group_by(*_PROFILE)
+        .group_by(*PROFILE)
         .agg(nw.col("opening_price", "closing_price", "ibr_high").max(), nw.col("ibr_low").min())
     )

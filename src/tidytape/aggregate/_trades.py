@@ -303,10 +303,9 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     >>> liquidations(events, interval="1m").select("side", "liquidations").rows()
     [('BUY', 0.3), ('SELL', 4.0)]
     """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     return (
         exact.in_parts(events, "amount")
-        .with_columns(bucket.alias(BUCKET))
+        .with_columns(bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET))
         .group_by(*_SIDE, BUCKET)
         .agg(exact.summed("amount"))
         .select(
@@ -376,13 +375,11 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     >>> heatmap.select("coin", "price", "liquidations").rows()
     [('BTC', 60000.0, 0.3), ('BTC', 60100.0, 4.0)]
     """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
-    grid = Grid.of(block_size)
     return (
         events.filter(~nw.col("coin").is_null())
         .with_columns(
-            bucket.alias(BUCKET),
-            grid.edge(nw.col("price")).alias("price"),
+            bucket_start(nw.col("timestamp"), interval_of(interval)).alias(BUCKET),
+            Grid.of(block_size).edge(nw.col("price")).alias("price"),
         )
         .pipe(exact.in_parts, "amount")
         .group_by(*_COIN, BUCKET, "price")

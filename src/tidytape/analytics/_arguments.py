@@ -140,6 +140,9 @@ def columns(parameter: str, argument: str | Iterable[str], *, reserved: Iterable
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(parameter, got=argument, expected="names of columns, at least one, each once")
     if not set(names).isdisjoint(reserved := tuple(reserved)):
-        expected = f"none of {', '.join(map(repr, reserved))}, which are columns of the result"
-        raise QueryError(parameter, got=argument, expected=expected)
+        raise QueryError(
+            parameter,
+            got=argument,
+            expected=f"none of {', '.join(map(repr, reserved))}, which are columns of the result",
+        )
     return names

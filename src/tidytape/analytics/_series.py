@@ -186,14 +186,16 @@ def with_repeats(
         return rows
     has_unit = AMOUNT_UNIT in rows.collect_schema().names()
     differ = ~is_of_one(AMOUNT_UNIT, series) if has_unit else nw.lit(value=False)
-    rows = rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(MIXED))
-    return rows.with_columns(nw.max_horizontal(TWICE, MIXED).alias(TWICE))
+    return rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(MIXED)).with_columns(
+        nw.max_horizontal(TWICE, MIXED).alias(TWICE)
+    )
 
 
 def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
     """Add `TIMES`, how many rows have the key of this row, and `TWICE`, 1.0 where that is several and else 0.0."""
-    rows = rows.with_columns(nw.len().over(*key).alias(TIMES))
-    return rows.with_columns(nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE))
+    return rows.with_columns(nw.len().over(*key).alias(TIMES)).with_columns(
+        nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE)
+    )
 
 
 def without_repeats(
@@ -207,8 +209,9 @@ def without_repeats(
 
     Duplicates get amount 0, so that the arbitrary row is not counted.
     """
-    rows = with_repeats(rows, series, members=members, of_amounts=bool(amounts))
-    rows = rows.unique(subset=[*series, *members, "timestamp"], keep="any")
+    rows = with_repeats(rows, series, members=members, of_amounts=bool(amounts)).unique(
+        subset=[*series, *members, "timestamp"], keep="any"
+    )
     is_single = nw.col(TWICE) == 0
     return rows.with_columns(
         nw.when(is_single).then(nw.col(name)).otherwise(0.0).alias(name) for name in amounts
@@ -271,8 +274,7 @@ def warn_unless_met(
         return table.rows.select(*names).unique().collect()
 
     def meet(names: Sequence[str]) -> bool:
-        shared = joined(values(first, names), values(second, names), on=names, how="inner")
-        return len(shared) > 0
+        return len(joined(values(first, names), values(second, names), on=names, how="inner")) > 0
 
     if meet(keys) or len(first.rows.head(1).collect()) == 0 or len(second.rows.head(1).collect()) == 0:
         return

@@ -302,6 +302,9 @@ def _to_arrow(column: pl.Series, original: _Original | None) -> Any:
 MARKET = ("exchange", "raw_symbol")
 """Columns that name one market."""
 
+OHLC: Final = ("open", "high", "low", "close")
+"""Columns of four prices, or of four amounts of a stock, in the course of an interval."""
+
 BUCKET = "__bucket"
 """Working name of the bucket start, while ``timestamp`` is still the event's own time."""
 
@@ -347,8 +350,12 @@ def _is_odd(name: str) -> bool:
 def _name_error(parameter: str, description: str) -> QueryError:
     """Return the error for a column name that is not allowed."""
     expected = "columns of which each has a text as its name, and none like '__name', '^name$' or '*'"
-    hint = "rename or drop them; of columns of several levels keep one, or join the levels to one text"
-    return QueryError(parameter, got=description, expected=expected, hint=hint)
+    return QueryError(
+        parameter,
+        got=description,
+        expected=expected,
+        hint="rename or drop them; of columns of several levels keep one, or join the levels to one text",
+    )
 
 
 def require(
@@ -365,15 +372,18 @@ def require(
         raise MissingColumnError(strange, available=available)
     if absent := [name for name in dict.fromkeys(names) if name not in available]:
         if of_index := [name for name in absent if name in _index_names(native)]:
-            hint = f"{of_index[0]!r} is in the index: frame.reset_index() makes it a column"
-            raise MissingColumnError(of_index, available=available, hint=hint, has_nearest=False)
+            raise MissingColumnError(
+                of_index,
+                available=available,
+                hint=f"{of_index[0]!r} is in the index: frame.reset_index() makes it a column",
+                has_nearest=False,
+            )
         raise missing(absent, needed=[*names, *also], available=available)
 
 
 def _index_names(native: Any) -> Sequence[Any]:
     """Return the names of the levels of a pandas frame's index."""
-    is_pandas = nw.dependencies.is_pandas_dataframe(native)
-    return tuple(native.index.names) if is_pandas else ()
+    return tuple(native.index.names) if nw.dependencies.is_pandas_dataframe(native) else ()
 
 
 def are_apart(names: Sequence[Any], others: Iterable[Any]) -> bool:

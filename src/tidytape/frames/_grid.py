@@ -131,8 +131,7 @@ class Grid:
         expression, int64
         """
         estimate = self._estimate(price)
-        above = (self.price(estimate) > price).cast(nw.Int64())
-        return estimate.cast(nw.Int64()) - above
+        return estimate.cast(nw.Int64()) - (self.price(estimate) > price).cast(nw.Int64())
 
     def edge(self, price: nw.Expr) -> nw.Expr:
         """Low edge of the row that a price lies in, null if the price has no row.

@@ -156,21 +156,22 @@ def weighted(
     )
     sums_of_weights = list(dict.fromkeys(used.values()))
     parts = [_name(name, part) for name in values for part in _PARTS]
-    sums = frame.group_by(*keys).agg(
-        nw.col(*parts).sum(), exact.summed(*sums_of_weights), nw.len().alias("__members")
-    )
-    sums = sums.with_columns(*map(_total, values), *map(exact.total, sums_of_weights))
-    return sums.select(
-        *keys,
-        "__members",
-        *(
-            nw.when(nw.col(weights) > 0).then(nw.col(name) / nw.col(weights)).alias(name)
-            for name, weights in used.items()
-        ),
-        *(
-            nw.when(nw.col(weights) > 0).then(nw.col(weights)).alias(f"__used_{name}")
-            for name, weights in used.items()
-        ),
+    return (
+        frame.group_by(*keys)
+        .agg(nw.col(*parts).sum(), exact.summed(*sums_of_weights), nw.len().alias("__members"))
+        .with_columns(*map(_total, values), *map(exact.total, sums_of_weights))
+        .select(
+            *keys,
+            "__members",
+            *(
+                nw.when(nw.col(weights) > 0).then(nw.col(name) / nw.col(weights)).alias(name)
+                for name, weights in used.items()
+            ),
+            *(
+                nw.when(nw.col(weights) > 0).then(nw.col(weights)).alias(f"__used_{name}")
+                for name, weights in used.items()
+            ),
+        )
     )
 
 
@@ -181,8 +182,7 @@ def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
     for part, place in _PLACES.items():
         frame = frame.with_columns(
             exact.rounded(remainder[name], place).alias(_name(name, part)) for name in values
-        )
-        frame = frame.with_columns(
+        ).with_columns(
             (remainder[name] - nw.col(_name(name, part))).alias(_name(name, "left")) for name in values
         )
     return frame
@@ -190,8 +190,12 @@ def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
 
 def _total(name: str) -> nw.Expr:
     integers, fractions, remainders = (nw.col(_name(name, part)) for part in _PARTS)
-    exact_sum = integers + (fractions + remainders)
-    return nw.when(integers.is_finite()).then(exact_sum).otherwise(integers).alias(name)
+    return (
+        nw.when(integers.is_finite())
+        .then(integers + (fractions + remainders))
+        .otherwise(integers)
+        .alias(name)
+    )
 
 
 def _name(column: str, part: str) -> str:
@@ -288,10 +292,11 @@ def as_of(
         The column is null where no report holds.
     """
     key, unknown = [*by, at], nw.lit(None, nw.Int64())
-    known = reports.filter(~nw.col(column).is_null())
     rows = nw.concat(
         [
-            known.select(*key, column, __reported=nw.col(at), __asked=nw.lit(0)),
+            reports.filter(~nw.col(column).is_null()).select(
+                *key, column, __reported=nw.col(at), __asked=nw.lit(0)
+            ),
             frame.select(*key)
             .unique()
             .select(*key, unknown.cast(nw.Float64()).alias(column), __reported=unknown, __asked=nw.lit(1)),
@@ -317,8 +322,11 @@ def consolidated(
     ends = {"first_timestamp": ("open", LATEST), "last_timestamp": ("close", EARLIEST)}
     for time, (_, never) in ends.items():
         order = nw.col(time).cast(nw.Int64()).fill_null(never).alias("__order")
-        frame = frame.with_columns(order).with_row_index(f"__place_{time}", order_by=["__order", *members])
-        frame = frame.with_columns(nw.col(f"__place_{time}").cast(nw.Int64()))
+        frame = (
+            frame.with_columns(order)
+            .with_row_index(f"__place_{time}", order_by=["__order", *members])
+            .with_columns(nw.col(f"__place_{time}").cast(nw.Int64()))
+        )
     known = []
     for time, (price, _) in ends.items():
         lacks = (nw.col(time).is_null() & (nw.col(IDLE) == 0)).cast(nw.Int64())
@@ -387,7 +395,6 @@ def standing_sums(
     )
     # A close stands until the next report. The offset of another column from it counts at the report's own time only.
     standing, momentary = [*exact.parts_of(close), *more], exact.parts_of(*offsets.values())
-    is_asked = nw.col("__asked") > 0
     changes = nw.concat(
         [
             reports.select(*key, *standing, *momentary, __asked=nw.lit(0)),
@@ -404,7 +411,10 @@ def standing_sums(
         ]
     )
     sums = changes.group_by(*key).agg(nw.col(*standing, *momentary, "__asked").sum())
-    sums = sums.with_columns(nw.col(*standing).cum_sum().over(*series, order_by="timestamp")).filter(is_asked)
-    sums = sums.with_columns(part for name in others for part in exact.added(close, offsets[name], name))
+    sums = (
+        sums.with_columns(nw.col(*standing).cum_sum().over(*series, order_by="timestamp"))
+        .filter(nw.col("__asked") > 0)
+        .with_columns(part for name in others for part in exact.added(close, offsets[name], name))
+    )
     holds = (nw.col(STANDING) > 0) & (nw.col(UNKNOWN) == 0)
     return sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)

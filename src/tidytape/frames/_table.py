@@ -73,8 +73,9 @@ def categorised(frame: Any, categories: Mapping[str, Any]) -> Any:
     if not fixed:
         return frame
     if dialect is not None:
-        casts = {name: f"CAST({dialect.quoted(name)} AS {dtype})" for name, dtype in fixed.items()}
-        return dialect.replaced(frame, casts)
+        return dialect.replaced(
+            frame, {name: f"CAST({dialect.quoted(name)} AS {dtype})" for name, dtype in fixed.items()}
+        )
     return nw.from_native(frame.to_native().cast(fixed))
 
 
@@ -390,8 +391,9 @@ def tabular(
             table = OpenTable.of(frame, columns, times=[name for name in columns if name in _TIMES])
             if check is not None:
                 check(table, **kwargs)
-            result = core(table.rows, *args, **kwargs)
-            return table.closed(result, sort=sort, times=new_times, in_parts=in_parts)
+            return table.closed(
+                core(table.rows, *args, **kwargs), sort=sort, times=new_times, in_parts=in_parts
+            )
 
         signature = inspect.signature(core)
         first, *others = signature.parameters.values()
@@ -416,5 +418,4 @@ def _refuse_outside(door: Door[Any] | None, names: Iterable[str], parameter: str
     """Raise QueryError if polars cannot hold one of the columns."""
     outside = {} if door is None else door.outside
     if name := next((name for name in names if name in outside), None):
-        expected = f"{READABLE} in column {name}"
-        raise QueryError(parameter, got=f"{name}: {outside[name]}", expected=expected)
+        raise QueryError(parameter, got=f"{name}: {outside[name]}", expected=f"{READABLE} in column {name}")

@@ -63,9 +63,12 @@ def of_one(
     table, several = _checked(table, column, is_of_one(column, keys), dict.fromkeys([*values, column]))
     if several:
         values_in_series = f"{column} {' and '.join(sorted(map(str, several)))} in one series"
-        hint = f"fetch all with one, or add {column!r} to by"
-        expected = f"one {_CALLED[column]} per series"
-        raise QueryError(parameter, got=values_in_series, expected=expected, hint=hint)
+        raise QueryError(
+            parameter,
+            got=values_in_series,
+            expected=f"one {_CALLED[column]} per series",
+            hint=f"fetch all with one, or add {column!r} to by",
+        )
     return table
 
 

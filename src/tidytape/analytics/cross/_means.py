@@ -161,12 +161,16 @@ def _oi_weighted(
     # replaces the report before it; the join gives -1 to a market without a report, too.
     weight = nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight").fill_null(-1.0))
     reports = reports.with_columns(weight.alias("__weight"))
-    rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry)
-    rows = rows.with_columns(nw.col("__weight").fill_null(-1.0))
+    rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry).with_columns(
+        nw.col("__weight").fill_null(-1.0)
+    )
     at = [*series, "__start"]
     is_known = (nw.col("__weight").min().over(*at) >= 0).cast(nw.Int64())
-    rows = rows.with_columns(__known=is_known).filter(nw.col("__weight") > 0)
-    rows = rows.with_columns(nw.col(TWICE).max().over(*at))
+    rows = (
+        rows.with_columns(__known=is_known)
+        .filter(nw.col("__weight") > 0)
+        .with_columns(nw.col(TWICE).max().over(*at))
+    )
     means = weighted(rows, [*at, "timestamp", "__known", TWICE], [rate], weight="__weight")
     averages: nw.LazyFrame[Any] = joined(means, all_interest, on=[*shared, "timestamp"], how="inner")
     is_single = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
@@ -347,9 +351,11 @@ def dispersion(
     rows = with_repeats(rows.filter(~nw.col(value).is_null()), series)
     rows = exact.in_parts(rows.with_columns(__down=-nw.col(value), __mean=nw.col(value)), "__mean")
     squared = (nw.col(value) - nw.col(value).mean().over(*keys)) ** 2
-    rows = rows.with_columns(__squared=squared, __share=1.0 / nw.col(TIMES))
-    # A window adds in the order of the rows; a group's order differs from run to run.
-    rows = rows.with_columns(nw.col("__squared").sum().over(*keys))
+    rows = (
+        rows.with_columns(__squared=squared, __share=1.0 / nw.col(TIMES))
+        # A window adds in the order of the rows; a group's order differs from run to run.
+        .with_columns(nw.col("__squared").sum().over(*keys))
+    )
     ends = {"lowest": [value, *MARKET], "highest": ["__down", *MARKET]}
     statistics = rows.group_by(*keys).agg(
         nw.len().cast(nw.Float64()).alias("__count"),
@@ -371,8 +377,9 @@ def dispersion(
         .sqrt(),
     ).with_columns(relative_range=nw.when(median > 0).then(nw.col("range") / median))
     known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
-    labelled = table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET})
-    return labelled.closed(statistics.select(*keys, "markets", *known), sort=keys)
+    return table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET}).closed(
+        statistics.select(*keys, "markets", *known), sort=keys
+    )
 
 
 def premium(
@@ -455,14 +462,17 @@ def premium(
         rule, chosen, is_one = reference, rows, nw.col(TWICE) == 0
         of_group = nw.col(value).median() if reference == "median" else nw.col(value).mean()
     keys = [*series, "timestamp"]
-    references = chosen.group_by(*keys).agg(
-        of_group.alias("reference"), nw.len().alias("__count"), nw.col(TWICE).max()
+    references = (
+        chosen.group_by(*keys)
+        .agg(of_group.alias("reference"), nw.len().alias("__count"), nw.col(TWICE).max())
+        .filter(is_one)
+        .select(*keys, "reference")
     )
-    references = references.filter(is_one).select(*keys, "reference")
     rows = joined(rows.select(*keys, *MARKET, value), references, on=keys)
     premium = nw.when(nw.col("reference") > 0).then(nw.col(value) / nw.col("reference") - 1.0)
-    result = rows.with_columns(premium=premium, reference_rule=nw.lit(rule))
-    return table.closed(result, sort=[*keys, *MARKET])
+    return table.closed(
+        rows.with_columns(premium=premium, reference_rule=nw.lit(rule)), sort=[*keys, *MARKET]
+    )
 
 
 def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
@@ -480,5 +490,13 @@ def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mappi
 
 
 _ENDS = ("lowest", "highest")
-_ENDED = tuple(f"{which}_{name}" for which in _ENDS for name in MARKET)
-_FOUND = ("markets", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)
+_FOUND = (
+    "markets",
+    *_ENDS,
+    "mean",
+    "median",
+    "range",
+    "relative_range",
+    "deviation",
+    *(f"{end}_{name}" for end in _ENDS for name in MARKET),
+)

@@ -21,7 +21,7 @@ from tidytape.analytics._series import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
-from tidytape.frames._door import MARKET, as_list
+from tidytape.frames._door import MARKET, OHLC, as_list
 from tidytape.frames._joined import (
     COVERAGE,
     IDLE,
@@ -105,8 +105,9 @@ def total(
     keys, reports = [*series, "timestamp"], without_repeats(rows, series, amounts=amounts)
     if carry is None:
         has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
-        lacks = nw.when(has).then(0.0).otherwise(1.0).alias(UNKNOWN)
-        reports = reports.with_columns(lacks, nw.lit(1.0).alias(STANDING))
+        reports = reports.with_columns(
+            nw.when(has).then(0.0).otherwise(1.0).alias(UNKNOWN), nw.lit(1.0).alias(STANDING)
+        )
         sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, TWICE, MIXED])
     else:
         longest, counts = arguments.duration("carry", carry), [TWICE, MIXED]
@@ -171,9 +172,11 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     table, _, series = markets(frame, by, [amount], results=["total", "share"])
     rows = with_repeats(table.rows.filter(~nw.col("timestamp").is_null()), series, of_amounts=True)
     in_sum = [exact.summed("total"), nw.col(TWICE).max()]
-    rows = exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
-    rows = rows.with_columns(part.over(*series, "timestamp") for part in in_sum)
-    rows = rows.with_columns(total=nw.when(nw.col(TWICE) == 0).then(exact.total("total")))
+    rows = (
+        exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
+        .with_columns(part.over(*series, "timestamp") for part in in_sum)
+        .with_columns(total=nw.when(nw.col(TWICE) == 0).then(exact.total("total")))
+    )
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
     return table.closed(result, sort=[*series, "timestamp", *MARKET])
@@ -272,7 +275,6 @@ def dominance(
     return table.closed(result.select(*columns, *added), sort=[*series, "timestamp", token])
 
 
-_PRICES = ("open", "high", "low", "close")
 _TIMES = ("first_timestamp", "last_timestamp")
 
 
@@ -335,20 +337,18 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
-    results = ["markets", COVERAGE]
-    table, rows, series = markets(frame, by, [*_PRICES, "volume"], times=_TIMES, results=results)
+    table, rows, series = markets(frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE])
     keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
     rows = traded(with_repeats(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
-    is_again = (nw.col(TIMES) > 1).cast(nw.Float64())
     rows = with_coverage(rows, ["volume"]).with_columns(
-        markets=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys)
+        markets=1.0 - nw.col(IDLE), __again=(nw.col(TIMES) > 1).cast(nw.Float64()).max().over(*keys)
     )
     amounts = ["volume", "markets", "__again", MIXED, COVERAGE]
-    candles = one_candle(rows, keys, [*_PRICES, *_TIMES, *amounts], members=MARKET)
+    candles = one_candle(rows, keys, [*OHLC, *_TIMES, *amounts], members=MARKET)
     is_single, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
     result = candles.select(
         *keys,
-        *(nw.when(is_single).then(nw.col(name)).alias(name) for name in _PRICES),
+        *(nw.when(is_single).then(nw.col(name)).alias(name) for name in OHLC),
         nw.when(is_single, of_one_unit).then(nw.col("volume")).alias("volume"),
         *_TIMES,
         nw.col("markets").cast(nw.Int64()),

@@ -102,8 +102,9 @@ def depth_within(
     [(5.0, 100.0, 1.0, 2.0, True), (10.0, 100.0, 1.0, 6.0, True)]
     """
     distances = numbers("bps", bps)
-    results = ("bps", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
-    table, rows, book = books_of(frame, by, block_size, results=results)
+    table, rows, book = books_of(
+        frame, by, block_size, results=("bps", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
+    )
     price, mid = nw.col("price"), nw.col("mid")
     # The distance of a price from the mid, times 10,000, is compared with multiples of the mid: engines round quotients
     # differently.
@@ -121,10 +122,11 @@ def depth_within(
     rows = rows.with_columns(
         part for name, is_within in within.items() for part in exact.where(is_within, "size", name)
     )
-    sums = rows.group_by(*book).agg(
-        mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*within)
+    rows = (
+        rows.group_by(*book)
+        .agg(mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*within))
+        .with_columns(*map(exact.total, within))
     )
-    rows = sums.with_columns(*map(exact.total, within))
     has_mid = ~mid.is_null()
 
     def total(side: str, number: int) -> nw.Expr:
@@ -305,8 +307,13 @@ def slippage(
     one_of("amount", amount, ("coin", "quote"))
     order_sizes = numbers("size", size)
     unit = {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[amount].value
-    results = ("filled", "unfilled", "average_price", "worst_price", "slippage", "shares_block")
-    table, rows, book = books_of(frame, by, block_size, results=results, unit=unit)
+    table, rows, book = books_of(
+        frame,
+        by,
+        block_size,
+        results=("filled", "unfilled", "average_price", "worst_price", "slippage", "shares_block"),
+        unit=unit,
+    )
     price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
     rows = rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
 
@@ -425,20 +432,23 @@ def books_of(
     table = of_one(table, BLOCK_SIZE, book, ["price"])
     price, size = nw.col("price"), nw.col("size")
     is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
-    rows = table.rows.select(
-        *book,
-        "side",
-        price=nw.when(is_known).then(price + height.fill_null(0.0) / 2).otherwise(0.0),
-        size=nw.when(is_known).then(size).otherwise(0.0),
-        __known=is_known,
-        __height=height,
-    )
-    rows = rows.with_columns(
-        __bid=nw.when(IS_BID & (size > 0)).then(price), __ask=nw.when(IS_ASK & (size > 0)).then(price)
-    ).with_columns(
-        nw.col("__known").all().over(*book),
-        nw.col("__bid").max().over(*book),
-        nw.col("__ask").min().over(*book),
+    rows = (
+        table.rows.select(
+            *book,
+            "side",
+            price=nw.when(is_known).then(price + height.fill_null(0.0) / 2).otherwise(0.0),
+            size=nw.when(is_known).then(size).otherwise(0.0),
+            __known=is_known,
+            __height=height,
+        )
+        .with_columns(
+            __bid=nw.when(IS_BID & (size > 0)).then(price), __ask=nw.when(IS_ASK & (size > 0)).then(price)
+        )
+        .with_columns(
+            nw.col("__known").all().over(*book),
+            nw.col("__bid").max().over(*book),
+            nw.col("__ask").min().over(*book),
+        )
     )
     bid, ask, is_whole = nw.col("__bid"), nw.col("__ask"), nw.col("__known")
     rows = rows.with_columns(

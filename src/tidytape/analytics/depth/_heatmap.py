@@ -145,11 +145,11 @@ def regrid(
         is_sized = (~nw.col(BLOCK_SIZE).is_null()).all().over(bucket)
         rows = rows.with_columns(nw.when(is_sized).then(nw.lit(float(grid.size))).alias(BLOCK_SIZE))
     if rule == "last":
-        latest = nw.col("timestamp").max().over(bucket)
-        rows = rows.filter(nw.col("timestamp") == latest)
+        rows = rows.filter(nw.col("timestamp") == nw.col("timestamp").max().over(bucket))
     elif rule == "mean":
-        rows = rows.with_columns(__order=nw.col("timestamp").rank("dense").over(bucket).cast(nw.Float64))
-        rows = rows.with_columns(__count=nw.col("__order").max().over(bucket))
+        rows = rows.with_columns(
+            __order=nw.col("timestamp").rank("dense").over(bucket).cast(nw.Float64)
+        ).with_columns(__count=nw.col("__order").max().over(bucket))
     if grid is not None:
         rows = rows.with_columns(price=grid.edge(price))
     keys = [*bucket, *sides, "price", *described]
@@ -167,8 +167,9 @@ def regrid(
         )
         .select(*series, "timestamp", *sides, "price", value, *described, "time_rule")
     )
-    table = table.with_words(dict.fromkeys(labels))
-    return table.closed(result, sort=[*series, "timestamp", *sides, "price"])
+    return table.with_words(dict.fromkeys(labels)).closed(
+        result, sort=[*series, "timestamp", *sides, "price"]
+    )
 
 
 def _fits(coarser: Interval) -> nw.Expr:
@@ -282,21 +283,25 @@ def walls(
     large = levels.filter(size >= threshold * (1 - _NOISE))
     # Both grow by one from snapshot to snapshot, so their difference names a run.
     place = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
-    runs = large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
-    wall_runs = runs.group_by(*level, "__run").agg(
-        exact.summed("size"),
-        first_timestamp=time.min(),
-        last_timestamp=time.max(),
-        snapshots=nw.len().cast(nw.Int64),
-        size_min=size.min(),
-        size_max=size.max(),
-        is_standing=nw.col("is_standing").any(),
-        __before=number.min() - 1,
-        __after=number.max() + 1,
+    wall_runs = (
+        large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
+        .group_by(*level, "__run")
+        .agg(
+            exact.summed("size"),
+            first_timestamp=time.min(),
+            last_timestamp=time.max(),
+            snapshots=nw.len().cast(nw.Int64),
+            size_min=size.min(),
+            size_max=size.max(),
+            is_standing=nw.col("is_standing").any(),
+            __before=number.min() - 1,
+            __after=number.max() + 1,
+        )
     )
     lasted = nw.col("last_timestamp") - nw.col("first_timestamp")
-    result = wall_runs.filter(nw.col("snapshots") >= snapshots, lasted >= least)
-    result = result.with_columns(size_mean=exact.total("size") / nw.col("snapshots"))
+    result = wall_runs.filter(nw.col("snapshots") >= snapshots, lasted >= least).with_columns(
+        size_mean=exact.total("size") / nw.col("snapshots")
+    )
     result = _with_absence(result, levels, series, at="__before", name="is_start_known")
     result = _with_absence(result, levels, series, at="__after", name="is_end_known")
     return table.closed(
@@ -313,10 +318,12 @@ def _numbered(rows: nw.LazyFrame[Any], series: list[str], furthest: int | None) 
     if furthest is None:
         return rows
     is_far = time - time.shift(1).over(*series, order_by="timestamp") > furthest
-    rows = rows.with_columns(__gaps=is_far.fill_null(value=False).cast(nw.Int64))
-    rows = rows.with_columns(gaps.cum_sum().over(*series, order_by="timestamp"))
-    # The rows of one snapshot have no order, so some of them may lack the gap before it.
-    return rows.with_columns(__number=nw.col("__number") + gaps.max().over(*series, "timestamp"))
+    return (
+        rows.with_columns(__gaps=is_far.fill_null(value=False).cast(nw.Int64))
+        .with_columns(gaps.cum_sum().over(*series, order_by="timestamp"))
+        # The rows of one snapshot have no order, so some of them may lack the gap before it.
+        .with_columns(__number=nw.col("__number") + gaps.max().over(*series, "timestamp"))
+    )
 
 
 def _with_absence(

@@ -121,23 +121,27 @@ def cvd(
     [3.0, 4.0, -2.0]
     """
     sessions = sessions_of(anchor, session, session_open, interval)
-    results = ("delta", "cvd", "anchor", "anchored_at")
-    table, rows, keys = sides(frame, by=by, interval=interval, amount=volume, results=results)
+    table, rows, keys = sides(
+        frame, by=by, interval=interval, amount=volume, results=("delta", "cvd", "anchor", "anchored_at")
+    )
     rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
     has_lengths = interval is None and has_intervals(table, keys)
     rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)
     # Summed in parts: equal amounts bought and sold cancel exactly, and rows before the anchor change no digit.
-    rows = exact.in_parts(rows, "buy_volume", "sell_volume")
-    rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
-    rows = rows.with_columns(exact.running("cvd").over(*keys, "anchored_at", order_by="timestamp")).select(
-        *keys,
-        "timestamp",
-        "buy_volume",
-        "sell_volume",
-        "delta",
-        nw.when(nw.col(IS_KNOWN)).then(exact.total("cvd")).alias("cvd"),
-        nw.lit(anchor).alias("anchor"),
-        "anchored_at",
+    rows = (
+        exact.in_parts(rows, "buy_volume", "sell_volume")
+        .with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
+        .with_columns(exact.running("cvd").over(*keys, "anchored_at", order_by="timestamp"))
+        .select(
+            *keys,
+            "timestamp",
+            "buy_volume",
+            "sell_volume",
+            "delta",
+            nw.when(nw.col(IS_KNOWN)).then(exact.total("cvd")).alias("cvd"),
+            nw.lit(anchor).alias("anchor"),
+            "anchored_at",
+        )
     )
     return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
 
@@ -246,16 +250,18 @@ def vwap(
 
     is_known = ~nw.col("volume").is_null() & ~nw.col("__worth").is_null()
     rows = anchored(rows, keys, sessions, is_known=is_known, has_lengths=has_lengths)
-    rows = exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__worth").with_columns(
-        exact.running("__volume", "__worth").over(*keys, "anchored_at", order_by="timestamp")
-    )
-    rows = rows.with_columns(exact.total("__volume"), exact.total("__worth")).select(
-        *keys,
-        "timestamp",
-        "volume",
-        nw.when(nw.col(IS_KNOWN)).then(quotient(nw.col("__worth"), nw.col("__volume"))).alias("vwap"),
-        nw.lit(anchor).alias("anchor"),
-        "anchored_at",
+    rows = (
+        exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__worth")
+        .with_columns(exact.running("__volume", "__worth").over(*keys, "anchored_at", order_by="timestamp"))
+        .with_columns(exact.total("__volume"), exact.total("__worth"))
+        .select(
+            *keys,
+            "timestamp",
+            "volume",
+            nw.when(nw.col(IS_KNOWN)).then(quotient(nw.col("__worth"), nw.col("__volume"))).alias("vwap"),
+            nw.lit(anchor).alias("anchor"),
+            "anchored_at",
+        )
     )
     return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
 
@@ -335,9 +341,7 @@ def _without_parts(
 ) -> nw.LazyFrame[Any]:
     """Count a candle that lies in two sessions as unknown in both: how much belongs to each is not known."""
     time = nw.col("timestamp")
-    last = nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time)
-    into = bucket_by(last, session, origin=opens)
-    spoiled = nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST)
-    rows = rows.with_columns(__spoiled=spoiled)
+    into = bucket_by(nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time), session, origin=opens)
+    rows = rows.with_columns(__spoiled=nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST))
     is_spoiled = nw.col("__spoiled").cum_max().over(*keys, order_by="timestamp") >= nw.col("anchored_at")
     return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled.cast(nw.Int64))

@@ -132,9 +132,10 @@ def large_trade_share(
         __time=start,
     )
     groups = [*(name for name in keys if name not in labels), "__bucket"]
-    rows = _large(rows, groups, at_least=at_least, above_quantile=above_quantile)
-    rows = rows.with_columns(threshold_rule=nw.lit(rule), **labels).select(
-        *keys, nw.col("__time").alias("timestamp"), *results, "threshold_rule"
+    rows = (
+        _large(rows, groups, at_least=at_least, above_quantile=above_quantile)
+        .with_columns(threshold_rule=nw.lit(rule), **labels)
+        .select(*keys, nw.col("__time").alias("timestamp"), *results, "threshold_rule")
     )
     return table.with_words(dict.fromkeys(labels)).closed(rows, sort=[*keys, "timestamp"])
 
@@ -151,22 +152,27 @@ def _large(
         # Slightly less than the quantile, because a float product may exceed the whole number that it should be.
         last = (nw.len().over(*groups).cast(nw.Float64) * (above_quantile * (1 - 1e-15))).ceil()
         is_within = amount.rank("min").over(*groups).cast(nw.Float64) <= last
-        rows = rows.with_columns(threshold=nw.when(is_within).then(amount))
-        rows = rows.with_columns(threshold.max().over(*groups))
+        rows = rows.with_columns(threshold=nw.when(is_within).then(amount)).with_columns(
+            threshold.max().over(*groups)
+        )
         is_large = amount > threshold
-    rows = exact.in_parts(rows.with_columns(__is_large=is_large.fill_null(value=False)), "__amount")
-    rows = rows.with_columns(
+    rows = exact.in_parts(
+        rows.with_columns(__is_large=is_large.fill_null(value=False)), "__amount"
+    ).with_columns(
         *exact.where(nw.col("__is_large"), "__amount", "__large"),
         large_trades=nw.col("__is_large").cast(nw.Int64),
         trades=nw.lit(1, nw.Int64()),
     )
-    sums = rows.group_by(*groups).agg(
-        exact.summed("__amount", "__large"),
-        nw.col("large_trades", "trades").sum(),
-        nw.col("__time").min(),
-        threshold.max(),
+    sums = (
+        rows.group_by(*groups)
+        .agg(
+            exact.summed("__amount", "__large"),
+            nw.col("large_trades", "trades").sum(),
+            nw.col("__time").min(),
+            threshold.max(),
+        )
+        .with_columns(exact.total("__amount"), exact.total("__large"))
     )
-    sums = sums.with_columns(exact.total("__amount"), exact.total("__large"))
     is_known = ~amount.is_null()
     return sums.with_columns(
         # DuckDB's sums of integers have 128 bits.
@@ -269,21 +275,23 @@ def liquidation_cascades(
     keys = table.series(by, without=["timestamp", *_OF_CASCADES])
     table = of_one(table, AMOUNT_UNIT, keys, [name])
     amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")
-    known = nw.when(usable(nw.col(name))).then(nw.col(name))
-    rows = table.rows.select(*keys, __amount=known, __time=nw.col("timestamp"))
-    rows = rows.filter(~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least)))
+    rows = table.rows.select(
+        *keys, __amount=nw.when(usable(nw.col(name))).then(nw.col(name)), __time=nw.col("timestamp")
+    ).filter(~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least)))
     # Rows of one time have no order, so they become one row. An unknown amount may be the largest.
-    rows = exact.in_parts(rows, "__amount").with_columns(__largest=amount.fill_null(inf))
-    rows = rows.group_by(*keys, "__time").agg(
-        exact.summed("__amount"), nw.len().alias("__count"), largest.max()
+    rows = (
+        exact.in_parts(rows, "__amount")
+        .with_columns(__largest=amount.fill_null(inf))
+        .group_by(*keys, "__time")
+        .agg(exact.summed("__amount"), nw.len().alias("__count"), largest.max())
     )
     is_start = time - time.shift(1).over(*keys, order_by="__time") > pause
-    rows = rows.with_columns(__run=is_start.fill_null(value=False).cast(nw.Int64))
-    rows = rows.with_columns(nw.col("__run").cum_sum().over(*keys, order_by="__time"))
+    rows = rows.with_columns(__run=is_start.fill_null(value=False).cast(nw.Int64)).with_columns(
+        nw.col("__run").cum_sum().over(*keys, order_by="__time")
+    )
     run = [*keys, "__run"]
-    is_largest = largest == largest.max().over(*run)
     runs = (
-        rows.with_columns(__largest_at=nw.when(is_largest).then(time))
+        rows.with_columns(__largest_at=nw.when(largest == largest.max().over(*run)).then(time))
         .group_by(run)
         .agg(
             exact.summed("__amount"),
@@ -310,5 +318,6 @@ def liquidation_cascades(
         gap=nw.lit(pause / SECOND),
         smallest=nw.lit(least),
     )
-    times = dict.fromkeys(("start", "end", "largest_at"), "timestamp")
-    return table.closed(cascades, sort=[*keys, "start"], times=times)
+    return table.closed(
+        cascades, sort=[*keys, "start"], times=dict.fromkeys(("start", "end", "largest_at"), "timestamp")
+    )

@@ -37,9 +37,10 @@ def warn_if_settled_between(
     has_length = interval is not None or "interval" in table.names
     after: Any = length(table, interval) if has_length else nw.lit(0, nw.Int64)
     time, low, high = nw.col("timestamp"), nw.col("__low"), nw.col("__high")
-    rows = repeated(table.rows.filter(~time.is_null()), [*series, "timestamp"])
-    rows = rows.with_columns(__rate=finite(rate), __since=(time - first) % every).filter(
-        ~nw.col("__rate").is_null(), nw.col(TWICE) == 0
+    rows = (
+        repeated(table.rows.filter(~time.is_null()), [*series, "timestamp"])
+        .with_columns(__rate=finite(rate), __since=(time - first) % every)
+        .filter(~nw.col("__rate").is_null(), nw.col(TWICE) == 0)
     )
     changed = (
         # A row that lasts beyond a settlement closes with the next settlement's rate.
@@ -55,20 +56,18 @@ def warn_if_settled_between(
     )
     if len(changed) == 0:
         return
-    market = changed.row(0)[:-1]
     rows_of_market = joined(rows, changed.lazy().select(*series), on=series, how="inner") if series else rows
-    values = dict(zip(series, market, strict=True))
+    values = dict(zip(series, changed.row(0)[:-1], strict=True))
     shown = [name for name in MARKET if values.get(name)] or [name for name in series if values[name]]
     named = ", ".join(f"{name}={values[name]!r}" for name in shown)
     own_rows = rows_of_market.select("timestamp", "__rate").sort("timestamp").collect()
-    hint = f"{rate} of {named} " if named else f"{rate} "
+    changes = _changes(own_rows["timestamp"].to_list(), own_rows["__rate"].to_list(), changed.row(0)[-1])
     warnings.warn(
         SettlementWarning(
             "settled_every",
             got=settled_every,
             expected="the time between settlements, in which the rate stays the same",
-            hint=hint
-            + _changes(own_rows["timestamp"].to_list(), own_rows["__rate"].to_list(), changed.row(0)[-1]),
+            hint=(f"{rate} of {named} " if named else f"{rate} ") + changes,
         ),
         stacklevel=3,
     )

@@ -78,8 +78,9 @@ def spread(
     if intervals:
         difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
     key = [*series, "timestamp", *MARKET, *_OTHER.values()]
-    labelled = table.with_words({other: name for name, other in _OTHER.items()})
-    return labelled.closed(pairs.select(*key, spread=difference), sort=key)
+    return table.with_words({other: name for name, other in _OTHER.items()}).closed(
+        pairs.select(*key, spread=difference), sort=key
+    )
 
 
 def carry(
@@ -173,18 +174,24 @@ def carry(
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
     if table.is_eager and isinstance(costs, Mapping):
         _warn_of_unknown_names(table, costs)
-    pairs = _pairs(rows, series, ["__earned", "__cost"]).with_columns(
-        gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
+    pairs = (
+        _pairs(rows, series, ["__earned", "__cost"])
+        .with_columns(
+            gross=nw.col("__other_earned") - nw.col("__earned"),
+            costs=nw.col("__cost") + nw.col("__other_cost"),
+        )
+        .with_columns(carry=nw.col("gross") - nw.col("costs"))
+        .filter(~nw.col("carry").is_null())
+        .with_columns(apr=nw.col("carry") * (365.0 * DAY / duration), __worse=-nw.col("carry"))
     )
-    pairs = pairs.with_columns(carry=nw.col("gross") - nw.col("costs")).filter(~nw.col("carry").is_null())
-    pairs = pairs.with_columns(apr=nw.col("carry") * (365.0 * DAY / duration), __worse=-nw.col("carry"))
     keys, order = [*series, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
     results = dict(zip(_RESULTS, (*MARKET, *_OTHER.values(), "gross", "costs", "carry", "apr"), strict=True))
     best = pairs.group_by(*keys).agg(
         first(pairs, name, order).alias(result) for result, name in results.items()
     )
-    labelled = table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET})
-    return labelled.closed(best, sort=keys)
+    return table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET}).closed(
+        best, sort=keys
+    )
 
 
 _OTHER = {name: f"other_{name}" for name in MARKET}
@@ -235,5 +242,4 @@ def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
     if not isinstance(costs, Mapping):
         return nw.lit(float(costs))
     exchange = nw.col("exchange").cast(nw.String())
-    known = [nw.when(exchange == name).then(nw.lit(float(cost))) for name, cost in costs.items()]
-    return nw.coalesce(*known)
+    return nw.coalesce(*[nw.when(exchange == name).then(nw.lit(float(cost))) for name, cost in costs.items()])

@@ -350,8 +350,9 @@ def _priced(
     if expiry is None:
         return table, rows.with_columns(basis=dear)
     if column and schema[column] == nw.Date:
-        rows = midnights(rows.with_columns(__expiry=nw.col(column)), "__expiry")
-        rows = rows.with_columns(nw.col("__expiry") + EXPIRES)
+        rows = midnights(rows.with_columns(__expiry=nw.col(column)), "__expiry").with_columns(
+            nw.col("__expiry") + EXPIRES
+        )
     elif column:  # in another column: an expiry that int64 does not reach comes back as it is
         rows = counted_beside(rows, column, "__expiry")
     at: Any = nw.col("__expiry") if column else _moment(expiry, names)

@@ -20,8 +20,6 @@ from tidytape.frames._times import length_of
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
-_EACH_ROW = "row"
-
 _PAID = ("payment", "accrued", "missed", "coverage")
 _ERRORS = ("known_at", "predicted_known_at", "predicted", "settled", "error")
 
@@ -143,16 +141,19 @@ def accrued(
         )
     for factor in factors:
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
-    rows = repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
-    rows = rows.with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
-    rows = rows.with_columns(
-        __payment=nw.col("payment").fill_null(0.0),
-        __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
-        __due=nw.lit(1),
-        __first=within(nw.col("timestamp").min(), series),
+    rows = (
+        repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
+        .with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
+        .with_columns(
+            __payment=nw.col("payment").fill_null(0.0),
+            __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
+            __due=nw.lit(1),
+            __first=within(nw.col("timestamp").min(), series),
+        )
     )
-    sums = nw.col("__payment", "__known", "__due").cum_sum()
-    rows = rows.with_columns(sums.over(*series, order_by="timestamp"))
+    rows = rows.with_columns(
+        nw.col("__payment", "__known", "__due").cum_sum().over(*series, order_by="timestamp")
+    )
     due = nw.col("__due")
     if every is not None:
         # Spark divides integers as floats. The quotient is a whole number, so rounding it is exact.
@@ -283,8 +284,9 @@ def predicted_error(
         )
         .with_columns(error=nw.col("predicted") - nw.col("settled"))
     )
-    times = dict.fromkeys(("known_at", "predicted_known_at"), "timestamp")
-    return table.closed(result, sort=key, times=times)
+    return table.closed(
+        result, sort=key, times=dict.fromkeys(("known_at", "predicted_known_at"), "timestamp")
+    )
 
 
 def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:
@@ -316,7 +318,7 @@ def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None
 
 def _pause(settled_every: Duration) -> int | None:
     """Return the time from one settlement to the next [ns]; None if each row is a settlement."""
-    if isinstance(settled_every, str) and settled_every == _EACH_ROW:
+    if isinstance(settled_every, str) and settled_every == "row":
         return None
     return arguments.duration("settled_every", settled_every)
 

@@ -93,14 +93,12 @@ def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
     logarithm, turn = 0.5 * x + np.log(share), np.sqrt(-2 * x)
     with np.errstate(divide="ignore", invalid="ignore"):
         wing = np.minimum(turn, -x / np.sqrt(-2 * (logarithm + np.log(2))))
-    low = np.fmax(_ROOT_2_PI * np.exp(logarithm), wing)
-    return 0.99 * low, turn + 2.0
+    return 0.99 * np.fmax(_ROOT_2_PI * np.exp(logarithm), wing), turn + 2.0
 
 
 def _ends_high(x: Floats, share: Floats) -> tuple[Floats, Floats]:
     """Lower and upper bound of the deviation, for a time value above half its maximum, by the same inequalities."""
-    low = _ROOT_2_PI * share * np.exp(0.5 * x)
-    return 0.99 * low, np.sqrt(-2 * x) - 2 * ndtri((1 - share) / 2) + 0.1
+    return 0.99 * (_ROOT_2_PI * share * np.exp(0.5 * x)), np.sqrt(-2 * x) - 2 * ndtri((1 - share) / 2) + 0.1
 
 
 def _log_value(x: Floats, s: Floats) -> Floats:
@@ -207,10 +205,12 @@ def black76_price(
     )
     years = act_365(nw.col("__left"), YEAR)
     strike, forward, side, first = map(nw.col, ("__strike", "__forward", "__side", "__d1"))
-    rows = measured(rows, years, strike="__strike", forward="__forward", volatility="__volatility")
-    # The distribution is a long expression on some engines, so its values are columns.
-    rows = rows.with_columns(
-        __first=normal_cdf(side * first), __second=normal_cdf(side * (first - nw.col("__deviation")))
+    rows = (
+        measured(rows, years, strike="__strike", forward="__forward", volatility="__volatility")
+        # The distribution is a long expression on some engines, so its values are columns.
+        .with_columns(
+            __first=normal_cdf(side * first), __second=normal_cdf(side * (first - nw.col("__deviation")))
+        )
     )
     coins = side * (nw.col("__first") - strike / forward * nw.col("__second"))
     # Rounding may make the difference negative.

@@ -103,8 +103,9 @@ class Chain(Generic[IntoFrameT]):
     @property
     def quotes(self) -> Rows:
         """The rows whose time and expiry are known, with ``option_type`` as `kind_of` writes it."""
-        known = self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
-        return known.with_columns(option_type=kind_of())
+        return self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null()).with_columns(
+            option_type=kind_of()
+        )
 
     def measured(self) -> Rows:
         """Return the quotes, with ``__alive``, the time left [ns], and what `measured` adds.
@@ -115,8 +116,9 @@ class Chain(Generic[IntoFrameT]):
         positive = [is_above_zero(nw.col(name)) for name in (*QUOTED, "__life")]
         good = nw.all_horizontal(*positive, nw.col("option_type").is_in([CALL, PUT]), ignore_nulls=False)
         numbers = [*QUOTED, "__alive"]
-        quotes = self.quotes.with_columns(__alive=nw.col("__life"))
-        quotes = quotes.with_columns(nw.when(good).then(nw.col(name)).alias(name) for name in numbers)
+        quotes = self.quotes.with_columns(__alive=nw.col("__life")).with_columns(
+            nw.when(good).then(nw.col(name)).alias(name) for name in numbers
+        )
         quotes = self.with_mixed(quotes, "implied_volatility", "forward")
         is_one = nw.col("__mixed") == 0
         quotes = quotes.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in numbers)
@@ -247,8 +249,7 @@ def forward(
     one_of("method", method, ("quoted", "parity"))
     one_of("premium", premium, get_args(Premium))
     price = column("price", price)
-    numbers = ["forward" if method == "quoted" else price]
-    opened = Chain.opened(chain, by, numbers=numbers, results=_RESULT)
+    opened = Chain.opened(chain, by, numbers=["forward" if method == "quoted" else price], results=_RESULT)
     smile, level = opened.smile, nw.col("__level")
     if method == "quoted":
         quotes = opened.quotes.with_columns(__level=above_zero(nw.col("forward")))

@@ -108,8 +108,9 @@ def smile(
     keys = [*table.series(by, without=_RESERVED), "timestamp", "expiry"]
     if places is None:
         lowest, highest = nw.col("lowest"), nw.col("highest")
-        rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)])
-        rows = rows.with_columns(moneyness=lowest + (highest - lowest) * nw.col("__share"))
+        rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)]).with_columns(
+            moneyness=lowest + (highest - lowest) * nw.col("__share")
+        )
     else:
         rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", places)
     # Steps lie in the range of the quotes; only rounding can put one outside.
@@ -195,8 +196,9 @@ def surface(
     curves = single(table.rows.drop("moneyness", strict=False), [*chain, "days"], ["a"])
     variances = _with_variance(crossed(curves, "moneyness", places), wings=wings)
     keys, quality = [*chain, "moneyness"], _quality(table)
-    result = at_maturities(variances, keys, target_days, ["__variance"], worst=quality)
-    result = result.select(*chain, "days", "moneyness", _volatility().alias("implied_volatility"), *quality)
+    result = at_maturities(variances, keys, target_days, ["__variance"], worst=quality).select(
+        *chain, "days", "moneyness", _volatility().alias("implied_volatility"), *quality
+    )
     return table.closed(result, sort=[*chain, "days", "moneyness"])
 
 
@@ -352,9 +354,10 @@ def svi_arbitrage(
             np.where(is_fit, np.fmax(left_wing, right_wing) > LEE * (1 + _NOISE), np.nan),
             np.where(is_pair, ~gains, np.nan),
         )
-    values = (least_density, density_at, left_wing, right_wing, least_gain, gain_at)
     result = rows.select(*names).with_columns(
-        *map(number_column, _NUMBERS, values),
+        *map(
+            number_column, _NUMBERS, (least_density, density_at, left_wing, right_wing, least_gain, gain_at)
+        ),
         *(number_column(name, known).cast(nw.Boolean) for name, known in zip(_FLAGS, flags, strict=True)),
     )
     return table.closed(result, sort=[*chain, "days"])

@@ -134,8 +134,9 @@ def at_maturities(
         ``keys``, ``days`` and the columns, null where no two rows are around the maturity.
     """
     days, length = nw.col("days"), nw.col("__length")
-    columns = ("days", *values, *worst)
-    pairs = with_next(rows.filter(is_above_zero(days)), columns, over=keys, order_by=("days",))
+    pairs = with_next(
+        rows.filter(is_above_zero(days)), ("days", *values, *worst), over=keys, order_by=("days",)
+    )
     known = ~interpolated(length, "days", values[0]).is_null()
     following = {name: nw.col(next_of(name)) for name in worst}
     # At a maturity that a row has, the row's own value counts.

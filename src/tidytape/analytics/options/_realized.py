@@ -15,13 +15,12 @@ from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.analytics._smile import above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
-from tidytape.frames._door import MARKET
+from tidytape.frames._door import MARKET, OHLC
 from tidytape.frames._joined import LATEST, joined
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import length_of
 from tidytape.times import DAY, SECOND, interval_of
 
-_PRICES = ("open", "high", "low", "close")
 _REALIZED = ("realized_volatility", "estimator", "window")
 _WHOSE = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
 _RESULTS = ("volatility_risk_premium", "variance_risk_premium")
@@ -145,10 +144,11 @@ def realized_volatility(
     one_of("estimator", estimator, _TERMS)
     window = integer("window", window, least=2)
     per_year = positive("days_per_year", days_per_year) * DAY
-    prices = _PRICES if estimator != "close_to_close" else ("close",)
-    needed = [] if interval is not None else ["interval"]
-    table = OpenTable.of(frame, needed, times=["timestamp"], numbers=prices)
-    series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
+    prices = OHLC if estimator != "close_to_close" else ("close",)
+    table = OpenTable.of(
+        frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
+    )
+    series = table.series(by, without=("timestamp", *OHLC, *_REALIZED))
     # Some engines need a partition column for a window, and engines disagree on where a null time sorts.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
@@ -323,5 +323,6 @@ def volatility_risk_premium(
         volatility_risk_premium=iv - rv,
         variance_risk_premium=(iv / 100.0) * (iv / 100.0) - (rv / 100.0) * (rv / 100.0),
     )
-    table = implied_table.with_words({alias: name for name, alias in whose.items()}, of=realized_table)
-    return table.closed(result, sort=[*series, *whose.values(), "timestamp"], times={KNOWN_AT: "timestamp"})
+    return implied_table.with_words({alias: name for name, alias in whose.items()}, of=realized_table).closed(
+        result, sort=[*series, *whose.values(), "timestamp"], times={KNOWN_AT: "timestamp"}
+    )

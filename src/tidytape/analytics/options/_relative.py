@@ -233,8 +233,7 @@ def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int
     row_ranks = ranks[enough[known]]
     lower, upper = below(ranks, start, end, row_ranks), below(ranks, start, end, row_ranks + 1)
     share = np.full(len(value), np.nan)
-    place = ordered["__row"].to_numpy()[enough]
-    share[place] = (lower + 0.5 * (upper - lower)) / (end - start) * 100.0
+    share[ordered["__row"].to_numpy()[enough]] = (lower + 0.5 * (upper - lower)) / (end - start) * 100.0
     return rows.with_columns(number_column("percentile", share))
 
 

@@ -142,11 +142,15 @@ def svi(
 
     names = [*_NUMBERS, "quotes"]
     numbers = np.array(fits, dtype=float).reshape(len(fits), len(names)).T
-    smiles = rows[starts.tolist()].select(*opened.smile, days=act_365(nw.col("__life"), DAY))
-    result = smiles.with_columns(
-        *map(number_column, names, numbers),
-        nw.new_series("status", statuses, nw.String, backend="polars"),
-    ).with_columns(nw.col("quotes").cast(nw.Int64))
+    result = (
+        rows[starts.tolist()]
+        .select(*opened.smile, days=act_365(nw.col("__life"), DAY))
+        .with_columns(
+            *map(number_column, names, numbers),
+            nw.new_series("status", statuses, nw.String, backend="polars"),
+        )
+        .with_columns(nw.col("quotes").cast(nw.Int64))
+    )
     return opened.table.closed(result, sort=opened.smile)
 
 
@@ -293,12 +297,11 @@ def _basis(k: Floats, m: Any, sigma: Any) -> tuple[Floats, Floats, Floats]:
 def _variance(curve: Floats, k: Floats) -> Floats:
     """Return the total variance of a curve, as `_searched` writes it."""
     least, left_wing, right_wing, m, sigma = curve
-    root = np.hypot(k - m, sigma)
     value: Floats = (
         least
         - sigma * np.sqrt(left_wing * right_wing)
         + (right_wing - left_wing) / 2 * (k - m)
-        + (left_wing + right_wing) / 2 * root
+        + (left_wing + right_wing) / 2 * np.hypot(k - m, sigma)
     )
     return np.maximum(value, _TINY)
 

@@ -221,5 +221,8 @@ def _by_time(
     times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
     # Words become text on every engine: a pandas level of categories takes no new names, so no column could be added.
     words = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
-    texts = [nw.col(name).cast(nw.String) for name in words]
-    return candles.with_columns(times, *texts).to_pandas().set_index(key)
+    return (
+        candles.with_columns(times, *[nw.col(name).cast(nw.String) for name in words])
+        .to_pandas()
+        .set_index(key)
+    )

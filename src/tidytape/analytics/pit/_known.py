@@ -120,8 +120,11 @@ def known_at(
     table, rows, chosen = known(frame, rule=rule, interval=interval, delay=delay)
     if chosen is None:
         if nanoseconds("delay", delay):
-            expected = "none, or the rule too: the frame says in known_at when its rows are known"
-            raise QueryError("delay", got=delay, expected=expected)
+            raise QueryError(
+                "delay",
+                got=delay,
+                expected="none, or the rule too: the frame says in known_at when its rows are known",
+            )
         return frame
     others = [name for name in table.names if name not in KNOWN]
     result = rows.select(*others, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(chosen))

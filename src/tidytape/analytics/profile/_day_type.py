@@ -302,8 +302,7 @@ def block_features(
 ) -> nw.LazyFrame[Any]:
     """Return one row per session: its keys, and `features` of the TPO counts of its `touched_rows`."""
     counts = rows.select(*keys, price=nw.when("known").then(row_price(step)), count="blocks")
-    count_features = features(counted_rows(counts, keys, step), keys, min_second=min_second)
-    return count_features.select(
+    return features(counted_rows(counts, keys, step), keys, min_second=min_second).select(
         *keys, tpo_valley_depth=nw.col("valley_depth"), tpo_second_share=nw.col("second_share")
     )
 

@@ -302,13 +302,12 @@ def with_ends(rows: nw.LazyFrame[Any], profiles: Profiles[Any], *, now: TimeLike
     if now is not None:
         so_far = (epoch_seconds(now, parameter="now") * SECOND - nw.col("began")).cast(nw.Float64)
         progress = (nw.col("last") + 1) * nw.col("block_length") * float(MINUTE) > so_far
-    rows = rows.with_columns(
+    return rows.with_columns(
         row_price=row_price(profiles.step),
         lowest=index.min().over(profiles.keys),
         highest=index.max().over(profiles.keys),
         in_progress=progress,
-    )
-    return rows.with_columns(at_low=index == nw.col("lowest"), at_high=index == nw.col("highest"))
+    ).with_columns(at_low=index == nw.col("lowest"), at_high=index == nw.col("highest"))
 
 
 def runs(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
@@ -316,13 +315,16 @@ def runs(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
     single = rows.filter(nw.col("known"), nw.col("blocks") == 1)
     # From one row of a run to the next, the index and the number among the single rows both rise by 1.
     number = nw.col("index").cum_count().over(keys, order_by="place").cast(nw.Float64)
-    numbered = single.with_columns(run=nw.col("index") - number).group_by(*keys, "run")
-    return numbered.agg(
-        nw.col("row_price").min().alias("low"),
-        nw.col("row_price").max().alias("high"),
-        nw.len().cast(nw.Int64).alias("rows"),
-        nw.col("first").min().cast(nw.Int64).alias("first_block"),
-        nw.col("last").max().cast(nw.Int64).alias("last_block"),
-        nw.col("in_progress").max().alias("is_in_progress"),
-        nw.col("at_low", "at_high").max(),
+    return (
+        single.with_columns(run=nw.col("index") - number)
+        .group_by(*keys, "run")
+        .agg(
+            nw.col("row_price").min().alias("low"),
+            nw.col("row_price").max().alias("high"),
+            nw.len().cast(nw.Int64).alias("rows"),
+            nw.col("first").min().cast(nw.Int64).alias("first_block"),
+            nw.col("last").max().cast(nw.Int64).alias("last_block"),
+            nw.col("in_progress").max().alias("is_in_progress"),
+            nw.col("at_low", "at_high").max(),
+        )
     )

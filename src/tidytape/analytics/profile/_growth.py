@@ -94,22 +94,22 @@ def _areas_by_plan(
     bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
     favoured = 1 if rules.tie == "up" else -1
     candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
-    enclosed = count.cum_sum().over(keys, order_by=["later", "rank"])
-    candidates = candidates.with_columns(enclosed=enclosed).with_columns(
-        before=(nw.col("enclosed") - count) / total
-    )
+    candidates = candidates.with_columns(
+        enclosed=count.cum_sum().over(keys, order_by=["later", "rank"])
+    ).with_columns(before=(nw.col("enclosed") - count) / total)
     limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
-    enclosed_levels = candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
-    areas = enclosed_levels.group_by(keys).agg(
-        nw.col("poc", "low").min(), nw.col("high", "total", "enclosed").max()
-    )
-    return areas.select(
-        *keys,
-        "poc",
-        val=nw.col("low"),
-        vah=nw.col("high"),
-        value_area_share=quotient((nw.col("enclosed") / total * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
-        **rules.columns(),
+    return (
+        candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
+        .group_by(keys)
+        .agg(nw.col("poc", "low").min(), nw.col("high", "total", "enclosed").max())
+        .select(
+            *keys,
+            "poc",
+            val=nw.col("low"),
+            vah=nw.col("high"),
+            value_area_share=quotient((nw.col("enclosed") / total * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
+            **rules.columns(),
+        )
     )
 
 

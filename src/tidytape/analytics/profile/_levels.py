@@ -70,8 +70,11 @@ def with_place(
     price = nw.col("price")
     levels = levels.with_columns(known=known, price=nw.when(known).then(price).otherwise(0.0))
     if step is None:
-        levels = levels.with_columns(furthest=price.abs().max().over(keys))
-        return levels.with_columns(place=in_units(price, scale(nw.col("furthest")))).drop("furthest")
+        return (
+            levels.with_columns(furthest=price.abs().max().over(keys))
+            .with_columns(place=in_units(price, scale(nw.col("furthest"))))
+            .drop("furthest")
+        )
     # A row is its low edge: 0.19 lies in the row of 0.1.
     steps = price / float(step)
     nearest = (steps + 0.5).floor()
@@ -123,25 +126,32 @@ def counted_rows(
     # An unknown count could be the largest, so it counts as infinite, and its profile has no total.
     levels = levels.with_columns(count=nw.when(known).then(count))
     levels = exact.in_parts(with_place(levels, keys, step, known=known), "count")
-    rows = levels.group_by(*keys, "place").agg(price.min(), exact.summed("count"))
-    rows = rows.with_columns(exact.total("count").fill_null(float("inf")))
-    rows = rows.with_columns(exact.summed("count").over(keys))
-    rows = rows.with_columns(
-        total=exact.total("count"),
-        lowest=place.min().over(keys),
-        highest=place.max().over(keys),
-        index=indices(keys, step),
-    ).drop(exact.parts_of("count"))
+    rows = (
+        levels.group_by(*keys, "place")
+        .agg(price.min(), exact.summed("count"))
+        .with_columns(exact.total("count").fill_null(float("inf")))
+        .with_columns(exact.summed("count").over(keys))
+        .with_columns(
+            total=exact.total("count"),
+            lowest=place.min().over(keys),
+            highest=place.max().over(keys),
+            index=indices(keys, step),
+        )
+        .drop(exact.parts_of("count"))
+    )
     # Places are whole numbers, so subtracting 1/4 prefers the lower of two equally distant rows and changes no other.
     middle = nw.col("lowest") + nw.col("highest") - 0.25
     away, weight = nw.col("away"), nw.col("weight")
-    rows = rows.with_columns(
-        total=nw.when(total > 0, total < float("inf")).then(total),
-        away={"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie],
+    rows = (
+        rows.with_columns(
+            total=nw.when(total > 0, total < float("inf")).then(total),
+            away={"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie],
+        )
+        .with_columns(scale=scale(total))
+        .with_columns(weight=in_units(count, nw.col("scale")))
+        .with_columns(largest=weight.max().over(keys))
+        .with_columns(nearest=nw.when(weight == nw.col("largest")).then(away).min().over(keys))
     )
-    rows = rows.with_columns(scale=scale(total)).with_columns(weight=in_units(count, nw.col("scale")))
-    rows = rows.with_columns(largest=weight.max().over(keys))
-    rows = rows.with_columns(nearest=nw.when(weight == nw.col("largest")).then(away).min().over(keys))
     poc = nw.when(away == nw.col("nearest")).then(nw.col("index")).max().over(keys)
     return rows.with_columns(from_poc=nw.col("index") - poc)
 
@@ -179,10 +189,12 @@ def counted_levels(
     )
     blocks: nw.Expr = nw.lit(None, nw.Float64)
     if profiles.lists_blocks:
-        touched = with_place(touches(profiles, sessions), keys, step, known=finite("price"))
-        touched = touched.group_by(*keys, "place", "block").agg(price.min())
-        touched = touched.group_by(*keys, "place").agg(
-            nw.col("block").count().cast(nw.Float64).alias("blocks")
+        touched = (
+            with_place(touches(profiles, sessions), keys, step, known=finite("price"))
+            .group_by(*keys, "place", "block")
+            .agg(price.min())
+            .group_by(*keys, "place")
+            .agg(nw.col("block").count().cast(nw.Float64).alias("blocks"))
         )
         rows, blocks = merged([rows, touched], [*keys, "place"]), nw.col("blocks")
     is_shared = nw.lit(of_touches) | (nw.col("top") - price > NOISE * nw.col("top").abs())
@@ -199,8 +211,11 @@ def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Ex
     if minutes is not None:
         return nw.lit(minutes)
     if BLOCK_MINUTES not in profiles.table.names:
-        expected = f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}"
-        raise QueryError("block_minutes", got=None, expected=expected)
+        raise QueryError(
+            "block_minutes",
+            got=None,
+            expected=f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}",
+        )
     profiles.require_number(BLOCK_MINUTES, BLOCK_MINUTES)
     length = nw.col(BLOCK_MINUTES).cast(nw.Float64)
     return nw.when((length > 0) & (length <= MOST_MINUTES)).then(length)
@@ -242,9 +257,12 @@ def touched_rows(
     others = [nw.col(name).max() for name in columns]
     if profiles.lists_blocks:
         # Levels that share a row may share blocks.
-        levels = with_place(touches(profiles, columns), keys, step, known=finite("price"))
-        levels = levels.group_by(*keys, "place", "block").agg(nw.col("price").min(), known.all(), *others)
-        levels = levels.with_columns(blocks=(~block.is_null()).cast(nw.Float64), first=block, last=block)
+        levels = (
+            with_place(touches(profiles, columns), keys, step, known=finite("price"))
+            .group_by(*keys, "place", "block")
+            .agg(nw.col("price").min(), known.all(), *others)
+            .with_columns(blocks=(~block.is_null()).cast(nw.Float64), first=block, last=block)
+        )
         is_known = known.all()
     else:
         for name in COUNTED.values():
@@ -253,15 +271,18 @@ def touched_rows(
         levels = with_place(levels, keys, step, known=finite("price") & ~nw.col("blocks").is_null())
         # If several levels share a row, their numbers of blocks do not tell how many blocks touched the row.
         is_known = known.all() & (nw.len() == 1)
-    rows = levels.group_by(*keys, "place").agg(
-        nw.col("price").min(),
-        nw.col("blocks").sum(),
-        nw.col("first").min(),
-        nw.col("last").max(),
-        is_known.alias("known"),
-        *others,
+    rows = (
+        levels.group_by(*keys, "place")
+        .agg(
+            nw.col("price").min(),
+            nw.col("blocks").sum(),
+            nw.col("first").min(),
+            nw.col("last").max(),
+            is_known.alias("known"),
+            *others,
+        )
+        .with_columns(known=known.all().over(keys))
     )
-    rows = rows.with_columns(known=known.all().over(keys))
     return rows.filter((nw.col("blocks") > 0) | ~known).with_columns(index=indices(keys, step))
 
 

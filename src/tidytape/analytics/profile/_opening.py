@@ -183,8 +183,9 @@ def opened(
         names["start"] = SESSION
         if SESSION_END in table.names and SESSION_END not in columns:
             # No two sessions of a series start at once.
-            end = nw.col(SESSION_END).max().over(*names.values())
-            table = replace(table, rows=table.rows.with_columns(end))
+            table = replace(
+                table, rows=table.rows.with_columns(nw.col(SESSION_END).max().over(*names.values()))
+            )
             names["end"] = SESSION_END
     profiles = Profiles(table, names, numbers["price"], step, ("interval",) if is_hidden else ())
     for parameter, name in numbers.items():

@@ -138,12 +138,14 @@ def composite(
     profiles = _described(profiles, counts)
     keys, step = profiles.keys, profiles.step
     working = {f"count_{position}": name for position, name in enumerate(counts)}
-    rows = counted_levels(profiles, working, session=_START)
-    rows = rows.with_columns(countable(name).alias(f"known_{name}") for name in working)
+    rows = counted_levels(profiles, working, session=_START).with_columns(
+        countable(name).alias(f"known_{name}") for name in working
+    )
     rows = exact.in_parts(with_place(rows, keys, step, known=finite("price")), *working)
     by_row = rows.group_by(*keys, "known", "place")
-    added = by_row.agg(exact.summed(*working), nw.col(*(f"known_{name}" for name in working)).all())
-    added = added.with_columns(map(exact.total, working))
+    added = by_row.agg(
+        exact.summed(*working), nw.col(*(f"known_{name}" for name in working)).all()
+    ).with_columns(map(exact.total, working))
     result = added.select(
         *keys,
         nw.when("known").then(row_price(step)).alias(price),
@@ -180,13 +182,15 @@ def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profile
         # Each level counts as its part of its session, so the parts add up to the number of sessions.
         session = [*dict.fromkeys([*series, _START])]
         sessions = nw.col(_SESSIONS) if _SESSIONS in table.names else part
-        rows = rows.with_columns(start.alias(_START), __part=nw.lit(1.0))
-        rows = rows.with_columns(__part=sessions.max().over(*session) / part.sum().over(*session))
+        rows = rows.with_columns(start.alias(_START), __part=nw.lit(1.0)).with_columns(
+            __part=sessions.max().over(*session) / part.sum().over(*session)
+        )
         described[_SESSIONS] = (part.sum().over(*series) + 0.5).floor().cast(nw.Int64)
     if described:
         rows = rows.with_columns(**described)
-    names = working_names(dict.fromkeys([*series, *described]))
-    return replace(profiles, table=replace(table, rows=rows), names=names)
+    return replace(
+        profiles, table=replace(table, rows=rows), names=working_names(dict.fromkeys([*series, *described]))
+    )
 
 
 _NAKED: Final = ("poc", "is_naked", "touched_at", "poc_tie")
@@ -319,8 +323,9 @@ def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.Lazy
     keys = [*series, "every"]  # a constant to join by, if the series has no keys
     sessions = sessions.with_columns(every=nw.lit(0))
     poc, start = nw.col("poc"), nw.col("start")
-    ranges = sessions.filter(~nw.col("low").is_null())
-    ranges = ranges.select(*keys, later=start, lowest=nw.col("low"), highest=nw.col("high"))
+    ranges = sessions.filter(~nw.col("low").is_null()).select(
+        *keys, later=start, lowest=nw.col("low"), highest=nw.col("high")
+    )
     pairs = joined(
         sessions.filter(~poc.is_null()).select(*keys, "start", "poc"), ranges, on=keys, how="inner"
     )

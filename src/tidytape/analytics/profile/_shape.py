@@ -110,8 +110,7 @@ def shape(
         levels, by, results=results, numbers={"price": price, "count": count}, row_size=row_size
     )
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
-    shape_features = features(rows, profiles.keys, min_second=thresholds["min_second"])
-    result = shape_features.with_columns(
+    result = features(rows, profiles.keys, min_second=thresholds["min_second"]).with_columns(
         shape=letter(thresholds), **{name: nw.lit(value) for name, value in thresholds.items()}
     )
     return profiles.closed(result.select(*profiles.keys, *results))
@@ -131,32 +130,36 @@ def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> 
     """Return one row per profile of `counted_rows`: its keys and `SHAPE_FEATURES`, all float64."""
     place, weight, outward = nw.col("place"), nw.col("weight"), [*keys, "side"]
     distance, away = nw.col("from_poc"), nw.col("away")
-    rows = rows.with_columns(
-        side=(distance > 0).cast(nw.Float64) - (distance < 0).cast(nw.Float64),
-        away=distance.abs(),
-        inward=-distance.abs(),
-        all=weight.sum().over(keys),
-    )
-    # Per side of the point of control: sum and maximum of this row and the rows outward, and the next row inward.
-    rows = rows.with_columns(
-        beyond=weight.cum_sum().over(outward, order_by="inward"),
-        peak=weight.cum_max().over(outward, order_by="inward"),
-        nearer=weight.shift(1).over(outward, order_by="away"),
-        away_nearer=away.shift(1).over(outward, order_by="away"),
+    rows = (
+        rows.with_columns(
+            side=(distance > 0).cast(nw.Float64) - (distance < 0).cast(nw.Float64),
+            away=distance.abs(),
+            inward=-distance.abs(),
+            all=weight.sum().over(keys),
+        )
+        # Per side of the point of control: sum and maximum of this row and the rows outward, and the next row inward.
+        .with_columns(
+            beyond=weight.cum_sum().over(outward, order_by="inward"),
+            peak=weight.cum_max().over(outward, order_by="inward"),
+            nearer=weight.shift(1).over(outward, order_by="away"),
+            away_nearer=away.shift(1).over(outward, order_by="away"),
+        )
     )
     # The neighbour of a side's first row is the point of control. An absent row counts zero.
     is_gap = away - nw.col("away_nearer").fill_null(0.0) > 1
     valley = nw.when(is_gap).then(nw.lit(0.0)).otherwise(nw.coalesce("nearer", "largest"))
     enough = nw.col("beyond") >= (min_second - NOISE) * nw.col("all")
-    rows = rows.with_columns(
-        depth=nw.when(nw.col("side") != 0, nw.col("peak") > 0, enough).then(valley / nw.col("peak"))
-    )
-    rows = rows.with_columns(valley_depth=nw.col("depth").min().over(keys))
-    rows = rows.with_columns(
-        second=nw.when(nw.col("depth") == nw.col("valley_depth")).then(nw.col("beyond")),
-        at=nw.when(distance == 0).then(place),
-        # A cumulative sum, because a group's order of rows differs from run to run. No term is negative.
-        moment=((place - nw.col("lowest")) * weight).cum_sum().over(keys, order_by="place"),
+    rows = (
+        rows.with_columns(
+            depth=nw.when(nw.col("side") != 0, nw.col("peak") > 0, enough).then(valley / nw.col("peak"))
+        )
+        .with_columns(valley_depth=nw.col("depth").min().over(keys))
+        .with_columns(
+            second=nw.when(nw.col("depth") == nw.col("valley_depth")).then(nw.col("beyond")),
+            at=nw.when(distance == 0).then(place),
+            # A cumulative sum, because a group's order of rows differs from run to run. No term is negative.
+            moment=((place - nw.col("lowest")) * weight).cum_sum().over(keys, order_by="place"),
+        )
     )
     sums = rows.group_by(*keys).agg(
         nw.col("at", "lowest", "highest", "valley_depth", "second", "total", "all", "moment").max(),
@@ -303,15 +306,19 @@ def nodes_of(
             for k in numbers
         ),
     ]
-    plateaus = _plateaus(rows, keys, step).with_columns(
-        most=nw.max_horizontal(*near),
-        least=nw.min_horizontal(*near),
-        is_inside=~(neighbour("weight", 1).is_null() | neighbour("weight", -1).is_null()),
+    return (
+        _plateaus(rows, keys, step)
+        .with_columns(
+            most=nw.max_horizontal(*near),
+            least=nw.min_horizontal(*near),
+            is_inside=~(neighbour("weight", 1).is_null() | neighbour("weight", -1).is_null()),
+        )
+        .with_columns(
+            is_high=(weight >= nw.col("most")).fill_null(value=False),
+            is_low=(nw.col("is_inside") & (weight <= nw.col("least"))).fill_null(value=False),
+        )
+        .filter(nw.col("is_high") | nw.col("is_low"))
     )
-    return plateaus.with_columns(
-        is_high=(weight >= nw.col("most")).fill_null(value=False),
-        is_low=(nw.col("is_inside") & (weight <= nw.col("least"))).fill_null(value=False),
-    ).filter(nw.col("is_high") | nw.col("is_low"))
 
 
 def _plateaus(rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
@@ -332,8 +339,9 @@ def _plateaus(rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -
         )
         rows = nw.concat([rows, gaps])
     before = weight.shift(1).over(keys, order_by="first_row")
-    rows = rows.with_columns(plateau=((before != weight) | before.is_null()).cast(nw.Float64))
-    rows = rows.with_columns(nw.col("plateau").cum_sum().over(keys, order_by="first_row"))
+    rows = rows.with_columns(plateau=((before != weight) | before.is_null()).cast(nw.Float64)).with_columns(
+        nw.col("plateau").cum_sum().over(keys, order_by="first_row")
+    )
     plateaus = rows.group_by(*keys, "plateau").agg(
         nw.col("price").min().alias("low"),
         nw.col("price").max().alias("high"),

@@ -248,5 +248,8 @@ def _shared(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 def _sums(rows: nw.LazyFrame[Any], keys: list[str], **columns: nw.Expr) -> nw.LazyFrame[Any]:
     """Return the sums of some columns, one row per profile."""
-    rows = rows.select(*keys, **{name: value.cast(nw.Float64) for name, value in columns.items()})
-    return rows.group_by(*keys).agg(nw.col(*columns).sum())
+    return (
+        rows.select(*keys, **{name: value.cast(nw.Float64) for name, value in columns.items()})
+        .group_by(*keys)
+        .agg(nw.col(*columns).sum())
+    )

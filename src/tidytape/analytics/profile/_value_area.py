@@ -222,8 +222,9 @@ def point_of_control(
     (1, 10.2, 7.0, 'upper')
     """
     one_of("tie", tie, POC_TIES)
-    results = ("poc", "poc_count", "poc_tie")
-    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
+    profiles = opened(
+        levels, by, results=("poc", "poc_count", "poc_tie"), numbers={"price": price, "count": count}
+    )
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, None, tie=tie)
     has_poc = ~nw.col("total").is_null()
     result = rows.filter(nw.col("from_poc") == 0).select(
@@ -351,10 +352,12 @@ def developing(
     rows = rows.with_columns(nw.col(*context).min().over(keys))
     if now is not None:
         rows = rows.filter(closes <= epoch_seconds(now, parameter="now") * SECOND)
-    so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None)
-    so_far = so_far.select(*keys, "block", "price", "count", known_at=closes)
-    blocks = [*keys, "block", "known_at"]
-    value_areas = areas(so_far, blocks, rules, profiles.step, in_memory=profiles.table.is_eager)
+    so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None).select(
+        *keys, "block", "price", "count", known_at=closes
+    )
+    value_areas = areas(
+        so_far, [*keys, "block", "known_at"], rules, profiles.step, in_memory=profiles.table.is_eager
+    )
     return profiles.closed(value_areas.select(*keys, *results), sort=["block"], times={"known_at": SESSION})
 
 

@@ -23,7 +23,7 @@ from tidytape.analytics._series import of_rows
 from tidytape.analytics.quality._gaps import count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
-from tidytape.frames._door import as_list
+from tidytape.frames._door import OHLC, as_list
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
@@ -69,16 +69,15 @@ _FIELDS: Final = [
 ]
 _TIMES: Final = {field.column for field in _FIELDS if field.kind == "timestamp"}
 _PRICES: Final = {field.column for field in _FIELDS if field.unit.endswith(" per coin")}
-_OHLC: Final = ("open", "high", "low", "close")
 # Amounts cannot be negative. Prices, rates and skews can.
 _AMOUNTS: Final = {
     field.column
     for field in _FIELDS
     if field.kind in {"double", "int64"} and field.unit.startswith(("coin", "USD", "quote", "TPO", "%"))
-} - _PRICES.difference(_OHLC)
+} - _PRICES.difference(OHLC)
 
 _FAMILIES: Final = [
-    [f"{prefix}{part}" for part in _OHLC] for prefix in ("", "price_", "value_", "rate_", "predicted_")
+    [f"{prefix}{part}" for part in OHLC] for prefix in ("", "price_", "value_", "rate_", "predicted_")
 ]
 # Values that every interval has and that move in proportion to themselves, so their log returns are comparable.
 _MOVING: Final = (
@@ -384,8 +383,9 @@ def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     prices = [_number(name) for name in subject.columns["frozen_price"]]
     rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns['frozen_price'][-1]}", 1))
     is_same = nw.all_horizontal(*(price == nw.col("__before") for price in prices), ignore_nulls=False)
-    rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64))
-    rows = rows.with_columns(__run=(1 - nw.col("__same")).cum_sum().over(subject.series, order_by="__place"))
+    rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64)).with_columns(
+        __run=(1 - nw.col("__same")).cum_sum().over(subject.series, order_by="__place")
+    )
     length = nw.col("__same").sum().over([*subject.series, "__run"])
     return rows, nw.col("__timed") & (nw.col("__same") == 1) & (length >= subject.limits["frozen"])
 
@@ -444,8 +444,9 @@ def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:
         rows = rows.with_columns(__log=logarithm)
         since = {place: nw.col("__log") - subject.shifted("__log", place) for place in (1, 2)}
         rows = rows.with_columns(__level=since[1], __both=since[2])
-    rows = rows.with_columns(__usual=level.median().over(around))
-    rows = rows.with_columns(__off=(level - nw.col("__usual")).abs())
+    rows = rows.with_columns(__usual=level.median().over(around)).with_columns(
+        __off=(level - nw.col("__usual")).abs()
+    )
     mad = off.median().over(series)
     deviation = nw.when(mad > 0).then(mad * _NORMAL).otherwise(off.mean().over(series) * _NORMAL_MEAN)
     rows = rows.with_columns(__most=deviation * subject.limits["outlier"])

@@ -95,10 +95,9 @@ def gaps(
         outside.append(_first_from(until))
     # The intervals just outside of the window count as present, so that a gap may begin or end with the window.
     edges = [rows.select(*series).unique().with_columns(__bucket=edge) for edge in outside]
-    following = bucket.shift(-1).over(series, order_by="__bucket")
     runs = (
         nw.concat([present, *edges])
-        .with_columns(start=bucket + length, end=following)
+        .with_columns(start=bucket + length, end=bucket.shift(-1).over(series, order_by="__bucket"))
         .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
@@ -175,8 +174,9 @@ def completeness(
     [('A', 0, 2, 1.0), ('A', 2, 4, 0.0), ('B', 0, 2, 0.0), ('B', 2, 4, 0.5)]
     """
     since, until = _window(start, end)
-    results = ("start", "end", "expected", "present", "missing", "completeness")
-    table, rows, keys = _opened(frame, by, interval, results=results)
+    table, rows, keys = _opened(
+        frame, by, interval, results=("start", "end", "expected", "present", "missing", "completeness")
+    )
     series = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
     # Intervals of different lengths begin and end at different times, so each length has its own window of whole
@@ -278,8 +278,9 @@ def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.L
         step = length_of(nw.col("interval"))
     else:
         step = nw.lit(arguments.length("interval", interval), nw.Int64())
-    rows = rows.with_columns(__step=step, __length=nw.max_horizontal(step, nw.lit(1, nw.Int64())))
-    return rows.with_columns(__bucket=bucket_by(nw.col("__time"), nw.col("__length")))
+    return rows.with_columns(
+        __step=step, __length=nw.max_horizontal(step, nw.lit(1, nw.Int64()))
+    ).with_columns(__bucket=bucket_by(nw.col("__time"), nw.col("__length")))
 
 
 def count_of(span: nw.Expr) -> nw.Expr:

@@ -62,26 +62,37 @@ def covered(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
     within = pl.col("before") + pl.min_horizontal("length", pl.col("at") - pl.col("start"))
 
     def until(frame: pl.LazyFrame, at: pl.Expr, name: str) -> pl.LazyFrame:
-        with_last = (
+        return (
             frame.with_columns(at=at)
             .sort("at")
             .join_asof(others, left_on="at", right_on="start", by=MARKET, check_sortedness=False)
+            .with_columns(within.fill_null(0).alias(name))
+            .drop("at", "start", "length", "before")
         )
-        return with_last.with_columns(within.fill_null(0).alias(name)).drop("at", "start", "length", "before")
 
-    spans_with_both = until(until(spans, _START, "since"), _START + _LENGTH, "covered")
-    return spans_with_both.with_columns(pl.col("covered") - pl.col("since")).drop("since")
+    return (
+        until(until(spans, _START, "since"), _START + _LENGTH, "covered")
+        .with_columns(pl.col("covered") - pl.col("since"))
+        .drop("since")
+    )
 
 
 def with_starts_inside(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
     """Return spans with ``has_start_inside``: whether any other span starts inside of each."""
     starts = by.select(*MARKET, start="timestamp").sort("start")
-    with_next = spans.sort("timestamp").join_asof(
-        starts, left_on="timestamp", right_on="start", by=MARKET, strategy="forward", check_sortedness=False
+    return (
+        spans.sort("timestamp")
+        .join_asof(
+            starts,
+            left_on="timestamp",
+            right_on="start",
+            by=MARKET,
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .with_columns(has_start_inside=(pl.col("start") < _START + _LENGTH).fill_null(value=False))
+        .drop("start")
     )
-    return with_next.with_columns(
-        has_start_inside=(pl.col("start") < _START + _LENGTH).fill_null(value=False)
-    ).drop("start")
 
 
 LONGEST_CANDLE = 7 * DAY
@@ -112,8 +123,9 @@ def traded_candles(scan: MarketScan) -> pl.LazyFrame:
 def _of_interval(scan: MarketScan, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
     """Return candles of the query's interval; candles of a minute need no aggregation, only their unit."""
     if scan.interval is not Interval.MINUTE:
-        core = aggregate.candles_of.core
-        return planned(core, minutes_, interval=scan.interval, by_side=by_side, amount=scan.amount)
+        return planned(
+            aggregate.candles_of.core, minutes_, interval=scan.interval, by_side=by_side, amount=scan.amount
+        )
     if scan.amount == "quote":
         minutes_ = minutes_.with_columns(volume=pl.col("quote_volume"))
     return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
@@ -176,17 +188,21 @@ def _bucket(scan: MarketScan, time: pl.Expr) -> pl.Expr:
 
 def _recorded(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
     """Return the recorded candles that start in a span, with ``is_quiet``: whether nothing was traded."""
-    recorded = scan.lake.scan(
+    return scan.lake.scan(
         "candles", exchange=scan.market.exchange, raw_symbol=scan.symbols, start=start, end=end
-    )
-    return recorded.with_columns(is_quiet=pl.coalesce("volume", "quote_volume").eq(0).fill_null(value=False))
+    ).with_columns(is_quiet=pl.coalesce("volume", "quote_volume").eq(0).fill_null(value=False))
 
 
 def has_tiles(scan: MarketScan) -> bool:
     """Return whether recorded candles that start in the window make up its interval."""
-    makes_up = scan.interval.seconds * SECOND % pl.col("interval") == 0
-    rows = _recorded(scan, scan.start, scan.end).filter(makes_up)
-    return not rows.select("timestamp").head(1).collect(engine="streaming").is_empty()
+    return (
+        not _recorded(scan, scan.start, scan.end)
+        .filter(scan.interval.seconds * SECOND % pl.col("interval") == 0)
+        .select("timestamp")
+        .head(1)
+        .collect(engine="streaming")
+        .is_empty()
+    )
 
 
 def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
@@ -211,11 +227,15 @@ def candles_without_points(scan: MarketScan) -> pl.DataFrame:
     first, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
     recorded = _recorded(scan, scan.start - LONGEST_CANDLE, scan.end).filter(after > scan.start)
     makes_up = scan.interval.seconds * SECOND % pl.col("interval") == 0
-    long = with_starts_inside(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
-    long = long.filter(~pl.col("has_start_inside")).select(*MARKET, "timestamp", "interval")
+    long = (
+        with_starts_inside(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
+        .filter(~pl.col("has_start_inside"))
+        .select(*MARKET, "timestamp", "interval")
+    )
     long_candles = long.collect(engine="streaming")
-    newest = scan.extents("candles").select(*MARKET, newest="last")
-    within = long_candles.join(scan.extents("trades"), on=MARKET).join(newest, on=MARKET)
+    within = long_candles.join(scan.extents("trades"), on=MARKET).join(
+        scan.extents("candles").select(*MARKET, newest="last"), on=MARKET
+    )
     is_in_progress = (pl.col("newest") == first) & (
         pl.col("last") >= first
     )  # the candle may be, and so may the trades

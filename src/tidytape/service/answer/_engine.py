@@ -28,7 +28,7 @@ from tidytape.service.answer._candles import last_closes
 from tidytape.service.answer._metadata import description, descriptions, with_descriptors
 from tidytape.service.answer._notes import able_intervals, absent, note_of_reach, notes_of
 from tidytape.service.answer._plans import PLANS, reads, require_touched, tpo_of_members
-from tidytape.service.answer._scan import UNHURRIED, Limits, Market, MarketsByType, MarketScan
+from tidytape.service.answer._scan import MARKET, UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.answer._selection import grouped, selected
 from tidytape.times import SECOND
 from tidytape.wire._encode import encode_series
@@ -82,8 +82,12 @@ class Engine:
         for name in query.type:
             schema_of(name)  # raises INVALID_TYPE if the type does not exist
             if name not in PLANS:
-                able = "a type this service answers: " + ", ".join(PLANS)
-                raise QueryError("type", got=name, expected=able, code="UNSUPPORTED")
+                raise QueryError(
+                    "type",
+                    got=name,
+                    expected="a type this service answers: " + ", ".join(PLANS),
+                    code="UNSUPPORTED",
+                )
             markets = selected(self.lake, query, name)
             if rates:
                 self.require_rates(query, markets)  # before any weight is taken
@@ -136,7 +140,7 @@ class Engine:
         ]
         if PLANS[name].has_time_blocks:
             require_touched(scans)
-        frame = self._grouped(name, query, scans) if query.group_by else self._points(name, query, scans)
+        frame = self._grouped(name, query, scans) if query.group_by else self._points(name, scans)
         if before:
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
         if query.gapfill:
@@ -214,30 +218,28 @@ class Engine:
                 code="INVALID_INTERVAL",
             )
 
-    def _points(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+    def _points(self, name: str, scans: list[MarketScan]) -> pl.DataFrame:
         """Return the points of each market."""
-        interval = query.interval or Interval.MINUTE
-        plans = [PLANS[name].points(scan).with_columns(*scan.market.named(interval)) for scan in scans]
+        plans = [PLANS[name].points(scan).with_columns(*scan.market.named(scan.interval)) for scan in scans]
         return pl.concat(pl.collect_all(plans, engine="streaming"), how="diagonal")
 
     def _grouped(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
         """Return the points of each coin, made of those of its members."""
         plan = PLANS[name]
         if plan.has_time_blocks:
-            return self._united(query, scans)
-        points = self._points(name, query, scans)
+            return self._united(scans)
+        points = self._points(name, scans)
         weights = self._weights(plan.weights, query, scans, points) if plan.weights else None
         return aggregate.group(points, data_type=name, weights=weights)
 
-    def _united(self, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+    def _united(self, scans: list[MarketScan]) -> pl.DataFrame:
         """Return a market profile of each coin, made of its members' minute rows: profiles lack the blocks."""
         coins: dict[str | None, list[MarketScan]] = {}
         for scan in scans:
             coins.setdefault(scan.market.coin, []).append(scan)
-        interval = query.interval or Interval.MINUTE
         parts = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
         named = [
-            part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(interval))
+            part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(members[0].interval))
             for members, part in zip(coins.values(), parts, strict=True)
         ]
         is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
@@ -248,11 +250,10 @@ class Engine:
     ) -> pl.DataFrame:
         """Return the weight of each member at each time of the points: its last report, as long as that counts."""
         before = reads(name, query)[name].before
-        reports = self._points(name, query, [replace(scan, before=before) for scan in scans])
-        member = ["exchange", "raw_symbol"]
+        reports = self._points(name, [replace(scan, before=before) for scan in scans])
         members = pl.DataFrame(
             [(scan.market.exchange, scan.market.raw_symbol, scan.market.coin) for scan in scans],
-            schema=dict.fromkeys([*member, "coin"], pl.String),
+            schema=dict.fromkeys([*MARKET, "coin"], pl.String),
             orient="row",
         )
         return (
@@ -261,14 +262,14 @@ class Engine:
             .join(members, how="cross")
             .sort("timestamp")
             .join_asof(
-                reports.select(*member, "timestamp", "close").sort("timestamp"),
+                reports.select(*MARKET, "timestamp", "close").sort("timestamp"),
                 on="timestamp",
-                by=member,
+                by=MARKET,
                 strategy="backward",
                 tolerance=before,
                 check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
-            .select(*member, "coin", "timestamp", "close")
+            .select(*MARKET, "coin", "timestamp", "close")
         )
 
     def _filled(
@@ -289,8 +290,7 @@ class Engine:
 def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery) -> pl.DataFrame:
     """Sort the levels of each side of a book from the middle out; cut those of a group at ``max_depth``."""
     book = [name for name in order if name != "price"]
-    is_bid = pl.col("side") == BookSide.BID.value
-    away = pl.when(is_bid).then(-pl.col("price")).otherwise(pl.col("price"))
+    away = pl.when(pl.col("side") == BookSide.BID.value).then(-pl.col("price")).otherwise(pl.col("price"))
     newest_first = query.sort_direction is SortDirection.DESC
     backwards = [newest_first and name == "timestamp" for name in book]
     frame = frame.sort(*book, away, descending=[*backwards, False])

@@ -277,12 +277,11 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     times = sorted(
         time for market in markets for time in statistics.first_trades(market, start, end, most + 1)
     )
-    fits = (times[most] - start) // SECOND
     raise QueryError(
         "end",
         got=f"{'' if is_counted else 'about '}{counted(trades, 'trade')}",
         expected=f"at most {counted(most, 'trade')} in one request",
-        hint=window_hint(fits),
+        hint=window_hint((times[most] - start) // SECOND),
         code="POINT_LIMIT_EXCEEDED",
     )
 
@@ -337,8 +336,7 @@ class Statistics:
 
     def count_trades(self, market: Market, start: int, end: int) -> int:
         """Return how many trades a window holds."""
-        count = self._trades(market, start, end).select(pl.len()).collect(engine="streaming").item()
-        return int(count)
+        return int(self._trades(market, start, end).select(pl.len()).collect(engine="streaming").item())
 
     def first_trades(self, market: Market, start: int, end: int, most: int) -> list[int]:
         """Return the timestamps of the first trades of a window."""
@@ -355,8 +353,13 @@ class Statistics:
             if rows >= most:
                 end = min(end, file.last + 1)  # there are enough before it
                 break
-        times = self._trades(market, start, end).select("timestamp").bottom_k(most, by="timestamp")
-        return times.collect(engine="streaming")["timestamp"].to_list()
+        return (
+            self._trades(market, start, end)
+            .select("timestamp")
+            .bottom_k(most, by="timestamp")
+            .collect(engine="streaming")["timestamp"]
+            .to_list()
+        )
 
     def _sources(self, table: str, market: Market, start: int, end: int) -> Sources:
         return sources(

@@ -70,8 +70,9 @@ def described(
             table: row for table in PLANS[market["type"]].tables if (row := known[table].get(key)) is not None
         }
         available = opened.get((market["exchange"], market["raw_symbol"]))
-        times = {"first": market["first"], "last": market["last"]}
-        rows.append(_row(market, tables, **times, available_since=available))
+        rows.append(
+            _row(market, tables, first=market["first"], last=market["last"], available_since=available)
+        )
     order = {name: place for place, name in enumerate(PLANS)}
     frame = pl.DataFrame(rows, schema=_PLAIN).with_columns(
         pl.col(name).cast(dtype) for name, dtype in HOLDINGS.polars().items()

@@ -125,15 +125,18 @@ def _marketcaps(lake: LakeReader) -> pl.DataFrame:
     marketcap, coin = pl.col("marketcap"), pl.col("coin")
     # A report may lack the coin or the number, so each comes from the newest report that has it.
     known = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
-    tokens = (
+    return (
         lake.scan("token_supply")
         .group_by("token_name")
         .agg(
             coin.sort_by("timestamp").drop_nulls().last(),
             known.sort_by("timestamp").drop_nulls().last().alias("marketcap"),
         )
+        .drop_nulls()
+        .group_by("coin")
+        .agg(marketcap.max())
+        .collect(engine="streaming")
     )
-    return tokens.drop_nulls().group_by("coin").agg(marketcap.max()).collect(engine="streaming")
 
 
 def holdings(lake: LakeReader) -> pl.DataFrame:
@@ -217,8 +220,9 @@ def tenors(lake: LakeReader, rows: pl.DataFrame, *, end: int | None = None) -> p
     chains = summary_rows.select("exchange", "coin", "last").unique(maintain_order=True)
     for exchange, coin, newest in chains.iter_rows():
         last = newest if end is None else min(newest, end - 1)
-        quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1)
-        quotes = quotes.filter(pl.col("coin") == coin)
+        quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1).filter(
+            pl.col("coin") == coin
+        )
         for name, summary in _SUMMARIES.items():
             parts.append(
                 summary(quotes, interval="1d")
@@ -267,8 +271,7 @@ def entries(holdings: Inventory, name: str, query: MetaQuery) -> list[Any]:
     if field == "blockSizes":
         return _block_sizes(holdings.lake, rows)
     if field == "tenors":
-        end = None if query.end is None else query.end * SECOND
-        column = tenors(holdings.lake, rows, end=end)["tenor"]
+        column = tenors(holdings.lake, rows, end=None if query.end is None else query.end * SECOND)["tenor"]
     else:
         column = rows[_COLUMNS_OF_LISTS[field]]
     names = set(column.drop_nulls())
@@ -338,8 +341,9 @@ def filtered(
 def _block_sizes(lake: LakeReader, rows: pl.DataFrame) -> list[Any]:
     """Return the recommended block size of every market with a book, for its last snapshot."""
     books = rows.filter(pl.col("type").is_in(types_of("book"))).select("exchange", "raw_symbol")
-    facts = lake.markets().filter(pl.col("tenor").is_null())
-    markets = books.join(facts, on=["exchange", "raw_symbol"], how="left").sort("exchange", "raw_symbol")
+    markets = books.join(
+        lake.markets().filter(pl.col("tenor").is_null()), on=["exchange", "raw_symbol"], how="left"
+    ).sort("exchange", "raw_symbol")
     sizes = []
     for exchange, symbol, tick, size in markets.select(
         "exchange", "raw_symbol", "tick_size", "block_size"

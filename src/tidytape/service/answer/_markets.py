@@ -15,14 +15,13 @@ from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, schema_of
 from tidytape.service.answer._candles import candles, candles_without_points
 from tidytape.service.answer._inventory import Inventory, LakeCache, filtered
 from tidytape.service.answer._plans import PLANS
-from tidytape.service.answer._scan import Market, MarketScan
+from tidytape.service.answer._scan import MARKET, Market, MarketScan
 from tidytape.times import SECOND
 from tidytape.wire._lists import encode_markets
 
 STATISTICS = ("last_price", "volume_24h", "volume_change_24h", "price_change_24h", "oi_change_24h")
 """Columns of a market entry that are computed from points."""
 
-_KEY = ["exchange", "raw_symbol"]
 _INTERVALS = {"trades": Interval.FIVE_MINUTES, "candles": Interval.HOUR}
 _TRADED = ["trades", "candles"]
 _DAY = 86_400
@@ -78,26 +77,30 @@ class MarketStatistics:
         names = (*STATISTICS, *([column] if column else []))
         ends = {table: self._end(table) for table in _INTERVALS}
         known = self._known.get((*ends.values(), column), dict)
-        unique_markets = markets.unique(_KEY, maintain_order=True)
-        missing = unique_markets.filter([key not in known for key in unique_markets.select(_KEY).iter_rows()])
+        unique_markets = markets.unique(MARKET, maintain_order=True)
+        missing = unique_markets.filter(
+            [key not in known for key in unique_markets.select(MARKET).iter_rows()]
+        )
         for table, end in ends.items():
             if end is None:
                 continue
-            alone = self._candles_alone()
             of_table = missing.join(
-                alone, on=_KEY, how="semi" if table == "candles" else "anti", maintain_order="left"
+                self._candles_alone(),
+                on=MARKET,
+                how="semi" if table == "candles" else "anti",
+                maintain_order="left",
             )
             for part in of_table.iter_slices(_AT_ONCE):
                 for *key, row in self._statistics(part, end, column, _INTERVALS[table]):
                     known[(key[0], key[1])] = row
         nothing = (None,) * len(names)
-        rows = [known.get(key, nothing) for key in markets.select(_KEY).iter_rows()]
+        rows = [known.get(key, nothing) for key in markets.select(MARKET).iter_rows()]
         figures = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")
         return markets.drop(names, strict=False).hstack(figures)
 
     def _candles_alone(self) -> pl.DataFrame:
         """Return the first and the last candle of each market with candles and no trades."""
-        return self._lake.extents("candles").join(self._lake.extents("trades"), on=_KEY, how="anti")
+        return self._lake.extents("candles").join(self._lake.extents("trades"), on=MARKET, how="anti")
 
     def _end(self, table: str) -> int | None:
         """Return the end of the 24 hours of markets with trades, or with candles alone; None if there are none. [s]"""
@@ -116,12 +119,12 @@ class MarketStatistics:
         traded = self._points(query, markets, _TRADED, _candles_in_full)
         query = _query(_INTEREST, start, end, interval)
         interest = self._points(query, markets, ["open_interest"], PLANS[_INTEREST].points)
-        rows = _joined(markets.select(_KEY), _traded(traded, end), _changed(interest, end))
+        rows = _joined(markets.select(MARKET), _traded(traded, end), _changed(interest, end))
         rows = self._with_last_price(rows, end)
         if column:
             rows = self._with_range(rows, markets, end)
         for exchange, symbol, *row in rows.select(
-            *_KEY, *STATISTICS, *([column] if column else [])
+            *MARKET, *STATISTICS, *([column] if column else [])
         ).iter_rows():
             yield exchange, symbol, tuple(row)
 
@@ -130,10 +133,9 @@ class MarketStatistics:
         older = rows.filter(pl.col("last_price").is_null())
         last = (
             self._lake.extents("trades")
-            .join(older, on=_KEY, how="semi")
+            .join(older, on=MARKET, how="semi")
             .filter(pl.col("last") < end * SECOND)
         )
-        day = (pl.col("last") // (_DAY * SECOND)).alias("day")
         trades = [
             # One scan per day of last trades, so that it skips files by time.
             self._lake.scan(
@@ -143,44 +145,47 @@ class MarketStatistics:
                 start=markets["last"].min(),  # type: ignore[arg-type]  # polars types any value
                 end=markets["last"].max() + 1,  # type: ignore[operator, arg-type]
             )
-            .join(markets.lazy(), left_on=[*_KEY, "timestamp"], right_on=[*_KEY, "last"], how="semi")
-            .group_by(_KEY)
+            .join(markets.lazy(), left_on=[*MARKET, "timestamp"], right_on=[*MARKET, "last"], how="semi")
+            .group_by(MARKET)
             .agg(older=pl.col("price").sort_by("sequence").last(), time=pl.col("timestamp").max())
-            for (exchange, _), markets in last.group_by("exchange", day)
+            for (exchange, _), markets in last.group_by("exchange", pl.col("last") // (_DAY * SECOND))
         ]
         over = pl.col("timestamp") + pl.col("interval")
-        recorded = self._lake.extents("candles").join(older, on=_KEY, how="semi")
+        recorded = self._lake.extents("candles").join(older, on=MARKET, how="semi")
         candles = [
             # A candle that is still in progress has no close.
             self._lake.scan(
                 "candles", exchange=str(exchange), raw_symbol=markets["raw_symbol"], end=end * SECOND
             )
             .filter(over <= self._clock())
-            .group_by(_KEY)
+            .group_by(MARKET)
             .agg(older=pl.col("close").sort_by(over).last(), time=over.max() - 1)
             for (exchange,), markets in recorded.group_by("exchange")
         ]
         if not (trades or candles):
             return rows
-        prices = pl.concat(pl.collect_all([*trades, *candles], engine="streaming"))
-        prices = prices.group_by(_KEY).agg(pl.col("older").sort_by("time").last())
+        prices = (
+            pl.concat(pl.collect_all([*trades, *candles], engine="streaming"))
+            .group_by(MARKET)
+            .agg(pl.col("older").sort_by("time").last())
+        )
         return _joined(rows, prices).with_columns(last_price=pl.coalesce("last_price", "older")).drop("older")
 
     def _with_range(self, rows: pl.DataFrame, markets: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add ``pct_from_ath`` and ``atr_percent``."""
         today = end // _DAY * _DAY
         highest = pl.concat([self._lake._highest("trades", "price"), self._lake._highest("candles", "high")])
-        highest = highest.group_by(_KEY).agg(pl.col("highest").max())
+        highest = highest.group_by(MARKET).agg(pl.col("highest").max())
         # Of the day before the first one only the close is used.
         query = _query(_CANDLES, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
         days = self._points(query, markets, _TRADED, candles)
-        before = pl.col("close").shift(1).over(_KEY, order_by="seconds")
+        before = pl.col("close").shift(1).over(MARKET, order_by="seconds")
         ranges = (
             days.with_columns(
                 range=pl.max_horizontal("high", before) - pl.min_horizontal("low", before), before=before
             )
             .drop_nulls("before")
-            .group_by(_KEY)
+            .group_by(MARKET)
             .agg(average=pl.col("range").mean(), count=pl.len())
             .filter(pl.col("count") == _TRUE_RANGES)
         )
@@ -203,7 +208,7 @@ class MarketStatistics:
         start, end = (second * SECOND for second in query.span)
         within = (pl.col("last") >= start) & (pl.col("first") < end)
         rows = pl.concat([self._lake.extents(table) for table in tables]).filter(within)
-        markets = markets.join(rows, on=_KEY, how="semi", maintain_order="left")
+        markets = markets.join(rows, on=MARKET, how="semi", maintain_order="left")
         in_coin = query.model_copy(update={"quote": None})
         plans = []
         for (exchange, quote_coin), members in markets.group_by(
@@ -222,9 +227,10 @@ class MarketStatistics:
                 plans.append(plan(scan))
         names = [name for name in _VALUE_COLUMNS if name in schema_of(query.type[0]).names]
         seconds = (pl.col("timestamp") // SECOND).alias("seconds")
-        empty = pl.DataFrame(schema={**dict.fromkeys(_KEY, pl.String), "seconds": pl.Int64})
-        empty = empty.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
-        parts = [points.select(*_KEY, seconds, *names) for points in plans]
+        empty = pl.DataFrame(schema={**dict.fromkeys(MARKET, pl.String), "seconds": pl.Int64}).with_columns(
+            pl.lit(None, pl.Float64).alias(name) for name in names
+        )
+        parts = [points.select(*MARKET, seconds, *names) for points in plans]
         return pl.concat([empty, *pl.collect_all(parts, engine="streaming")]).sort("seconds")
 
 
@@ -233,9 +239,9 @@ def _candles_in_full(scan: MarketScan) -> pl.LazyFrame:
     points = candles(scan)
     if not scan.holds("candles"):
         return points
-    lacking = candles_without_points(scan).select(_KEY).unique().with_columns(lacks=True).lazy()
+    lacking = candles_without_points(scan).select(MARKET).unique().with_columns(lacks=True).lazy()
     known = pl.when(pl.col("lacks").is_null()).then("volume")
-    return points.join(lacking, on=_KEY, how="left").with_columns(volume=known)
+    return points.join(lacking, on=MARKET, how="left").with_columns(volume=known)
 
 
 def _query(name: str, start: int, end: int, interval: Interval, quote: str | None = None) -> PointsQuery:
@@ -248,24 +254,31 @@ def _query(name: str, start: int, end: int, interval: Interval, quote: str | Non
 def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
     new = pl.col("seconds") >= end - _DAY
     volume, close = pl.col("volume"), pl.col("close")
-    sums = candles.group_by(_KEY, maintain_order=True).agg(
-        last_price=close.last(),
-        price_before=close.filter(~new).last(),
-        # A sum is unknown if one of its addends is.
-        volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(new).sum()),
-        volume_before=volume.filter(~new).sum(),
-    )
-    return sums.with_columns(
-        volume_change_24h=_percent(pl.col("volume_24h"), pl.col("volume_before")),
-        price_change_24h=_percent(pl.col("last_price"), pl.col("price_before")),
+    return (
+        candles.group_by(MARKET, maintain_order=True)
+        .agg(
+            last_price=close.last(),
+            price_before=close.filter(~new).last(),
+            # A sum is unknown if one of its addends is.
+            volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(new).sum()),
+            volume_before=volume.filter(~new).sum(),
+        )
+        .with_columns(
+            volume_change_24h=_percent(pl.col("volume_24h"), pl.col("volume_before")),
+            price_change_24h=_percent(pl.col("last_price"), pl.col("price_before")),
+        )
     )
 
 
 def _changed(interest: pl.DataFrame, end: int) -> pl.DataFrame:
     new, close = pl.col("seconds") >= end - _DAY, pl.col("close")
-    ends = interest.drop_nulls("close").sort("seconds").group_by(_KEY, maintain_order=True)
-    now_and_before = ends.agg(now=close.filter(new).last(), before=close.filter(~new).last())
-    return now_and_before.select(*_KEY, oi_change_24h=_percent(pl.col("now"), pl.col("before")))
+    return (
+        interest.drop_nulls("close")
+        .sort("seconds")
+        .group_by(MARKET, maintain_order=True)
+        .agg(now=close.filter(new).last(), before=close.filter(~new).last())
+        .select(*MARKET, oi_change_24h=_percent(pl.col("now"), pl.col("before")))
+    )
 
 
 def _percent(now: pl.Expr, before: pl.Expr) -> pl.Expr:
@@ -275,7 +288,7 @@ def _percent(now: pl.Expr, before: pl.Expr) -> pl.Expr:
 
 def _joined(frame: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
     for other in others:
-        frame = frame.join(other, on=_KEY, how="left", maintain_order="left")
+        frame = frame.join(other, on=MARKET, how="left", maintain_order="left")
     return frame
 
 
@@ -332,9 +345,9 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
         )
     shown = selected.slice(query.page_offset, size)
     shown = shown if computed else statistics.of(shown)
-    entries = MARKETS.conform(shown).select(MARKETS.names)
     return encode_markets(
-        _with_predictions(entries, holdings.lake.prediction_markets()), query.page_offset + shown.height
+        _with_predictions(MARKETS.conform(shown).select(MARKETS.names), holdings.lake.prediction_markets()),
+        query.page_offset + shown.height,
     )
 
 
@@ -348,33 +361,36 @@ def _distinct(markets: pl.DataFrame) -> pl.DataFrame:
 
 def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
     """Add ``prediction_markets``: the list of prediction markets that each is an outcome of, or null."""
-    key = ["exchange", "raw_symbol"]
-    outcomes = by_outcome(predictions).join(markets.select(key).cast(pl.String), on=key, how="semi")
+    outcomes = by_outcome(predictions).join(markets.select(MARKET).cast(pl.String), on=MARKET, how="semi")
     entries = PREDICTION_MARKET_ENTRY.conform(outcomes.select(PREDICTION_MARKET_ENTRY.names))
     lists = (
-        outcomes.select(key)
+        outcomes.select(MARKET)
         .with_columns(entries.to_struct("prediction_markets"))
-        .group_by(key, maintain_order=True)
+        .group_by(MARKET, maintain_order=True)
         .agg("prediction_markets")
     )
     return (
-        markets.with_columns(pl.col(key).cast(pl.String))
-        .join(lists, on=key, how="left", maintain_order="left")
-        .cast(dict.fromkeys(key, pl.Categorical()))
+        markets.with_columns(pl.col(MARKET).cast(pl.String))
+        .join(lists, on=MARKET, how="left", maintain_order="left")
+        .cast(dict.fromkeys(MARKET, pl.Categorical()))
     )
 
 
 def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
-    known = [holdings.lake.markets(), holdings.option_summaries()]
-    markets = pl.concat(known, how="diagonal").unique(_ORDER, keep="first")
+    markets = pl.concat([holdings.lake.markets(), holdings.option_summaries()], how="diagonal").unique(
+        _ORDER, keep="first"
+    )
     reported = holdings.marketcaps().rename({"marketcap": "reported"})
-    markets = markets.join(reported, on="coin", how="left", maintain_order="left")
-    # Reports are newer than what was registered with the market.
-    markets = markets.with_columns(marketcap=pl.coalesce("reported", "marketcap")).drop("reported")
+    markets = (
+        markets.join(reported, on="coin", how="left", maintain_order="left")
+        # Reports are newer than what was registered with the market.
+        .with_columns(marketcap=pl.coalesce("reported", "marketcap"))
+        .drop("reported")
+    )
     markets = filtered(markets, query, ("exchange", "coin", "category"))
     if query.type:
         of_types = holdings.all().filter(pl.col("type").is_in(query.type))
-        markets = markets.join(of_types, on=["exchange", "raw_symbol"], how="semi", maintain_order="left")
+        markets = markets.join(of_types, on=MARKET, how="semi", maintain_order="left")
     if query.symbol_filter:
         part = query.symbol_filter.lower()
         searched = [pl.col(name).str.to_lowercase().str.contains(part, literal=True) for name in _SEARCHED]

@@ -152,8 +152,13 @@ def _newest_of_tokens(name: str, scan: MarketScan) -> Iterator[int]:
 
 def _rate_times(lake: LakeReader, quote: str) -> Iterator[int]:
     """Yield the time of the newest known price of a quote."""
-    reported = lake.scan("quote_rates").filter(pl.col("quote_coin") == quote)
-    last = reported.select(pl.col("timestamp").max()).collect().item()
+    last = (
+        lake.scan("quote_rates")
+        .filter(pl.col("quote_coin") == quote)
+        .select(pl.col("timestamp").max())
+        .collect()
+        .item()
+    )
     if last is not None:
         yield last
         return

@@ -75,8 +75,7 @@ def notes_of(
         elif frame.height and market.exchange in of_class and _is_of_no_such_class(kind, scan):
             note = None
         else:
-            is_empty = key not in is_full
-            note = _lacking(kind, scan, is_empty=is_empty, is_full=is_full.get(key, False), now=now)
+            note = _lacking(kind, scan, is_empty=key not in is_full, is_full=is_full.get(key, False), now=now)
         notes += [] if note is None else [note]
     return notes
 
@@ -220,8 +219,7 @@ def _events(kind: DataType, scan: MarketScan) -> tuple[int, int] | None:
 
 def _intervals(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
     """Return `able_intervals` of a type that recorded candles make up; nothing for another type."""
-    is_of_candles = "candles" in PLANS[kind.name].tables
-    return tuple(map(str, able_intervals(scan) or ())) if is_of_candles else ()
+    return tuple(map(str, able_intervals(scan) or ())) if "candles" in PLANS[kind.name].tables else ()
 
 
 def _types_of_candles(kind: DataType, scan: MarketScan) -> tuple[str, ...]:

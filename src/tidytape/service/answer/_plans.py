@@ -21,7 +21,7 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.aggregate._group import in_usd as worth_in_usd
 from tidytape.aggregate._minutes import needed_of_candles
-from tidytape.aggregate._tpo import MOST_ROWS, Cut, tpo_of_minutes
+from tidytape.aggregate._tpo import LISTS, MOST_ROWS, Cut, tpo_of_minutes, with_lists
 from tidytape.catalogue import (
     DEFAULT_FUNDING_INTERVAL_MS,
     DEFAULT_TPO_BLOCK_MINUTES,
@@ -61,8 +61,7 @@ def _profile_minutes(
     """Return the minute profile; ``minutes`` are the minute candles, if the caller has read them already."""
     size = scan.block_size
     rows = candle_minutes(scan, end=end) if minutes is None else minutes.lazy()
-    highest = rows.select(pl.col("high").abs().max()).collect(engine="streaming")
-    _require_rows(highest.item(), size)
+    _require_rows(rows.select(pl.col("high").abs().max()).collect(engine="streaming").item(), size)
     if scan.needs_rates:
         return planned(aggregate.minute_profile.core, scan.events("trades", end=end), block_size=size)
     return scan.minutes("profile_1m", block_size=size, end=end)
@@ -71,8 +70,9 @@ def _profile_minutes(
 def _require_rows(highest: float | None, size: Decimal) -> None:
     if highest is not None and highest > _DISTINCT * float(size):
         least = f"at least {highest / _DISTINCT:.1g} at prices of {highest:g}"
-        expected = f"{least}; rows below that cannot be told apart"
-        raise QueryError("block_size", got=str(size), expected=expected)
+        raise QueryError(
+            "block_size", got=str(size), expected=f"{least}; rows below that cannot be told apart"
+        )
 
 
 def require_touched(scans: Sequence[MarketScan]) -> None:
@@ -96,10 +96,12 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
         )
         highest, total = of_blocks.select(levels.max(), total=levels.sum()).row(0)
         touched += round(total)
-        of_sessions = of_blocks.group_by("session").agg(
-            levels=(pl.col("high").max() - pl.col("low").min()) / size + 1
+        prices += (
+            of_blocks.group_by("session")
+            .agg(levels=(pl.col("high").max() - pl.col("low").min()) / size + 1)
+            .select((levels**2).sum())
+            .item()
         )
-        prices += of_sessions.select((levels**2).sum()).item()
         _require_levels(scan, highest, touched=touched, prices=prices)
 
 
@@ -152,7 +154,6 @@ def _tpo(scan: MarketScan) -> pl.LazyFrame:
 def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.LazyFrame:
     """Return the market profile of one market, or of a group: members' blocks are united, their volumes added up."""
     query, first = scans[0].query, scans[0]
-    session = query.tpo_session
     end = _end_of_sessions(first)
     needed = needed_of_candles()
     read = [candle_minutes(scan, end=end).select(needed).collect(engine="streaming") for scan in scans]
@@ -161,29 +162,16 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
         _profile_minutes(scan, end=end, minutes=known) for scan, known in zip(scans, read, strict=True)
     )
     minutes_of_block = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
-    cut = Cut.of(first.interval, first.block_size, session, minutes_of_block)
-    inside = pl.col("timestamp").is_between(first.start, first.end, closed="left")
-    levels_and_touches = tpo_of_minutes(
-        nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united
+    cut = Cut.of(first.interval, first.block_size, query.tpo_session, minutes_of_block)
+    inside = nw.col("timestamp").is_between(first.start, first.end, closed="left")
+    levels, touches = (
+        part.filter(inside)
+        for part in tpo_of_minutes(
+            nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united
+        )
     )
-    levels: pl.LazyFrame = levels_and_touches[0].to_native().filter(inside)
-    touches: pl.LazyFrame = levels_and_touches[1].to_native().filter(inside)
-    profile = ["exchange", "raw_symbol", "timestamp"]
-    blocks = touches.group_by(*profile, "price").agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
-    lists = levels.group_by(profile).agg(
-        *(pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()),
-        pl.col("price").min(),
-    )
-    # Rows never share a list in memory, so lists on every level take memory in the square of the levels.
-    profiles = levels.join(blocks, on=[*profile, "price"])
-    if first.lists_once:
-        profiles = profiles.join(lists, on=[*profile, "price"], how="left")
-    else:
-        profiles = profiles.join(lists.drop("price"), on=profile)
-    return profiles.drop(*_TPO_LISTS, "is_in_progress")
-
-
-_TPO_LISTS = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
+    profiles: pl.LazyFrame = with_lists(levels, touches, lists_once=first.lists_once).to_native()
+    return profiles.drop(*LISTS, "is_in_progress")
 
 
 # --- what is not traded ---------------------------------------------------------------------------------------------
@@ -201,8 +189,7 @@ def _open_interest(scan: MarketScan) -> pl.LazyFrame:
 def _closes(scan: MarketScan) -> pl.LazyFrame:
     """Return the closes of the window, and the last one before it."""
     # Prices do not depend on the unit of amounts, so the price of the quote need not be known.
-    query = scan.query.model_copy(update={"quote": None, "group_by": None})
-    closes = candles(replace(scan, query=query))
+    closes = candles(replace(scan, query=scan.query.model_copy(update={"quote": None, "group_by": None})))
     columns = ["exchange", "raw_symbol", "timestamp", "close"]
     before = last_closes(scan.lake, [scan.market], scan.interval, before=scan.start, sides=())
     parts = [closes.select(columns)]
@@ -251,14 +238,16 @@ def _book(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _quotes(scan: MarketScan) -> pl.LazyFrame:
-    quotes = scan.lake.scan("option_quotes", exchange=scan.market.exchange, start=scan.start, end=scan.end)
-    return quotes.filter(pl.col("coin") == scan.market.coin)
+    return scan.lake.scan(
+        "option_quotes", exchange=scan.market.exchange, start=scan.start, end=scan.end
+    ).filter(pl.col("coin") == scan.market.coin)
 
 
 def _option_summary(scan: MarketScan, summary: Any) -> pl.LazyFrame:
     """Return the points of one symbol of an option summary, of one tenor if the query names it."""
-    points = planned(summary.core, _quotes(scan), interval=scan.interval)
-    points = points.filter(pl.col("raw_symbol") == scan.market.raw_symbol)
+    points = planned(summary.core, _quotes(scan), interval=scan.interval).filter(
+        pl.col("raw_symbol") == scan.market.raw_symbol
+    )
     tenor = scan.query.tenor
     return points.filter(pl.col("tenor") == str(tenor)) if tenor else points
 
@@ -273,15 +262,22 @@ def _cme_open_interest(scan: MarketScan) -> pl.LazyFrame:
 
 def _token_supply(scan: MarketScan) -> pl.LazyFrame:
     # Dominance is a share of all tokens, so the reports of all of them are read.
-    reports = scan.lake.scan("token_supply", start=scan.start, end=scan.end)
-    points = planned(aggregate.token_supply.core, reports, interval=scan.interval)
-    return points.filter(pl.col("token_name") == scan.market.raw_symbol).drop("token_name")
+    return (
+        planned(
+            aggregate.token_supply.core,
+            scan.lake.scan("token_supply", start=scan.start, end=scan.end),
+            interval=scan.interval,
+        )
+        .filter(pl.col("token_name") == scan.market.raw_symbol)
+        .drop("token_name")
+    )
 
 
 def _liquidation_heatmap(scan: MarketScan) -> pl.LazyFrame:
     events = scan.lake.scan("liquidations", exchange=scan.market.exchange, start=scan.start, end=scan.end)
-    symbols = [symbol for _, symbol in scan.market.partitions]
-    members = pl.LazyFrame({"raw_symbol": symbols}, schema={"raw_symbol": pl.String})
+    members = pl.LazyFrame(
+        {"raw_symbol": [symbol for _, symbol in scan.market.partitions]}, schema={"raw_symbol": pl.String}
+    )
     events = events.join(members, on="raw_symbol").with_columns(coin=pl.lit(scan.market.coin))
     if in_usd(scan.query):
         if scan.needs_rates:

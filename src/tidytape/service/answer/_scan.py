@@ -154,8 +154,12 @@ def rates(
             expected="markets with names; ingest their files again with ``normalized_symbol``",
             code="UNSUPPORTED",
         )
-    reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
-    known_rates = reported.select("quote_coin", "timestamp", "usd").collect()
+    known_rates = (
+        lake.scan("quote_rates", end=end)
+        .filter(pl.col("quote_coin") == quote)
+        .select("quote_coin", "timestamp", "usd")
+        .collect()
+    )
     for market in () if known_rates.height else quote_markets(lake, quote):
         known_rates = _closes(lake, market, start=start - before - DAY, end=end).select(
             pl.lit(quote).alias("quote_coin"),
@@ -180,14 +184,19 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
 
 def quote_markets(lake: LakeReader, quote: str | None) -> Iterable[tuple[str, str]]:
     """Return the markets that trade a quote for US dollars, by exchange and symbol."""
-    markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
-    return markets.select("exchange", "raw_symbol").iter_rows()
+    return (
+        lake.markets()
+        .filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
+        .select("exchange", "raw_symbol")
+        .iter_rows()
+    )
 
 
 def _closes(lake: LakeReader, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
     exchange, symbol = market
-    trades = lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end)
-    return aggregate.candles(trades, interval="1m").collect(engine="streaming")
+    return aggregate.candles(
+        lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end), interval="1m"
+    ).collect(engine="streaming")
 
 
 @dataclass(frozen=True)
@@ -316,10 +325,15 @@ class MarketScan:
     def in_usd(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""
         assert self.rates is not None
-        rows = events.with_columns(coins_before_usd=pl.col("amount"))
-        usd = planned(worth_in_usd, rows, self.market.quote_coin, rates=nw.from_native(self.rates.lazy()))
-        return usd.with_columns(quote_amount=pl.col("amount"), amount=pl.col("coins_before_usd")).drop(
-            "coins_before_usd"
+        return (
+            planned(
+                worth_in_usd,
+                events.with_columns(coins_before_usd=pl.col("amount")),
+                self.market.quote_coin,
+                rates=nw.from_native(self.rates.lazy()),
+            )
+            .with_columns(quote_amount=pl.col("amount"), amount=pl.col("coins_before_usd"))
+            .drop("coins_before_usd")
         )
 
     @property

@@ -150,8 +150,7 @@ def _cut(query: PointsQuery, markets: MarketsByType, statistics: Statistics, at:
     """Return an earlier end for a part that begins at ``at`` if too many rows would be read for it. [s]"""
 
     def rows(end: int) -> int:
-        part = query.model_copy(update={"start": at, "end": end})
-        return estimated(part, markets, statistics).rows
+        return estimated(query.model_copy(update={"start": at, "end": end}), markets, statistics).rows
 
     if rows(end) <= _ROWS_READ:
         return end
@@ -225,11 +224,16 @@ def _known_then(query: PointsQuery, known: Mapping[Market, int], points: pl.Data
         return pl.Series([min(known.values())], dtype=pl.Int64).cast(dtype).new_from_index(0, points.height)
     keys = ["coin"] if query.group_by is not None else ["exchange", "raw_symbol", "coin"]
     rows = [(*(getattr(market, key) or None for key in keys), time) for market, time in known.items()]
-    table = pl.DataFrame(rows, schema=dict.fromkeys(keys, pl.String) | {_THEN: pl.Int64}, orient="row")
-    oldest = table.group_by(keys).agg(pl.col(_THEN).min())
-    series = points.select(pl.col(keys).cast(pl.String))
-    joined = series.join(oldest, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined[_THEN].cast(dtype)
+    oldest = (
+        pl.DataFrame(rows, schema=dict.fromkeys(keys, pl.String) | {_THEN: pl.Int64}, orient="row")
+        .group_by(keys)
+        .agg(pl.col(_THEN).min())
+    )
+    return (
+        points.select(pl.col(keys).cast(pl.String))
+        .join(oldest, on=keys, how="left", nulls_equal=True, maintain_order="left")[_THEN]
+        .cast(dtype)
+    )
 
 
 def _differs(points: pl.DataFrame, earlier: pl.DataFrame | None, name: str, *, is_grouped: bool) -> pl.Series:

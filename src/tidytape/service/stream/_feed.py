@@ -105,8 +105,9 @@ class Feed:
 
     async def run(self, work: Callable[..., R], *args: Any, live: bool = True) -> R:
         """Run a function in a thread."""
-        pool = self._pool if live else self._past
-        return await asyncio.get_running_loop().run_in_executor(pool, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool if live else self._past, work, *args
+        )
 
     # --- the lake -------------------------------------------------------------------------------------------------
 

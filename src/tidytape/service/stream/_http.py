@@ -30,8 +30,7 @@ def stream(streams: Streams) -> Route:
     async def answer_stream(request: Request) -> Response:
         account: Account = request.state.account
         facts = request.state.facts
-        params = request.query_params.multi_items()
-        reader, query = await opened_reader(streams, params, account, facts)
+        reader, query = await opened_reader(streams, request.query_params.multi_items(), account, facts)
         is_arrow = len(query.type) == 1 and qualities(request.headers.get("accept", "")).get(ARROW_MIME)
         chunks = _arrow(reader, query.type[0], facts) if is_arrow else _lines(reader, facts)
         return _Chunked(chunks, streams, reader, account, ARROW_MIME if is_arrow else LINES_MIME)

@@ -75,8 +75,7 @@ class Moment:
         times = [self.known(name, query, market)]
         reads_candles = any("candles" in PLANS[other].tables for other in reads(name, query))
         if reads_candles and self.lake.extent("candles", *market.partitions[0])[0] is not None:
-            all_times = query.model_copy(update={"start": 0, "end": LAST_SECOND})
-            times.append(self.known(name, all_times, market))
+            times.append(self.known(name, query.model_copy(update={"start": 0, "end": LAST_SECOND}), market))
         return min(times), max(times)
 
     def points(self, name: str, query: PointsQuery, markets: list[Market]) -> pl.DataFrame:
@@ -141,8 +140,9 @@ def require_files(query: PointsQuery, then: Moment, now: Moment) -> None:
     if "://" in then.lake.path:
         return
     markets = now.engine.markets(query, rates=False)
-    all_markets = [market for name in query.type for market in markets[name]]
-    for table, names in partitions_read(query, all_markets, now):
+    for table, names in partitions_read(
+        query, [market for name in query.type for market in markets[name]], now
+    ):
         folder = Path(then.lake.uri(table))
         for file in then.lake._files(table, *names):
             if not (folder / file.path).exists():

@@ -106,8 +106,9 @@ class Reader:
                 return
             if feed.failure is not None:
                 # A caller who resumes with the token learns whether the stream can go on.
-                message = "the stream could not be computed; resume with the token"
-                yield self.last(StreamEnd.INTERNAL_ERROR, message)
+                yield self.last(
+                    StreamEnd.INTERNAL_ERROR, "the stream could not be computed; resume with the token"
+                )
                 return
             if self.position.is_whole and await self._is_over():
                 yield self.last(StreamEnd.PERIOD_OVER, "everything up to the end of the period is final")
@@ -172,8 +173,7 @@ class Reader:
         self._total = sent.total
         if not batch.frames and not batch.over:
             return None
-        is_shared = batch is sent.batch
-        return Delivery(self._with_token(batch), sent if is_shared else None)
+        return Delivery(self._with_token(batch), sent if batch is sent.batch else None)
 
     async def _difference(self) -> AsyncIterator[Delivery]:
         """Yield the difference between its position and that of the feed, history first."""

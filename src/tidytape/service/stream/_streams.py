@@ -180,8 +180,9 @@ class Streams:
         return None
 
     def _require_tier(self, account: Account, query: PointsQuery, start: int) -> None:
-        at = query.model_copy(update={"start": start, "end": start + 1})
-        require_tier(account, at, now=self._clock() // SECOND)
+        require_tier(
+            account, query.model_copy(update={"start": start, "end": start + 1}), now=self._clock() // SECOND
+        )
 
     def _count(self, what: str, number: int) -> None:
         self.counts[what] += number

@@ -106,8 +106,7 @@ def token_secret(path: str | os.PathLike[str]) -> bytes:
             # Linked into place, so that another process never reads half a secret.
             draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
             if not file.exists():
-                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "w") as opened:
+                with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
                     opened.write(secrets.token_hex(_LENGTH) + "\n")
                 try:
                     os.link(draft, file)

@@ -113,8 +113,7 @@ def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]
     if len(body) < _SMALLEST or not 0 < quality[best] >= accepted.get("identity", 0.0):
         return body, {}
     # A codec of its own: two threads that compress with one end the process.
-    codec = pa.Codec(best, compression_level=1)
-    return codec.compress(body, asbytes=True), {"Content-Encoding": best}
+    return pa.Codec(best, compression_level=1).compress(body, asbytes=True), {"Content-Encoding": best}
 
 
 def qualities(header: str) -> dict[str, float]:
