@@ -7,10 +7,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from tidytape import plot
-from tidytape.plot._picture import Picture
+from tidytape.plot._picture import OnePanel, Picture
 
 # A dataclass with slots is made of a class without them, of the same name.
-PICTURES = {kind.__name__: kind for kind in Picture.__subclasses__() if is_dataclass(kind)}.values()
+PICTURES = {
+    kind.__name__: kind
+    for kind in (*Picture.__subclasses__(), *OnePanel.__subclasses__())
+    if is_dataclass(kind) and kind.__name__ != OnePanel.__name__
+}.values()
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.__name__)
