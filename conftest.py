@@ -24,7 +24,7 @@ settings.register_profile(
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("thorough" if os.environ.get("TIDYTAPE_TEST_THOROUGH") else "default")
 
-QUICK = 3.0
+QUICK = 5.0
 """The most that a test without the mark "slow" may take in CI. [s of a processor]
 
 The rule is a tenth of a second. The limit is far above it because machines may be slow or busy, and because the first
