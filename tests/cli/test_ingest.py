@@ -298,7 +298,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     monkeypatch.setattr(commands, "_ingest", lambda files, lake, **options: seen.update(options))
     run("tardis", tmp_path / "x")
     following = {"follow": False, "every": 1.0, "keep": 900.0}
-    assert seen.pop("shown") is summary
+    assert seen.pop("format_report") is summary
     assert seen == {"layout": "tardis", "skip_bad": False, **following}
     seen.clear()
     run(

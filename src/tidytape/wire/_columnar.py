@@ -118,7 +118,7 @@ def unknown_of_points(document: Any, kind: DataType, size: int) -> Types:
 
 
 def read_spelled(document: dict[str, Any], kind: DataType, size: int) -> Parts:
-    """Read a document that `_spelling.spelled` returned; ``size`` is the length of its body. [byte]
+    """Read a document that `_spelling.respelled` returned; ``size`` is the length of its body. [byte]
 
     Raises
     ------

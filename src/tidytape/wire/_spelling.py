@@ -1,6 +1,6 @@
 """A parsed body in one spelling: proto3 JSON allows several for each value, and the contract writes one of them.
 
-`spelled` walks a body value by value. It is ten times slower than `_columnar` alone, so `decode` calls it only if
+`respelled` walks a body value by value. It is ten times slower than `_columnar` alone, so `decode` calls it only if
 `_columnar` cannot read the body as it is. If it refuses a value too, it raises a `Fault`; the caller's `Place` then
 says where the value is. It accepts
 
@@ -77,13 +77,13 @@ class Spelling:
         """Return an object with documented fields under their names, and unknown ones under the names of columns."""
         if not isinstance(record, dict):
             raise Fault("it is not an object")
-        spelled = dict(self._absent)
+        respelled = dict(self._absent)
         for name, value in record.items():
             if name in self.elsewhere:
                 continue
             field = self._known.get(name) or self._known.get(column := unknown_column(name))
             if field is None:
-                spelled[column] = value
+                respelled[column] = value
             elif (
                 name == field.name or field.name not in record
             ):  # the documented name wins over another spelling
@@ -92,14 +92,14 @@ class Spelling:
                 except Fault as fault:
                     raise Fault(f"{name}: {fault}") from None
                 is_time = field.kind == "timestamp" and read is not None
-                spelled[field.name] = written_time(read) if is_time else read
+                respelled[field.name] = written_time(read) if is_time else read
         for column in self.required:
-            if spelled.get(self._known[column].name) is None:
+            if respelled.get(self._known[column].name) is None:
                 raise Fault(f"it has no {column}")
-        return spelled
+        return respelled
 
 
-def spelled(
+def respelled(
     document: Any, kind: DataType, place: Place, *, types: Collection[str] = (), zeros: bool = False
 ) -> dict[str, Any]:
     """Return a parsed body in the contract's own spelling.

@@ -314,7 +314,7 @@ def dispersion(
     Returns
     -------
     frame, one row per by and timestamp with a finite value, sorted so, of the kind of ``frame``
-        ``by``, ``timestamp``, and, all but the first null where a market is there twice,
+        ``by``, ``timestamp``, and these; all except ``markets`` are null where a market has two rows:
 
         - ``markets`` : int64, markets with a finite value.
         - ``lowest``, ``highest``, ``mean``, ``median`` : float64. [as ``value``]

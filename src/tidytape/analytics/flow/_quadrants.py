@@ -41,7 +41,7 @@ def oi_price_quadrant(
     price_band: float = 0.0,
     oi_band: float = 0.0,
 ) -> IntoFrameT:
-    r"""Quadrant of open interest and price: are positions opened or closed, and which.
+    r"""Classify each row by the directions of price and open interest: longs or shorts, opened or closed.
 
     ============  ====================  =======================
     price         open interest rises   open interest falls
@@ -67,7 +67,7 @@ def oi_price_quadrant(
     change : {"close_to_close", "open_to_close"}
         Since when: since the close of the row before, or since the interval's open.
     price_band, oi_band : float, >= 0
-        The dead band: relative changes up to it are none. [1]
+        The dead band: relative changes up to it count as flat. [1]
 
     Returns
     -------

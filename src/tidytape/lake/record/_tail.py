@@ -276,7 +276,7 @@ class Tail:
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
     def _cut(self, log: Log) -> None:
-        """Read the rest of a log that was cut from its copy, and then the file from its beginning."""
+        """Read the rest of a truncated log from its copy, if one matches, and then the file from its beginning."""
         rest: BinaryIO = Path(os.devnull).open("rb")  # noqa: SIM115  # the log closes it
         for copy in self.older():
             if log.first and copy.begins_with(log.first) and copy.size() >= log.position:

@@ -167,10 +167,10 @@ class _Part:
 def _parts(name: str, query: PointsQuery, market: Market) -> list[_Part]:
     """Return the parts that the points of one data type and market are made of, that of the type itself first."""
     parts = []
-    for other, reach in reads(name, query).items():
-        plan = PLANS[other]
+    for read_type, reach in reads(name, query).items():
+        plan = PLANS[read_type]
         # Closes, which convert other amounts, are not converted themselves.
-        is_converted = plan.converts_events and other == name and needs_rates(query, market)
+        is_converted = plan.converts_events and read_type == name and needs_rates(query, market)
         minutes = () if is_converted else plan.minutes
         tables = set(plan.tables).difference(RECIPES[table].raw.name for table in minutes)
         start, end = (second * SECOND for second in query.span)
@@ -262,9 +262,9 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     QueryError
         It says how many there are, and how long a window may be.
     """
-    kinds = [kind for kind in query.data_types if kind.interval_optional]
-    markets = [market for kind in kinds for market in subjects[kind.name]]
-    most = max((kind.max_points for kind in kinds), default=0)
+    data_types = [kind for kind in query.data_types if kind.interval_optional]
+    markets = [market for kind in data_types for market in subjects[kind.name]]
+    most = max((kind.max_points for kind in data_types), default=0)
     start, end = query.start * SECOND, query.end * SECOND
     files = [file for market in markets for file in statistics.events("trades", *market.partitions[0])]
     if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:

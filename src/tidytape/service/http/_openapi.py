@@ -517,13 +517,14 @@ def shared() -> dict[str, Any]:
 
 
 def _refusal(codes: list[str]) -> dict[str, Any]:
-    of_key = _ALWAYS if codes[0] in _WITHOUT_QUOTA else _OF_A_KEY
+    # The codes of one status have the same headers, so the first code decides.
+    base_headers = _ALWAYS if codes[0] in _WITHOUT_QUOTA else _OF_A_KEY
     more = _MORE_HEADERS.get(codes[0], ())
     required = {"required": ["retry_after"]} if codes[0] in _WITH_RETRY else {}
     schema = {**ref("Error"), "properties": {"error": {"enum": codes}}, **required}
     return {
         "description": " ".join(f"`{code}`: {ERROR_MEANING[code]}." for code in codes),
-        "headers": _headers((*of_key, *more)),
+        "headers": _headers((*base_headers, *more)),
         "content": {JSON_MIME: {"schema": schema}},
     }
 

@@ -160,7 +160,7 @@ def _cut(query: PointsQuery, markets: MarketsByType, statistics: Statistics, at:
             f"an interval of this stream takes about {least:,} rows, and may take {_MOST_READ:,}; "
             "a shorter interval takes fewer, and a lake whose minutes are rolled up"
         )
-    # Each part reads what a single interval does, which may look back a day, so tiny parts would read that most often.
+    # Every part also reads the look-back of one interval, up to a day; many small parts would read it many times.
     while rows(end) > max(_ROWS_READ, 2 * least):
         end = after(query, at, (end - at) // 2)
     return end
