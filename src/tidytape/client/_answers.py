@@ -267,7 +267,7 @@ _SERIES = ("exchange", "raw_symbol", "coin", "side", "tenor")
 
 def is_dense(query: PointsQuery) -> bool:
     """Whether a market that is traded has a point in nearly every interval."""
-    return query.grid is not None and all(kind.dense for kind in query.data_types)
+    return query.grid is not None and all(data_type.dense for data_type in query.data_types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,16 @@ GAPS_FROM: Final = ("events", "minutes", "files")
 """The sources of gaps, the most exact one first."""
 
 MOST_ROWS: Final = 10_000_000
-"""So many rows of one table are read in a fraction of a second. [rows]"""
+"""A table with at most this many rows is read in a fraction of a second. [rows]"""
 
 _MOST_GAPS = 1_000
-"""So many gaps of one market are listed: the longest ones."""
+"""At most this many gaps of a market are listed, the longest ones."""
 
 _LEAST = HOUR
 _OF_EVENTS, _OF_STATES = 20.0, 1.5
-"""A gap is so many times the usual distance. Trades come at random, so ten times is common; reports are regular."""
+"""A gap is at least this many times the usual distance. Trades come at random, so ten times is common; reports are
+regular.
+"""
 
 _MINUTES = {"trades": "candles_of_both_1m", "open_interest": "open_interest_1m", "funding": "funding_1m"}
 """Tables of minutes with a row only where an event is. A book lasts, so its minutes go on through a gap."""

@@ -142,7 +142,7 @@ def _first_length(query: PointsQuery) -> int:
     """Return the length of the first part of a difference. [s]"""
     if query.interval is None:
         return _SECONDS_OF_TRADES
-    has_levels = any(kind.levels for kind in query.data_types)
+    has_levels = any(data_type.levels for data_type in query.data_types)
     return query.step * (_POINTS_WITH_LEVELS if has_levels else _POINTS)
 
 

@@ -109,9 +109,9 @@ def over(query: PointsQuery, markets: MarketsByType, moment: Moment) -> dict[str
     have no intervals.
     """
     ends = {
-        kind.name: _known_of_all(kind.name, query, markets[kind.name], moment)
-        for kind in query.data_types
-        if not kind.interval_optional
+        data_type.name: _known_of_all(data_type.name, query, markets[data_type.name], moment)
+        for data_type in query.data_types
+        if not data_type.interval_optional
     }
     return {
         name: query.start_of(query.start_of(end // SECOND) - 1) * SECOND for name, end in ends.items() if end
