@@ -343,9 +343,9 @@ def funding(
 
     .. math:: f = f_\mathrm{own} \cdot T_\mathrm{asked} / T_\mathrm{own}
 
-    Nulls are ignored, separately for the rate and for the predicted rate. A rate whose own funding interval is
-    unknown is left out, because no unit is guessed: name it with ``unstated`` if you know it. Of two reports of one
-    time the smaller rate counts as the earlier, whatever the order of the rows.
+    Nulls are ignored, separately for the rate and for the predicted rate. A rate whose own funding interval is unknown
+    is left out, because no unit is guessed: name it with ``unstated`` if you know it. If two reports have the same
+    time, the smaller rate counts as the earlier one, whatever the order of the rows.
 
     A predicted rate is the one expected at the *next* settlement: it was known in this interval, its settlement lies
     ahead.

@@ -319,10 +319,10 @@ def dispersion(
         - ``markets`` : int64, markets with a finite value.
         - ``lowest``, ``highest``, ``mean``, ``median`` : float64. [as ``value``]
         - ``range`` : float64, highest minus lowest. [as ``value``]
-        - ``relative_range`` : float64, of the median; null where that is not positive. [1]
-        - ``deviation`` : float64, of the sample; null of one market. [as ``value``]
-        - ``lowest_exchange``, ``lowest_raw_symbol``, ``highest_exchange``, ``highest_raw_symbol`` : of equals the first
-          by name.
+        - ``relative_range`` : float64, the range divided by the median; null where the median is not positive. [1]
+        - ``deviation`` : float64, standard deviation of the sample; null for a single market. [as ``value``]
+        - ``lowest_exchange``, ``lowest_raw_symbol``, ``highest_exchange``, ``highest_raw_symbol`` : of several
+          markets with that value, the first by name.
 
     Raises
     ------
