@@ -79,7 +79,9 @@ def weight(query: PointsQuery) -> int:
     thousands = -(-query.period // (query.step * POINTS_PER_WEIGHT))
     exchanges = len(query.exchange) if query.is_aggregation else 0
     unknown = len(query.type) - len(query.data_types)
-    parts = [(kind.multiplier, _extra_depths(kind, query.max_depth)) for kind in query.data_types]
+    parts = [
+        (data_type.multiplier, _extra_depths(data_type, query.max_depth)) for data_type in query.data_types
+    ]
     parts += [(1, 0)] * unknown
     full = SURCHARGE_PARTS
     return sum(
@@ -88,10 +90,10 @@ def weight(query: PointsQuery) -> int:
     )
 
 
-def _extra_depths(kind: DataType, max_depth: int | None) -> int:
-    if max_depth is None or kind.included_depth is None:
+def _extra_depths(data_type: DataType, max_depth: int | None) -> int:
+    if max_depth is None or data_type.included_depth is None:
         return 0
-    return (max_depth - 1) // kind.included_depth
+    return (max_depth - 1) // data_type.included_depth
 
 
 # --- tiers ----------------------------------------------------------------------------------------------------------
@@ -177,11 +179,11 @@ class Tier:
         tidytape.errors.QueryError: start: got '1970-01-01T00:00:00Z', expected a time in the last 90 days, which the \
 basic tier has
         """
-        for kind in query.data_types:
-            if not self.permits(kind):
+        for data_type in query.data_types:
+            if not self.permits(data_type):
                 raise QueryError(
                     "type",
-                    got=kind.name,
+                    got=data_type.name,
                     expected=f"a type of the {self.name} tier",
                     code="TYPE_NOT_PERMITTED",
                 )

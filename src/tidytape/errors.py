@@ -283,7 +283,8 @@ def escaped(text: str, *, keep: str = "") -> str:
 
 
 def _cut(text: str, limit: int = 120) -> str:
-    text = text.replace("``", r"`\x60")  # a foreign text marks no parameter
+    # Double backticks mark parameters in a message, so escape those in foreign text.
+    text = text.replace("``", r"`\x60")
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -298,7 +298,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     monkeypatch.setattr(commands, "_ingest", lambda files, lake, **options: seen.update(options))
     run("tardis", tmp_path / "x")
     following = {"follow": False, "every": 1.0, "keep": 900.0}
-    assert seen.pop("shown") is summary
+    assert seen.pop("format_report") is summary
     assert seen == {"layout": "tardis", "skip_bad": False, **following}
     seen.clear()
     run(
@@ -313,7 +313,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
         "--workers",
         "2",
     )
-    assert seen.pop("shown") is summary
+    assert seen.pop("format_report") is summary
     assert seen == {
         "layout": "binance-vision", "exchange": "E", "contract": "inverse", "contract_size": "100", "workers": 2,
         "skip_bad": False,

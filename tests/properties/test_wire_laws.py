@@ -22,7 +22,7 @@ from tidytape.wire import _columnar as columnar
 from tidytape.wire import decode, encode, from_arrow, to_arrow
 from tidytape.wire._encode import encode_all
 from tidytape.wire._faults import parsed, placed
-from tidytape.wire._spelling import spelled
+from tidytape.wire._spelling import respelled
 from tidytape.wire._tidy import Parts, identity_columns
 
 SECOND = 1_000_000_000
@@ -136,7 +136,7 @@ def _no_word(word: str) -> None:
 def by_value(body: bytes, kind: DataType) -> Parts:
     """Read a body value by value, as `decode` does where its columns cannot be read from the bytes."""
     with placed(kind.name) as place:
-        return columnar.read_spelled(spelled(parsed(body), kind, place), kind, len(body))
+        return columnar.read_spelled(respelled(parsed(body), kind, place), kind, len(body))
 
 
 @pytest.mark.slow

@@ -337,15 +337,15 @@ def funding(
     funding_interval: int | str | timedelta = DEFAULT_FUNDING_INTERVAL_MS,
     unstated: int | str | timedelta | None = None,
 ) -> Rows:
-    r"""First, highest, lowest and last funding rate reported in each interval, all over one funding interval.
+    r"""Return the first, highest, lowest and last funding rate of each interval, scaled to one common funding interval.
 
-    Each rate is first brought to the asked funding interval, linearly:
+    Each rate is first scaled linearly to the funding interval that the caller asks for:
 
     .. math:: f = f_\mathrm{own} \cdot T_\mathrm{asked} / T_\mathrm{own}
 
-    Nulls are passed over, the rate's and the predicted rate's each for itself. A rate whose own funding interval is
-    unknown is left out, because no unit is guessed: name it with ``unstated`` if you know it. Of two reports of one
-    time the smaller rate counts as the earlier, whatever the order of the rows.
+    Nulls are ignored, separately for the rate and for the predicted rate. A rate whose own funding interval is unknown
+    is left out, because no unit is guessed: name it with ``unstated`` if you know it. If two reports have the same
+    time, the smaller rate counts as the earlier one, whatever the order of the rows.
 
     A predicted rate is the one expected at the *next* settlement: it was known in this interval, its settlement lies
     ahead.

@@ -698,8 +698,8 @@ def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
     )
     singles_above = (
         nw.col("singles") - nw.col("singles_below") + 1
-    )  # this row included, if one block touched it
-    # A row is in a tail if one block touched every row from it to the top or to the bottom of the profile.
+    )  # this row included, if its TPO count is 1
+    # A row is in a tail if it and every row beyond it, up to the top or down to the bottom, have exactly one TPO.
     in_tail = (nw.col("singles_below") == row - lowest + 1) | (singles_above == highest - row + 1)
     block_end = nw.min_horizontal(
         nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (cut.minutes * MINUTE), "period_end"

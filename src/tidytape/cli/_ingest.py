@@ -155,14 +155,14 @@ def _option(attribute: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 def _run(layout: str | None, arguments: dict[str, Any]) -> None:
     """Ingest with the arguments of a command; those that it did not get keep their defaults."""
-    others = {"files", "lake", "verbose", "as_json"}
-    options = with_pairs({name: value for name, value in arguments.items() if name not in others})
-    shown = _shown(verbose=arguments["verbose"], as_json=arguments["as_json"])
-    _ingest(arguments["files"], arguments["lake"], shown=shown, layout=layout, **options)
+    not_options = {"files", "lake", "verbose", "as_json"}
+    options = with_pairs({name: value for name, value in arguments.items() if name not in not_options})
+    format_report = _format_of(verbose=arguments["verbose"], as_json=arguments["as_json"])
+    _ingest(arguments["files"], arguments["lake"], format_report=format_report, layout=layout, **options)
 
 
-def _shown(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]:
-    """Return how a report is printed."""
+def _format_of(*, verbose: bool, as_json: bool) -> Callable[[IngestReport], str]:
+    """Return the function that writes a report as text."""
     from tidytape.lake.ingest import summary
 
     return to_json if as_json else str if verbose else summary
@@ -200,7 +200,7 @@ def _ingest(
     lake: str,
     *,
     layout: str | None,
-    shown: Callable[[IngestReport], str],
+    format_report: Callable[[IngestReport], str],
     skip_bad: bool,
     follow: bool = False,
     every: float = 1.0,
@@ -215,15 +215,15 @@ def _ingest(
     chosen, market = by_name(layout, options)
     if follow:
         followed = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
-        typer.echo(shown(_followed(files, Lake.create(lake), chosen, **followed)))
+        typer.echo(format_report(_followed(files, Lake.create(lake), chosen, **followed)))
         return
     try:
         report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
     except IngestError as error:
         if error.report is not None:  # some of several files went in
-            typer.echo(shown(error.report))
+            typer.echo(format_report(error.report))
         raise
-    typer.echo(shown(report))
+    typer.echo(format_report(report))
 
 
 def _followed(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:

@@ -68,36 +68,36 @@ def info(
     if by_table and markets:
         raise QueryError("by_table", got="--markets too", expected="one of the two")
     if by_table or markets:
-        frame = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
+        coverage = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
     else:
         quiet = None
         if shortest_gap is not None:
             quiet = timedelta(milliseconds=milliseconds(shortest_gap, "shortest_gap"))
-        frame = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
+        coverage = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
     if out is not None and out.suffix in PICTURES:
         from tidytape import plot
 
-        figure = plot.coverage(frame).ax.get_figure(root=True)
+        figure = plot.coverage(coverage).ax.get_figure(root=True)
         assert figure is not None  # an axes lies in one
         figure.savefig(out, bbox_inches="tight", dpi=150)
-        typer.echo(f"{counted(frame.height, 'row')} drawn -> {out}", err=True)
+        typer.echo(f"{counted(coverage.height, 'row')} drawn -> {out}", err=True)
     elif out is not None:
-        put(frame, out)
+        put(coverage, out)
     if as_json:
-        put_json(frame)
+        put_json(coverage)
     elif out is None:
-        shown = frame if by_table or markets else _per_table(frame)
+        shown = coverage if by_table or markets else _per_table(coverage)
         put(shown, None, rest="--json prints all", rows=_ROWS)
 
 
-def _per_table(frame: pl.DataFrame) -> pl.DataFrame:
+def _per_table(coverage: pl.DataFrame) -> pl.DataFrame:
     """Return one row for the data types of a market that are made of the same tables, with times in whole seconds."""
     import polars as pl
 
     # All types of options are made of the one chain of a coin.
     symbol = pl.when(tables="option_quotes").then("coin").otherwise("raw_symbol").alias("raw_symbol")
     times = pl.col("first_timestamp", "last_timestamp").dt.truncate("1s")
-    shown = frame.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
+    shown = coverage.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
     # If no market has a gap, the longest gap is null in every row, and the terminal would show it as unknown.
     return shown.drop("longest_gap") if (shown["gaps"] == 0).all(ignore_nulls=False) else shown
 

@@ -267,7 +267,7 @@ _SERIES = ("exchange", "raw_symbol", "coin", "side", "tenor")
 
 def is_dense(query: PointsQuery) -> bool:
     """Whether a market that is traded has a point in nearly every interval."""
-    return query.grid is not None and all(kind.dense for kind in query.data_types)
+    return query.grid is not None and all(data_type.dense for data_type in query.data_types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,9 +285,9 @@ class Size:
     rows: int
     points: int
 
-    def is_below(self, complete: Size) -> bool:
+    def is_below(self, complete_size: Size) -> bool:
         """Whether an answer of this size is smaller than a complete one, so that no limit cut it."""
-        return self.rows < complete.rows and self.points < complete.points
+        return self.rows < complete_size.rows and self.points < complete_size.points
 
 
 @dataclass(frozen=True)
@@ -362,8 +362,8 @@ def _ends_without_points(part: Part) -> list[Span]:
     series = [row for row in _reach(part) if (row["exchange"], row["raw_symbol"]) not in explained]
     first = max((row["first"] for row in series), default=start)
     known = [end if row["known"] is None else min(end, row["known"]) for row in series]
-    early = [row["after"] for row, until in zip(series, known, strict=True) if row["after"] < until]
-    at_end = [(min(early), max(known))] if early else []
+    early_ends = [row["after"] for row, until in zip(series, known, strict=True) if row["after"] < until]
+    at_end = [(min(early_ends), max(known))] if early_ends else []
     return at_end + ([(start, min(end, first))] if start < first else [])
 
 
@@ -377,12 +377,12 @@ def _reach(part: Part) -> list[dict[str, Any]]:
     if frame.is_empty():
         return []
     second = pl.col("timestamp").dt.epoch("s")
-    # A market has no points after the time up to which the service knows it. If it has, that time is wrong.
+    # A ``data_until`` before the last point is wrong, so it counts as null.
     known: pl.Expr = pl.lit(None)
     if DATA_UNTIL in frame.columns:
         known = pl.col(DATA_UNTIL).max().dt.epoch("s")
         known = pl.when(known >= second.max()).then(known)
-    facts = {
+    aggregates = {
         "first": second.min(),
         "after": second.max() + part.query.step,
         "known": known,
@@ -390,9 +390,9 @@ def _reach(part: Part) -> list[dict[str, Any]]:
     }
     names = [name for name in _SERIES if name in frame.columns]
     if names_one_series(part.query):  # to group takes three times as long
-        rows = frame.select(pl.col(names).first(), **facts)
+        rows = frame.select(pl.col(names).first(), **aggregates)
     else:
-        rows = frame.group_by(names).agg(**facts)
+        rows = frame.group_by(names).agg(**aggregates)
     return rows.to_dicts()
 
 

@@ -56,8 +56,8 @@ class Changes(Generic[FrameT]):
     Attributes
     ----------
     over : datetime or None
-        Start of the last interval that is over now. After this batch only revisions of it, and of earlier intervals,
-        come. None if no interval became over. [UTC]
+        Start of the last interval that this batch declares over; None if it declares none. Of that
+        interval and earlier ones, later batches only bring revisions. [UTC]
     """
 
     __slots__ = ("_parts", "_present", "_schema", "over")
@@ -166,7 +166,7 @@ class StreamBatch(Generic[FrameT]):
 
     @property
     def over(self) -> datetime | None:
-        """Start of the last interval that is over now; None if none became over with this batch. [UTC]"""
+        """Start of the last interval that this batch declares over; None if it declares none. [UTC]"""
         return self._only.over
 
     @property

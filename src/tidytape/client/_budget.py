@@ -96,9 +96,9 @@ class Quota:
         self._lock = threading.Lock()
         self._per_minute = 0
         self._burst = 0
-        self._level = 0  # [weight / _WINDOW_NS], so that refilling is exact
+        self._scaled_level = 0  # [weight / _WINDOW_NS], so that refilling is exact
         self._at = clock()
-        self._open = 0  # weight of requests without an answer yet
+        self._unanswered_weight = 0  # weight of requests without an answer yet
         self.is_silent = False  # the client asked for the budget, and the service did not say it
         self.is_heard = False  # the service has sent any answer
         self.has_notes = False  # the service says why series do not fill the window
@@ -112,7 +112,7 @@ class Quota:
     @property
     def is_asked(self) -> bool:
         """Whether requests are on their way whose answers will be the first to say the budget."""
-        return self._open > 0 and not (self.is_known or self.is_silent)
+        return self._unanswered_weight > 0 and not (self.is_known or self.is_silent)
 
     @property
     def per_minute(self) -> int | None:
@@ -128,9 +128,9 @@ class Quota:
         """Take weight. ``wait`` of the result is the time until the weight may be used."""
         with self._lock:
             self._refill()
-            self._open += weight
+            self._unanswered_weight += weight
             self._taken += weight
-            self._level -= weight * _WINDOW_NS
+            self._scaled_level -= weight * _WINDOW_NS
             return Taken(self, weight, self._taken)
 
     def wait_for(self, weight: int, *, place: int) -> float:
@@ -141,7 +141,7 @@ class Quota:
             if self.is_known and weight > self._burst:
                 # The bucket has become too small for the request: send it when the bucket is full, and let the service
                 # refuse it.
-                later = max(later, self._open - self._burst)
+                later = max(later, self._unanswered_weight - self._burst)
             return self._wait(-later)
 
     def leave(self, weight: int) -> None:
@@ -154,14 +154,14 @@ class Quota:
         """Give back the weight of a request that was not sent, or that the service did not answer."""
         with self._lock:
             self._refill()
-            self._open -= weight
-            self._level += weight * _WINDOW_NS
+            self._unanswered_weight -= weight
+            self._scaled_level += weight * _WINDOW_NS
             self._trim()
 
     def used(self, weight: int) -> None:
         """Note that the service accepted a request and did not say the remaining weight."""
         with self._lock:
-            self._open -= weight
+            self._unanswered_weight -= weight
 
     def seconds_for(self, weight: int) -> float:
         """Return the time until so much more weight is available; 0 if the budget is not known. [s]"""
@@ -174,13 +174,13 @@ class Quota:
         """Weight that a caller can take without waiting. [weight]"""
         with self._lock:
             self._refill()
-            return max(0, self._level // _WINDOW_NS)
+            return max(0, self._scaled_level // _WINDOW_NS)
 
     @property
     def line(self) -> Line:
         """Return the state when a request is sent; ``heard`` compares it with the state when the answer arrives."""
         with self._lock:
-            return self._taken, self._open
+            return self._taken, self._unanswered_weight
 
     def heard(
         self, *, limit: int, remaining: int, reset: float | None, taken: int, sent: Line | None = None
@@ -204,36 +204,38 @@ class Quota:
             return
         with self._lock:
             self._refill()
-            self._open -= taken
+            self._unanswered_weight -= taken
             first = not self.is_known
             self._per_minute = limit
             self._burst = max(_burst(limit, remaining, reset), remaining)
             # The service may or may not have counted other open requests, and it reports whole numbers. Within these
             # bounds the client's own level is more exact.
-            level, unseen = self._level // _WINDOW_NS, max(0, self._open)
+            level, unseen = self._scaled_level // _WINDOW_NS, max(0, self._unanswered_weight)
             if sent is not None:
                 unseen = max(unseen, self._taken - sent[0] + sent[1] - taken)
             if first:
-                self._level = (remaining - unseen) * _WINDOW_NS
+                self._scaled_level = (remaining - unseen) * _WINDOW_NS
             elif remaining < level:
-                self._level = remaining * _WINDOW_NS
+                self._scaled_level = remaining * _WINDOW_NS
             elif remaining > level + unseen + 1:
-                self._level = (remaining - unseen) * _WINDOW_NS
+                self._scaled_level = (remaining - unseen) * _WINDOW_NS
             self._trim()
 
     def _refill(self) -> None:
         now = self._clock()
-        self._level += (now - self._at) * self._per_minute
+        self._scaled_level += (now - self._at) * self._per_minute
         self._at = now
         self._trim()
 
     def _trim(self) -> None:
         if self.is_known:
             # A full bucket gains nothing until the next request reaches the service.
-            self._level = min(self._level, (self._burst - max(0, self._open)) * _WINDOW_NS)
+            self._scaled_level = min(
+                self._scaled_level, (self._burst - max(0, self._unanswered_weight)) * _WINDOW_NS
+            )
 
     def _wait(self, more: int = 0) -> float:
-        short = more * _WINDOW_NS - self._level
+        short = more * _WINDOW_NS - self._scaled_level
         return short / self._per_minute / SECOND + _MARGIN if short > 0 and self.is_known else 0.0
 
 

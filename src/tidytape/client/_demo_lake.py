@@ -106,10 +106,12 @@ def _tidy(folder: Path) -> None:
     """Remove unfinished folders of dead processes, and finished ones that are old or that nobody has used for long."""
     now = time.time()
     ages = [(now - path.stat().st_mtime, path) for path in folder.iterdir() if path.is_dir()]
-    abandoned = [path for age, path in ages if path.name.startswith(".new-") and age > _ABANDONED]
-    finished = sorted((age, path) for age, path in ages if not path.name.startswith(".new-"))
-    forgotten = [path for place, (age, path) in enumerate(finished) if place >= _NEWEST or age > _FORGOTTEN]
-    for path in (*abandoned, *forgotten):
+    abandoned_folders = [path for age, path in ages if path.name.startswith(".new-") and age > _ABANDONED]
+    finished_folders = sorted((age, path) for age, path in ages if not path.name.startswith(".new-"))
+    unused_folders = [
+        path for place, (age, path) in enumerate(finished_folders) if place >= _NEWEST or age > _FORGOTTEN
+    ]
+    for path in (*abandoned_folders, *unused_folders):
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -272,7 +272,7 @@ class _Fetch:
     def _require_complete(self, part: Part, bar: Bar) -> Flow[None]:
         """Request the doubtful ends of an answer once more; raise IncompleteDataError if that brings other points."""
         if any(part.size.is_below(complete.size) for complete in self._complete):
-            return
+            return  # a complete answer is longer, so no limit cut this one
         total_weight, unchecked = weight(part.query), spans_to_check(part)
         while unchecked:
             span = unchecked.pop(0)

@@ -356,8 +356,8 @@ _IN_PYTHON = {**FIELDS, **{route: call for call, route in ROUTES.items()}}
 
 def _refused_query(message: str, facts: Mapping[str, str], code: str, status: int) -> RefusedQueryError:
     """Return the error of a refused query; a service without ``facts`` of its own says all in its message."""
-    first_word, colon, rest = message.partition(": ")
-    name = facts.get("parameter", first_word if colon else "request")
+    before_colon, colon, rest = message.partition(": ")
+    name = facts.get("parameter", before_colon if colon else "request")
     name, text = _IN_PYTHON.get(name, name), rest or message
     got: str | None = text
     hint: str | None = None

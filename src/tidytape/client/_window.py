@@ -310,7 +310,7 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
     def weight_of(thousands: int) -> int:
         return weight(window.request(0, thousands * thousand)) if thousands else 0
 
-    most = max(1, min(kind.max_points for kind in window.query.data_types) // POINTS_PER_WEIGHT)
+    most = max(1, min(data_type.max_points for data_type in window.query.data_types) // POINTS_PER_WEIGHT)
     if burst is not None:
         most = next((length for length in range(most, 0, -1) if weight_of(length) <= burst), 0)
         if not most:

@@ -204,8 +204,8 @@ class OpenTable(Generic[IntoFrameT]):
         casts += [nw.col(name).cast(nw.Int64) for name in short]
         rows = rows.with_columns(casts) if casts else rows
         # If the door converts columns back, it restores the caller's categories too.
-        restores = door is not None and door.originals
-        return cls(rows, native, engine, clocks, {} if restores else categories, door)
+        door_restores = door is not None and door.originals
+        return cls(rows, native, engine, clocks, {} if door_restores else categories, door)
 
     @property
     def frame(self) -> Frame:

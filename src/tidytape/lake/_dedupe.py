@@ -68,17 +68,17 @@ def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
         frames = {position: part.frame() for position, part in run}
         for position in frames.keys() & again.keys():
             frames[position] = _dropped(frames[position], again[position])
-        in_lake = _in_lake([part for _, part in run], list(frames.values()), stored, table)
+        lake_rows = _in_lake([part for _, part in run], list(frames.values()), stored, table)
         for position, part in run:
             frame = frames[position]
-            if not in_lake.is_empty():
-                wrong = _differing(frame, in_lake, table)
+            if not lake_rows.is_empty():
+                wrong = _differing(frame, lake_rows, table)
                 if table.tells_states and wrong.height:
                     inside = _inside(wrong, batch)
                     superseded += wrong.height - inside.height
                     wrong = inside
                 _refuse(wrong, table)
-                frame = frame.join(in_lake, on=table.key, how="anti", maintain_order="left")
+                frame = frame.join(lake_rows, on=table.key, how="anti", maintain_order="left")
             if frame.height == part.rows:
                 new.parts.append(part)  # as it is, because a frame would be another copy
             else:
@@ -259,7 +259,7 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
         .agg(pl.col("first", "low").min(), pl.col("last", "high").max())
     )
     begin, end = min(part.first for part in new), max(part.last for part in new)
-    in_lake = (
+    lake_rows = (
         stored(new.markets, begin, end)
         .select(*_MARKET, "timestamp", "sequence")
         .join(spans.lazy(), on=_MARKET)
@@ -279,12 +279,12 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
         )
         .collect()
     )
-    if in_lake.is_empty():
+    if lake_rows.is_empty():
         return new
     shift = pl.coalesce(pl.when(time == pl.col("last")).then("down"), "up").fill_null(0)
 
     def shifted(rows: pl.DataFrame) -> pl.DataFrame:
-        with_shift = rows.join(in_lake, on=_MARKET, how="left", maintain_order="left")
+        with_shift = rows.join(lake_rows, on=_MARKET, how="left", maintain_order="left")
         return with_shift.with_columns(sequence=sequence + shift).select(rows.columns)
 
     counted = Batch(new.table, new.spool)

@@ -75,8 +75,8 @@ class _PriceRows:
         above[:-1][are_neighbours] = self.buy[1:][are_neighbours]
         return below, above
 
-    def usual(self) -> NDArray[np.float64]:
-        """Return for each row the mean volume of one side of a row in the same interval."""
+    def mean_side_volume(self) -> NDArray[np.float64]:
+        """Return for each row the average volume per side (bought or sold) over all rows of its interval."""
         _, place = np.unique(self.time, return_inverse=True)
         return (np.bincount(place, self.buy + self.sell) / (2 * np.bincount(place)))[place]
 
@@ -95,8 +95,8 @@ def footprint(
 
     Where there is room, each row says ``sold × bought``. A frame marks the row of each interval that traded most, its
     point of control. A bar at the right of a row marks a buy imbalance: what was bought is at least ``imbalance`` times
-    what was sold one row below, and no less than the mean side of a row of its interval. A bar at the left marks a sell
-    imbalance: the same of what was sold, against what was bought one row above.
+    what was sold one row below, and no less than the mean volume per side over the rows of its interval. A bar at the
+    left marks a sell imbalance: the same of what was sold, against what was bought one row above.
 
     Parameters
     ----------
@@ -232,9 +232,9 @@ def _drawn(
         label="POC",
     )
     below, above = rows.other_side()
-    usual = rows.usual()
-    bought = (rows.buy >= imbalance * below) & (rows.buy >= usual) & (rows.buy > 0)
-    sold = (rows.sell >= imbalance * above) & (rows.sell >= usual) & (rows.sell > 0)
+    mean_side_volume = rows.mean_side_volume()
+    bought = (rows.buy >= imbalance * below) & (rows.buy >= mean_side_volume) & (rows.buy > 0)
+    sold = (rows.sell >= imbalance * above) & (rows.sell >= mean_side_volume) & (rows.sell > 0)
     inset = 0.02 * width
 
     def bars(chosen: NDArray[np.bool_], x: NDArray[np.float64], colour: str, name: str) -> LineCollection:

@@ -181,44 +181,44 @@ def candles_with_profile(
     style.zone(timezone)
     when = time_of_profile(volumes, profile, rows.levels.whose, timezone)
     axes = panels() if axes is None else axes
-    layout = (
+    axes = (
         axes
         if isinstance(axes, Panels)
         else Panels(*style.several_axes(axes, 3, "three: price, profile, volume; or panels()"))
     )
 
-    drawn_candles = draw_candles(layout.price, bars, timezone)
-    drawn_volume = draw_volume(layout.volume, volumes, timezone, quote=quote)
+    drawn_candles = draw_candles(axes.price, bars, timezone)
+    drawn_volume = draw_volume(axes.volume, volumes, timezone, quote=quote)
     if bars.start.size:
-        style.same_times(layout.volume, layout.price)
-    drawn_profile = draw_profile(layout.profile, rows, quote=quote)
+        style.same_times(axes.volume, axes.price)
+    drawn_profile = draw_profile(axes.profile, rows, quote=quote)
     prices = np.concatenate([bars.low, bars.high, drawn_profile.steps[0].get_data()[1] if rows.area else []])
-    for ax in (layout.price, layout.profile) if prices.size else ():
+    for ax in (axes.price, axes.profile) if prices.size else ():
         ax.set_ylim(*padded(prices.min(), prices.max()))
-    shade, lines = mark(layout.price, rows.area) if rows.area else (None, {})
+    shade, lines = mark(axes.price, rows.area) if rows.area else (None, {})
 
     # Label each shared axis once. The profile has its labels on top, because the legend is below it.
-    layout.price.tick_params(labelbottom=bool(bars.start.size and not volumes.start.size))
-    layout.price.set_xlabel("")
-    layout.profile.tick_params(left=False, labelleft=bool(rows.area and not bars.start.size))
-    layout.profile.xaxis.set_label_position("top")
-    layout.profile.tick_params(bottom=False, labelbottom=False, top=bool(rows.area), labeltop=bool(rows.area))
+    axes.price.tick_params(labelbottom=bool(bars.start.size and not volumes.start.size))
+    axes.price.set_xlabel("")
+    axes.profile.tick_params(left=False, labelleft=bool(rows.area and not bars.start.size))
+    axes.profile.xaxis.set_label_position("top")
+    axes.profile.tick_params(bottom=False, labelbottom=False, top=bool(rows.area), labeltop=bool(rows.area))
     # Align the label to the right: in a narrow window it is wider than the panel.
-    layout.profile.xaxis.label.set(x=1.0, ha="right")
-    layout.price.xaxis.offsetText.set_visible(False)
+    axes.profile.xaxis.label.set(x=1.0, ha="right")
+    axes.price.xaxis.offsetText.set_visible(False)
     merged = f"profile of {rows.levels.merged} added up" if rows.area and rows.levels.merged else ""
-    style.title(layout.price, "Candles and volume profile", whose.title, merged)
-    _legend(layout, drawn_profile, bars.whose, rows.levels.whose, when)
-    cast(Figure | SubFigure, layout.price.get_figure()).align_ylabels([layout.price, layout.volume])
-    return CandlesWithProfile(layout, drawn_candles, drawn_volume, drawn_profile, shade, lines)
+    style.title(axes.price, "Candles and volume profile", whose.title, merged)
+    _legend(axes, drawn_profile, bars.whose, rows.levels.whose, when)
+    cast(Figure | SubFigure, axes.price.get_figure()).align_ylabels([axes.price, axes.volume])
+    return CandlesWithProfile(axes, drawn_candles, drawn_volume, drawn_profile, shade, lines)
 
 
-def _legend(layout: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:
+def _legend(axes: Panels, profile: Profile, candles: Whose, whose: Whose, when: str) -> None:
     if profile.row_height is None:
         return
     other = whose.name if candles.name and whose.name != candles.name else ""
     title = "\n".join(filter(None, (other, when, profile.note))) or None
-    if layout.key is None:
-        style.legend(layout.profile, profile.handles, title=title)
+    if axes.key is None:
+        style.legend(axes.profile, profile.handles, title=title)
     else:
-        style.legend(layout.key, profile.handles, title=title, place="corner")
+        style.legend(axes.key, profile.handles, title=title, place="corner")

@@ -227,11 +227,11 @@ class PointsQuery(PointFields):
         if not self.type:
             raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
         self._require_window(self.start, self.end)
-        for kind in self.data_types:
-            _check_interval(self, kind)
-            _check_selection(self, kind)
-            _check_options(self, kind)
-            _check_group(self, kind)
+        for data_type in self.data_types:
+            _check_interval(self, data_type)
+            _check_selection(self, data_type)
+            _check_options(self, data_type)
+            _check_group(self, data_type)
         if not self.data_types and self.interval is None:
             _refuse("interval", None, "an interval")
         _check_profile_options(self)
@@ -357,7 +357,7 @@ class PointsQuery(PointFields):
         # One second of the window meets every rule but the limit of points, which is what splitting is for.
         probe = cls(start=first, end=min(last, first + 1), **fields)
         read = {name: value for name, value in probe if name not in {"start", "end"}}
-        most = min((kind.max_points for kind in probe.data_types), default=POINTS_PER_WEIGHT)
+        most = min((data_type.max_points for data_type in probe.data_types), default=POINTS_PER_WEIGHT)
         length = most // POINTS_PER_WEIGHT * POINTS_PER_WEIGHT * probe.step
         return [cls(start=cut, end=min(cut + length, last), **read) for cut in range(first, last, length)]
 
@@ -367,106 +367,115 @@ class PointsQuery(PointFields):
 _SELECTORS = ("raw_symbol", "normalized_symbol", "coin")
 
 
-def _check_interval(query: PointsQuery, kind: DataType) -> None:
+def _check_interval(query: PointsQuery, data_type: DataType) -> None:
     """Refuse an interval that is missing, or more points than one request may have."""
-    if query.interval is None and not kind.interval_optional:
+    if query.interval is None and not data_type.interval_optional:
         raise QueryError(
             "interval",
             got=None,
-            expected=f"an interval; {kind.name} needs one",
+            expected=f"an interval; {data_type.name} needs one",
             hint="for example '1m' or '1h'",
             code="INVALID_INTERVAL",
         )
     # A query without an interval asks for trades, which the service counts.
-    if query.points > kind.max_points and query.interval is not None:
+    if query.points > data_type.max_points and query.interval is not None:
         raise QueryError(
             "end",
             got=f"{query.points} points",
-            expected=f"at most {kind.max_points} points of {kind.name} in one request",
-            hint=f"{values.window_hint(kind.max_points * query.step)}, or a coarser interval",
+            expected=f"at most {data_type.max_points} points of {data_type.name} in one request",
+            hint=f"{values.window_hint(data_type.max_points * query.step)}, or a coarser interval",
             code="POINT_LIMIT_EXCEEDED",
         )
 
 
-def _check_selection(query: PointsQuery, kind: DataType) -> None:
+def _check_selection(query: PointsQuery, data_type: DataType) -> None:
     """Refuse parameters that do not select markets as the type requires."""
     selectors = [name for name in _SELECTORS if getattr(query, name)]
     marked = [f"``{name}``" for name in selectors]
-    needs = f"{kind.selection}, for {kind.name}"
-    if kind.selection in {Selection.MARKET, Selection.OPTION_SUMMARY} and not query.exchange:
-        _refuse("exchange", None, f"an exchange; {kind.name} needs {kind.selection}")
-    if kind.selection is Selection.MARKET and len(selectors) != 1:
+    needs = f"{data_type.selection}, for {data_type.name}"
+    if data_type.selection in {Selection.MARKET, Selection.OPTION_SUMMARY} and not query.exchange:
+        _refuse("exchange", None, f"an exchange; {data_type.name} needs {data_type.selection}")
+    if data_type.selection is Selection.MARKET and len(selectors) != 1:
         if not selectors:
             _refuse("raw_symbol", None, needs)
         second = selectors[1]
         _refuse(second, getattr(query, second), f"{needs}; {' and '.join(marked)} are given")
-    if kind.selection is Selection.OPTION_SUMMARY and not selectors:
+    if data_type.selection is Selection.OPTION_SUMMARY and not selectors:
         _refuse("coin", None, needs)
-    if kind.selection is Selection.OPTION_SKEW:
+    if data_type.selection is Selection.OPTION_SKEW:
         for name in ("exchange", "coin", "raw_symbol", "tenor"):
             if not getattr(query, name):
-                _refuse(name, None, f"a value; {kind.name} needs {kind.selection}")
+                _refuse(name, None, f"a value; {data_type.name} needs {data_type.selection}")
         if len(query.exchange) > 1:
-            expected = f"a single exchange; {kind.name} cannot be aggregated"
+            expected = f"a single exchange; {data_type.name} cannot be aggregated"
             _refuse("exchange", query.exchange, expected, "UNSUPPORTED")
-    if kind.selection is Selection.TOKEN and not (query.token_name or query.coin):
+    if data_type.selection is Selection.TOKEN and not (query.token_name or query.coin):
         _refuse("token_name", None, needs)
-    if kind.selection is Selection.COIN and selectors != ["coin"]:
-        expected = f"``coin`` alone, for {kind.name}; given are {', '.join(marked) or 'none'}"
+    if data_type.selection is Selection.COIN and selectors != ["coin"]:
+        expected = f"``coin`` alone, for {data_type.name}; given are {', '.join(marked) or 'none'}"
         _refuse("coin", query.coin or None, expected)
 
 
-def _check_options(query: PointsQuery, kind: DataType) -> None:
+def _check_options(query: PointsQuery, data_type: DataType) -> None:
     """Refuse options that the data type does not have."""
-    if kind.categories and query.category and not set(kind.categories) & set(query.category):
-        expected = " or ".join(kind.categories)
+    if data_type.categories and query.category and not set(data_type.categories) & set(query.category):
+        expected = " or ".join(data_type.categories)
         _refuse(
             "category",
             [str(category) for category in query.category],
-            f"{expected}, for {kind.name}",
+            f"{expected}, for {data_type.name}",
             "UNSUPPORTED",
         )
-    if query.gapfill and not kind.gapfill:
+    if query.gapfill and not data_type.gapfill:
         able = ", ".join(name for name, other in DATA_TYPES.items() if other.gapfill)
-        _refuse("gapfill", query.gapfill, f"false for {kind.name}; only {able} can be filled", "UNSUPPORTED")
-    if query.quote and not kind.usd:
         _refuse(
-            "quote", str(query.quote), f"no value; {kind.name} has no denomination to convert", "UNSUPPORTED"
+            "gapfill", query.gapfill, f"false for {data_type.name}; only {able} can be filled", "UNSUPPORTED"
         )
-    if query.tenor and not kind.per_tenor:
-        _refuse("tenor", str(query.tenor), f"no value; {kind.name} has no tenors", "UNSUPPORTED")
-    if query.token_name and kind.selection is not Selection.TOKEN:
+    if query.quote and not data_type.usd:
+        _refuse(
+            "quote",
+            str(query.quote),
+            f"no value; {data_type.name} has no denomination to convert",
+            "UNSUPPORTED",
+        )
+    if query.tenor and not data_type.per_tenor:
+        _refuse("tenor", str(query.tenor), f"no value; {data_type.name} has no tenors", "UNSUPPORTED")
+    if query.token_name and data_type.selection is not Selection.TOKEN:
         _refuse(
             "token_name",
             query.token_name,
-            f"no value; {kind.name} is of markets, not of tokens",
+            f"no value; {data_type.name} is of markets, not of tokens",
             "UNSUPPORTED",
         )
 
 
-def _check_group(query: PointsQuery, kind: DataType) -> None:
+def _check_group(query: PointsQuery, data_type: DataType) -> None:
     """Refuse an aggregation that the data type does not have."""
     if query.group_by is None:
         return
-    if kind.group_by is None:
-        _refuse("group_by", str(query.group_by), f"no value; {kind.name} cannot be aggregated", "UNSUPPORTED")
-    if query.group_by is not kind.group_by:
-        _refuse("group_by", str(query.group_by), f"{kind.group_by} for {kind.name}", "UNSUPPORTED")
-    if query.raw_symbol and not kind.group_by_raw_symbol:
+    if data_type.group_by is None:
         _refuse(
-            "raw_symbol", query.raw_symbol, f"``coin`` instead, to aggregate {kind.name} across exchanges"
+            "group_by", str(query.group_by), f"no value; {data_type.name} cannot be aggregated", "UNSUPPORTED"
+        )
+    if query.group_by is not data_type.group_by:
+        _refuse("group_by", str(query.group_by), f"{data_type.group_by} for {data_type.name}", "UNSUPPORTED")
+    if query.raw_symbol and not data_type.group_by_raw_symbol:
+        _refuse(
+            "raw_symbol",
+            query.raw_symbol,
+            f"``coin`` instead, to aggregate {data_type.name} across exchanges",
         )
 
 
 def _check_profile_options(query: PointsQuery) -> None:
     """Refuse the options of a family of types without such a type; unknown types may take anything."""
-    kinds = query.data_types
-    if len(kinds) < len(query.type):
+    data_types = query.data_types
+    if len(data_types) < len(query.type):
         return
     for name in ("tpo_block_minutes", "tpo_session"):
-        if getattr(query, name) is not None and all(kind.name != "TPO_AGG" for kind in kinds):
+        if getattr(query, name) is not None and all(data_type.name != "TPO_AGG" for data_type in data_types):
             _refuse(name, getattr(query, name), "no value; only TPO_AGG takes it", "UNSUPPORTED")
-    if query.block_size is not None and not any(kind.levels for kind in kinds):
+    if query.block_size is not None and not any(data_type.levels for data_type in data_types):
         _refuse(
             "block_size", str(query.block_size), "no value; only profiles and heatmaps take it", "UNSUPPORTED"
         )

@@ -78,9 +78,9 @@ def record(
     with client.record(tape, overwrite=overwrite, about=about), warnings.catch_warnings():
         # Do not warn of a market without liquidations: the report says which data it lacks.
         warnings.simplefilter("ignore", EmptyAnswerWarning)
-        holdings = _holdings_of(client, exchanges, coins)
-        window = _window(holdings, start, end)
-        questions = _Questions(client, holdings, window, coins, step)
+        coverage = _coverage_of(client, exchanges, coins)
+        window = _window(coverage, start, end)
+        questions = _Questions(client, coverage, window, coins, step)
         questions.all(*([interval] if interval else _from_shortest(window, _CANDLES)))
     return Path(tape)
 
@@ -89,21 +89,21 @@ def _many(names: str | Sequence[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else list(names or [])
 
 
-def _holdings_of(client: Client[Any], exchanges: list[str], coins: list[str]) -> pl.DataFrame:
+def _coverage_of(client: Client[Any], exchanges: list[str], coins: list[str]) -> pl.DataFrame:
     """Return the client's data types of these exchanges and coins; raise QueryError if no market has candles."""
-    holdings = pl.DataFrame(client.describe(exchange=exchanges or None, coin=coins or None))
-    if holdings.filter(type=_CANDLE).is_empty():
+    coverage = pl.DataFrame(client.describe(exchange=exchanges or None, coin=coins or None))
+    if coverage.filter(type=_CANDLE).is_empty():
         expected = "an exchange and a coin that have candles"
         raise QueryError(
             "exchange" if exchanges else "coin", got=exchanges or coins or None, expected=expected
         )
-    return holdings
+    return coverage
 
 
-def _window(holdings: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) -> tuple[int, int]:
+def _window(coverage: pl.DataFrame, start: TimeLike | None, end: TimeLike | None) -> tuple[int, int]:
     """Return the window. [s since the epoch]"""
     if end is None:
-        last = holdings.filter(type=_CANDLE)["last_timestamp"].max()
+        last = coverage.filter(type=_CANDLE)["last_timestamp"].max()
         if not isinstance(last, datetime):
             raise QueryError("end", got=None, expected="a time, for the service does not say what it holds")
         # End the window with the hour, so that it has a whole number of intervals.
@@ -131,12 +131,12 @@ class _Questions:
     def __init__(
         self,
         client: Client[Any],
-        holdings: pl.DataFrame,
+        coverage: pl.DataFrame,
         window: tuple[int, int],
         coins: list[str],
         step: Callable[[str], object],
     ) -> None:
-        self._client, self._holdings, self._coins, self._step = client, holdings, coins, step
+        self._client, self._coverage, self._coins, self._step = client, coverage, coins, step
         self._start, self._end = window
 
     def all(self, *intervals: str) -> None:
@@ -148,7 +148,7 @@ class _Questions:
         if candles.is_empty():
             times = f"{written_time(self._start)} to {written_time(self._end)}"
             raise QueryError("start", got=times, expected="a window in which a market has candles")
-        coin = self._coins[0] if self._coins else _main_coin(self._holdings, candles)
+        coin = self._coins[0] if self._coins else _main_coin(self._coverage, candles)
         self._step("fetch buys and sells")
         self._points("TRADE_AGG", client.candles, interval=interval, by_side=True)
         self._step("fetch profiles")
@@ -188,20 +188,20 @@ class _Questions:
         self, data_type: str, method: Callable[..., Any], *, coin: str | None = None, **options: Any
     ) -> pl.DataFrame:
         """Ask for the points of every market that has the type."""
-        holdings = self._holdings.filter(type=data_type).drop_nulls("coin")
+        coverage = self._coverage.filter(type=data_type).drop_nulls("coin")
         if coin is not None:
-            holdings = holdings.filter(coin=coin)
-        if holdings.is_empty():
-            return holdings
+            coverage = coverage.filter(coin=coin)
+        if coverage.is_empty():
+            return coverage
         names = {
-            name: holdings[name].cast(pl.String).unique().sort().to_list() for name in ("exchange", "coin")
+            name: coverage[name].cast(pl.String).unique().sort().to_list() for name in ("exchange", "coin")
         }
         return pl.DataFrame(method(**names, start=self._start, end=self._end, **options))
 
     def _summaries(self, data_type: str, method: Callable[..., Any], coin: str, interval: str) -> None:
         """Ask for option summaries, which take one market and one tenor each."""
         known = pl.DataFrame(self._client.markets(type=data_type, coin=coin)).filter(
-            pl.col("exchange").is_in(self._holdings["exchange"].unique().implode())
+            pl.col("exchange").is_in(self._coverage["exchange"].unique().implode())
         )
         # Take the skews that the report shows; all skews of an exchange that has none of these.
         is_usual = pl.col("raw_symbol").cast(pl.String).str.ends_with(USUAL_DELTA)
@@ -216,12 +216,12 @@ class _Questions:
 
     def _has(self, table: str, coin: str) -> bool:
         of_table = pl.col("tables").str.contains(table, literal=True)
-        return self._client.has_lake and not self._holdings.filter(of_table, coin=coin).is_empty()
+        return self._client.has_lake and not self._coverage.filter(of_table, coin=coin).is_empty()
 
 
-def _main_coin(holdings: pl.DataFrame, candles: pl.DataFrame) -> str:
+def _main_coin(coverage: pl.DataFrame, candles: pl.DataFrame) -> str:
     """Return the coin with the most data types, or of several such the one with the largest turnover."""
-    types = holdings.group_by("coin").agg(pl.col("type").n_unique())
+    types = coverage.group_by("coin").agg(pl.col("type").n_unique())
     traded = candles.group_by(pl.col("coin").cast(pl.String), maintain_order=True).agg(
         traded=(pl.col("volume") * pl.col("close")).sum()
     )

@@ -172,7 +172,7 @@ class Points:
             allows.
         """
         query = PointsQuery.from_params(params)
-        facts.update(route="points", type=",".join(kind.name for kind in query.data_types))
+        facts.update(route="points", type=",".join(data_type.name for data_type in query.data_types))
         require_tier(account, query, now=self._clock() // SECOND)
         form, lake = form_of(query), self._engine.lake.now()
 

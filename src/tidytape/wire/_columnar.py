@@ -57,7 +57,7 @@ class _Unusual(Exception):  # noqa: N818 - a signal that never leaves this modul
 
 
 def read(
-    body: bytes, kind: DataType, *, types: Collection[str] = (), unknown: Types | None = None
+    body: bytes, data_type: DataType, *, types: Collection[str] = (), unknown: Types | None = None
 ) -> Parts | None:
     """Read a body in which every value is spelled as in the contract.
 
@@ -65,7 +65,7 @@ def read(
     ----------
     body : bytes
         JSON in valid UTF-8.
-    kind : DataType
+    data_type : DataType
         The data type to read.
     types : collection of str
         Other data types that the body may have; their series are skipped.
@@ -77,25 +77,25 @@ def read(
     Parts or None
         None if the body has another spelling, another unknown field or a fault.
     """
-    type_ = document_type(kind, tuple((unknown or {}).items()))
+    type_ = document_type(data_type, tuple((unknown or {}).items()))
     is_long = PIECE <= len(body) <= _MOST_BYTES
-    rest, texts = _flat.cut(body, [levels.name for levels in kind.levels if levels.flat and is_long])
-    parts = _read(rest, type_, kind, types, texts) if texts else None
-    return parts or _read(body, type_, kind, types, {})
+    rest, texts = _flat.cut(body, [levels.name for levels in data_type.levels if levels.flat and is_long])
+    parts = _read(rest, type_, data_type, types, texts) if texts else None
+    return parts or _read(body, type_, data_type, types, {})
 
 
 def _read(
-    body: bytes, type_: Any, kind: DataType, types: Collection[str], texts: Mapping[str, pl.Series]
+    body: bytes, type_: Any, data_type: DataType, types: Collection[str], texts: Mapping[str, pl.Series]
 ) -> Parts | None:
     """Read a body from which ``texts`` were cut out of the arrays of these names; None if it is unusual."""
     try:
-        parts = _parts(_document(body, type_), kind, types, texts)
+        parts = _parts(_document(body, type_), data_type, types, texts)
     except (_Unusual, pa.ArrowException):
         return None
     return None if _misread(parts, body) else parts
 
 
-def unknown_of_points(document: Any, kind: DataType, size: int) -> Types:
+def unknown_of_points(document: Any, data_type: DataType, size: int) -> Types:
     """Return the unknown fields of the points of a parsed body; ``size`` is the length of the body. [byte]
 
     If a service adds a field, it is mostly a number, a string or a boolean. If `read` knows its type, it can read the
@@ -108,34 +108,34 @@ def unknown_of_points(document: Any, kind: DataType, size: int) -> Types:
         field, or two names give the same column.
     """
     try:
-        payloads = _payloads(document, kind)
-        names = set(chain.from_iterable(payloads)) - _known(kind)
+        payloads = _payloads(document, data_type)
+        names = set(chain.from_iterable(payloads)) - _known(data_type)
         columns = {unknown_column(name) for name in names}
-        is_apart = len(columns) == len(names) and columns.isdisjoint(schema_of(kind.name).names)
-        return unknown_types(payloads, _known(kind), size) if is_apart else {}
+        is_apart = len(columns) == len(names) and columns.isdisjoint(schema_of(data_type.name).names)
+        return unknown_types(payloads, _known(data_type), size) if is_apart else {}
     except (Fault, AttributeError, LookupError, TypeError):
         return {}
 
 
-def read_spelled(document: dict[str, Any], kind: DataType, size: int) -> Parts:
-    """Read a document that `_spelling.spelled` returned; ``size`` is the length of its body. [byte]
+def read_spelled(document: dict[str, Any], data_type: DataType, size: int) -> Parts:
+    """Read a document that `_spelling.respelled` returned; ``size`` is the length of its body. [byte]
 
     Raises
     ------
     Fault
         If it has more unknown fields than a frame takes, or more values than an array of Arrow.
     """
-    payloads = _payloads(document, kind)
+    payloads = _payloads(document, data_type)
     unknown = {
         "id": unknown_types([series["id"] for series in document["series"]], _types(SERIES_FIELDS), size),
-        "Point": unknown_types(payloads, _known(kind), size),
+        "Point": unknown_types(payloads, _known(data_type), size),
     }
-    for levels in kind.levels:
+    for levels in data_type.levels:
         if not levels.flat:
             objects = [level for payload in payloads for level in payload[levels.name]]
             unknown[levels.name] = unknown_types(objects, _types(levels.fields), size)
     try:
-        return _parts(pa.array([document["series"]], pa.list_(_series_type(kind, unknown))), kind)
+        return _parts(pa.array([document["series"]], pa.list_(_series_type(data_type, unknown))), data_type)
     except pa.ArrowException as error:
         raise Fault(str(error)) from None
 
@@ -188,35 +188,35 @@ def _types(fields: Sequence[Field]) -> Types:
     return {field.name: _TYPES[field.kind] for field in fields}
 
 
-def _known(kind: DataType) -> set[str]:
-    return {*_types(payload_fields(kind)), *(levels.name for levels in kind.levels)}
+def _known(data_type: DataType) -> set[str]:
+    return {*_types(payload_fields(data_type)), *(levels.name for levels in data_type.levels)}
 
 
-def _payloads(document: Any, kind: DataType) -> list[dict[str, Any]]:
+def _payloads(document: Any, data_type: DataType) -> list[dict[str, Any]]:
     points = [point["Point"] for series in document["series"] for point in series["points"]]
-    return [point[kind.envelope] for point in points] if kind.envelope else points
+    return [point[data_type.envelope] for point in points] if data_type.envelope else points
 
 
-def _series_type(kind: DataType, unknown: dict[str, Types]) -> Any:
+def _series_type(data_type: DataType, unknown: dict[str, Types]) -> Any:
     """Return the Arrow type of a series; ``unknown`` has unknown fields of ``id``, ``Point`` and arrays of levels."""
     arrays = {
         levels.name: pa.list_(
             pa.float64() if levels.flat else pa.struct(_types(levels.fields) | unknown.get(levels.name, {}))
         )
-        for levels in kind.levels
+        for levels in data_type.levels
     }
-    payload = pa.struct(_types(payload_fields(kind)) | unknown.get("Point", {}) | arrays)
-    point = pa.struct({kind.envelope: payload}) if kind.envelope else payload
+    payload = pa.struct(_types(payload_fields(data_type)) | unknown.get("Point", {}) | arrays)
+    point = pa.struct({data_type.envelope: payload}) if data_type.envelope else payload
     identity = pa.struct({"type": pa.string()} | _types(SERIES_FIELDS) | unknown.get("id", {}))
     return pa.struct([("id", identity), ("points", pa.list_(pa.struct({"Point": point})))])
 
 
 @lru_cache(256)
-def document_type(kind: DataType, unknown: tuple[tuple[str, Any], ...] = ()) -> Any:
+def document_type(data_type: DataType, unknown: tuple[tuple[str, Any], ...] = ()) -> Any:
     """Return the Arrow type of a body: that of the specification, notes of our service, and unknown fields."""
     return pa.struct(
         [
-            ("series", pa.list_(_series_type(kind, {"Point": dict(unknown)}))),
+            ("series", pa.list_(_series_type(data_type, {"Point": dict(unknown)}))),
             ("notes", pa.list_(pa.struct(_types(NOTE_FIELDS)))),
         ]
     )
@@ -226,14 +226,14 @@ def document_type(kind: DataType, unknown: tuple[tuple[str, Any], ...] = ()) -> 
 
 
 def _parts(
-    pieces: Any, kind: DataType, types: Collection[str] = (), texts: Mapping[str, pl.Series] = _NO_TEXTS
+    pieces: Any, data_type: DataType, types: Collection[str] = (), texts: Mapping[str, pl.Series] = _NO_TEXTS
 ) -> Parts:
     """Return the tables of a body from the series of its pieces and the texts that were cut out of its flat arrays."""
     identity, counts, points = _series(pieces)
     named = pl.Series(identity.flatten()[0], dtype=pl.String)
-    is_of_type = ((named == kind.name) | named.is_null()).to_numpy()
+    is_of_type = ((named == data_type.name) | named.is_null()).to_numpy()
     if not is_of_type.all():
-        if not named.drop_nulls().is_in([kind.name, *types]).all():
+        if not named.drop_nulls().is_in([data_type.name, *types]).all():
             raise _Unusual
         if texts:  # the texts are those of all series, also of the skipped ones
             raise _Unusual
@@ -242,17 +242,19 @@ def _parts(
     _all_present(points)
     payload = points.field("Point")
     _all_present(payload)
-    if kind.envelope:
-        payload = payload.field(kind.envelope)
+    if data_type.envelope:
+        payload = payload.field(data_type.envelope)
         _all_present(payload)
-    required = {column.name for column in schema_of(kind.name).columns if not column.nullable}
+    required = {column.name for column in schema_of(data_type.name).columns if not column.nullable}
     return Parts(
         _table(identity, SERIES_FIELDS, without={"type"}),
         counts,
-        _table(payload, kind.fields, without={levels.name for levels in kind.levels}, required=required),
+        _table(
+            payload, data_type.fields, without={levels.name for levels in data_type.levels}, required=required
+        ),
         tuple(
             _levelled(_filled(payload.field(levels.name), texts.get(levels.name)), levels, required)
-            for levels in kind.levels
+            for levels in data_type.levels
         ),
     )
 

@@ -15,7 +15,7 @@ import polars as pl
 from tidytape.schema import data_type as kind_of
 from tidytape.wire import _columnar
 from tidytape.wire._faults import check_containers, check_utf8, parsed, placed
-from tidytape.wire._spelling import spelled
+from tidytape.wire._spelling import respelled
 from tidytape.wire._tidy import with_finality
 
 Absent = Literal["null", "zero"]
@@ -90,6 +90,7 @@ def decode(
     check_utf8(body, data_type)
     with placed(data_type) as place:
         check_containers(body)
+        # Try the fast reader, then again with the types of the unknown fields, then respell the document.
         # With zeros an absent number is 0 and a null one is null, but columns do not tell them apart.
         columnar = not (zeros and b"null" in body)
         parts = _columnar.read(body, kind, types=types) if columnar else None
@@ -98,7 +99,7 @@ def decode(
             unknown = _columnar.unknown_of_points(document, kind, len(body)) if columnar else {}
             parts = _columnar.read(body, kind, types=types, unknown=unknown) if unknown else None
         if parts is None:
-            document = spelled(document, kind, place, types=types, zeros=zeros)
+            document = respelled(document, kind, place, types=types, zeros=zeros)
             parts = _columnar.read_spelled(document, kind, len(body))
         elif zeros:
             parts = parts.with_zeros(kind)

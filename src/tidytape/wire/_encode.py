@@ -222,17 +222,21 @@ def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
     return b"".join([b'{"series":[', *chunks, b"]", noted, b"}"])
 
 
-def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
+def _series(frame: pl.DataFrame, data_type: DataType) -> list[Any]:
     """Return the text of all series of a frame with rows, in pieces."""
-    texts, tail = _row_texts(ordered(checked(frame, schema_of(kind.name)), kind), kind)
+    texts, tail = _row_texts(ordered(checked(frame, schema_of(data_type.name)), data_type), data_type)
     return [*map(_bytes_of, texts), tail.encode()]
 
 
-def _row_texts(rows: WireRows, kind: DataType) -> tuple[list[pl.Series], str]:
+def _row_texts(rows: WireRows, data_type: DataType) -> tuple[list[pl.Series], str]:
     """Return the text of each row, on all cores in slices of the frame, and the text after the last."""
-    leads, tail = _leads(rows, kind)
+    leads, tail = _leads(rows, data_type)
     frame = rows.frame
-    pieces = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
+    pieces = (
+        _level_pieces(frame, data_type)
+        if data_type.levels
+        else [*_point_pieces(frame, data_type), _point_tail(data_type)]
+    )
     frame, row = frame.with_columns(leads.alias(_LEAD)), join(pl.col(_LEAD), *pieces)
     if frame.height <= _SLICE:  # planning a query takes longer than writing a small answer
         return [frame.select(row).to_series()], tail
@@ -272,14 +276,14 @@ class WireRows:
     new_point: pl.Series
 
 
-def ordered(frame: pl.DataFrame, kind: DataType) -> WireRows:
+def ordered(frame: pl.DataFrame, data_type: DataType) -> WireRows:
     """Bring the rows of each series and of each point together; add the number of each row's array of levels."""
-    keys = series_columns(frame, kind)
+    keys = series_columns(frame, data_type)
     frame, new_series = _grouped(frame, keys)
-    if not kind.levels:
+    if not data_type.levels:
         return WireRows(frame, new_series, new_series)
     frame, new_point = _grouped(frame, (*keys, "timestamp"))  # series stay where they are
-    sides = {levels.book_side: place for place, levels in enumerate(kind.levels) if levels.book_side}
+    sides = {levels.book_side: place for place, levels in enumerate(data_type.levels) if levels.book_side}
     if not sides:
         return WireRows(frame.with_columns(pl.lit(0).alias(PART)), new_series, new_point)
     part = pl.col("side").cast(pl.String).replace_strict(sides, default=None, return_dtype=pl.Int64)
@@ -292,9 +296,11 @@ def ordered(frame: pl.DataFrame, kind: DataType) -> WireRows:
     return WireRows(frame.drop(_POINT), new_series, new_point)
 
 
-def series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
+def series_columns(frame: pl.DataFrame, data_type: DataType) -> tuple[str, ...]:
     """Return the columns that are written once per series: its identity and its descriptors."""
-    has = {*identity_columns(kind), *schema_of(kind.name).descriptors, DATA_UNTIL} & set(frame.columns)
+    has = {*identity_columns(data_type), *schema_of(data_type.name).descriptors, DATA_UNTIL} & set(
+        frame.columns
+    )
     return tuple(field.column for field in SERIES_FIELDS if field.column in has)
 
 
@@ -330,11 +336,11 @@ def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, pl
 # --- what separates rows ------------------------------------------------------------------------------------
 
 
-def _leads(rows: WireRows, kind: DataType) -> tuple[pl.Series, str]:
+def _leads(rows: WireRows, data_type: DataType) -> tuple[pl.Series, str]:
     """Return the text before each row, and the text after the last row."""
     frame, starts = rows.frame, rows.new_point
-    heads = _spread(_series_heads(frame.filter(rows.new_series), kind), rows.new_series)
-    if not kind.levels:
+    heads = _spread(_series_heads(frame.filter(rows.new_series), data_type), rows.new_series)
+    if not data_type.levels:
         return heads, "]}"
     before = frame[PART].shift(1)
     marks = starts | before.ne_missing(frame[PART])
@@ -342,16 +348,16 @@ def _leads(rows: WireRows, kind: DataType) -> tuple[pl.Series, str]:
     frame = frame.with_columns(starts.alias(_POINT), before.alias(_BEFORE), heads.alias(_SERIES)).filter(
         marks
     )
-    count = len(kind.levels)
-    closed = {part: _between(kind, part, count) for part in range(count)}
-    opened = {part: _between(kind, -1, part) for part in range(count)}
+    count = len(data_type.levels)
+    closed = {part: _between(data_type, part, count) for part in range(count)}
+    opened = {part: _between(data_type, -1, part) for part in range(count)}
     switched = {
-        old * count + new: _between(kind, old, new) for old in range(count) for new in range(old, count)
+        old * count + new: _between(data_type, old, new) for old in range(count) for new in range(old, count)
     }
     point = join(
         pl.col(_BEFORE).replace_strict(closed, default=None, return_dtype=pl.String),
         pl.col(_SERIES),
-        *_point_pieces(frame, kind),
+        *_point_pieces(frame, data_type),
         pl.col(PART).replace_strict(opened, return_dtype=pl.String),
     )
     switch = (pl.col(_BEFORE) * count + pl.col(PART)).replace_strict(
@@ -366,19 +372,19 @@ def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
     return pl.Series([","]).new_from_index(0, len(marks)).scatter(marks.arg_true(), texts)
 
 
-def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
+def _series_heads(series: pl.DataFrame, data_type: DataType) -> pl.Series:
     """Return the text that begins each series; from the second on it also ends the series before."""
-    columns = series_columns(series, kind)
+    columns = series_columns(series, data_type)
     times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
     # Series are few, and a row of Python takes less than an expression for each of its fields.
     rows = series.select(columns).with_columns(times).iter_rows(named=True)
-    heads = [("]}," if number else "") + _head(kind, row).decode() for number, row in enumerate(rows)]
+    heads = [("]}," if number else "") + _head(data_type, row).decode() for number, row in enumerate(rows)]
     return pl.Series(heads, dtype=pl.String)
 
 
-def _head(kind: DataType, series: Mapping[str, Any]) -> bytes:
+def _head(data_type: DataType, series: Mapping[str, Any]) -> bytes:
     """Return the beginning of a series, up to its points."""
-    identity = {"type": kind.name}
+    identity = {"type": data_type.name}
     for field in SERIES_FIELDS:
         if (of_series := series.get(field.column)) is not None:
             identity[field.name] = _written(of_series, field.column)
@@ -396,37 +402,37 @@ def _written(of_series: Any, column: str) -> Any:
     return of_series
 
 
-def _between(kind: DataType, old: int, new: int) -> str:
+def _between(data_type: DataType, old: int, new: int) -> str:
     """Return the text between the last level of one array and the first of another; arrays between them are empty.
 
     Before array 0 is the head of the point, -1, and after the last array its end.
     """
     closing = "]" if old >= 0 else ""
-    skipped = "".join(f',"{levels.name}":[]' for levels in kind.levels[old + 1 : new])
-    opening = f',"{kind.levels[new].name}":[' if new < len(kind.levels) else _point_tail(kind)
+    skipped = "".join(f',"{levels.name}":[]' for levels in data_type.levels[old + 1 : new])
+    opening = f',"{data_type.levels[new].name}":[' if new < len(data_type.levels) else _point_tail(data_type)
     return closing + skipped + opening
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def _point_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
+def _point_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
     """Return the pieces of a point up to the end of its scalar fields."""
-    envelope = f'"{kind.envelope}":{{' if kind.envelope else ""
-    pieces = [f'{{"Point":{{{envelope}', *_members(frame, kind.fields)]
+    envelope = f'"{data_type.envelope}":{{' if data_type.envelope else ""
+    pieces = [f'{{"Point":{{{envelope}', *_members(frame, data_type.fields)]
     if COVERAGE.column in frame.columns:
         pieces += member(COVERAGE.name, frame[COVERAGE.column])
-    return pieces if _object_levels(kind) else [*pieces, *_unknown_pieces(frame, kind)]
+    return pieces if _object_levels(data_type) else [*pieces, *_unknown_pieces(frame, data_type)]
 
 
-def _point_tail(kind: DataType) -> str:
-    return "}}}" if kind.envelope else "}}"
+def _point_tail(data_type: DataType) -> str:
+    return "}}}" if data_type.envelope else "}}"
 
 
-def _level_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
-    fields = kind.levels[0].fields
-    if _object_levels(kind):
-        return ["{", *_members(frame, fields), *_unknown_pieces(frame, kind), "}"]
+def _level_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
+    fields = data_type.levels[0].fields
+    if _object_levels(data_type):
+        return ["{", *_members(frame, fields), *_unknown_pieces(frame, data_type), "}"]
     # In a flat array every value has its place, so a null is written.
     first, *others = (_or_null(frame[field.column]) for field in fields)
     return [first, *(piece for number in others for piece in (",", number))]
@@ -447,10 +453,10 @@ def _or_null(column: pl.Series) -> pl.Expr:
     return number.fill_null("null") if column.null_count() else number
 
 
-def _object_levels(kind: DataType) -> bool:
-    return any(not levels.flat for levels in kind.levels)
+def _object_levels(data_type: DataType) -> bool:
+    return any(not levels.flat for levels in data_type.levels)
 
 
-def _unknown_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
-    known = {*schema_of(kind.name).names, COVERAGE.column, DATA_UNTIL, PART, _POINT, _BEFORE, _SERIES}
+def _unknown_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
+    known = {*schema_of(data_type.name).names, COVERAGE.column, DATA_UNTIL, PART, _POINT, _BEFORE, _SERIES}
     return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]

@@ -26,7 +26,10 @@ _LONGEST = 200  # characters of the name of a series
 
 
 class Fault(Exception):  # noqa: N818 - it never leaves this package
-    """A break of the contract, without its place. ``length`` is that of an array that is too short or too long."""
+    """A body violates the contract; `placed` adds the series and the point.
+
+    ``length`` is the length of the array that is too short or too long.
+    """
 
     def __init__(self, message: str, *, length: int | None = None) -> None:
         super().__init__(message)

@@ -182,7 +182,7 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
         page = _PAGE({"nextOffset": document.get("nextOffset")})
         entries = each(array(document.get("symbols"), "symbols"), _market, "entry")
         frame = table_of([market for market, _ in entries], MARKET_FIELDS, len(body))
-        nested = [outcome for _, inner in entries for outcome in inner]
+        nested = [prediction_market for _, inner in entries for prediction_market in inner]
         if nested:
             inner = table_of(nested, PREDICTION_MARKET_FIELDS, len(body))
             owners = np.repeat(np.arange(len(entries), dtype=np.uint32), [len(inner) for _, inner in entries])

@@ -1,6 +1,6 @@
 """A parsed body in one spelling: proto3 JSON allows several for each value, and the contract writes one of them.
 
-`spelled` walks a body value by value. It is ten times slower than `_columnar` alone, so `decode` calls it only if
+`respelled` walks a body value by value. It is ten times slower than `_columnar` alone, so `decode` calls it only if
 `_columnar` cannot read the body as it is. If it refuses a value too, it raises a `Fault`; the caller's `Place` then
 says where the value is. It accepts
 
@@ -39,9 +39,9 @@ def unknown_column(name: str) -> str:
     return column_name(name).replace("\0", "\ufffd") or "_"
 
 
-def payload_fields(kind: DataType) -> tuple[Field, ...]:
+def payload_fields(data_type: DataType) -> tuple[Field, ...]:
     """Return the documented fields of a payload; one of a group of exchanges may have a coverage too."""
-    return kind.fields if kind.group_by is None else (*kind.fields, COVERAGE)
+    return data_type.fields if data_type.group_by is None else (*data_type.fields, COVERAGE)
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Spelling:
         """Return an object with documented fields under their names, and unknown ones under the names of columns."""
         if not isinstance(record, dict):
             raise Fault("it is not an object")
-        spelled = dict(self._absent)
+        respelled = dict(self._absent)
         for name, value in record.items():
             if name in self.elsewhere:
                 continue
             field = self._known.get(name) or self._known.get(column := unknown_column(name))
             if field is None:
-                spelled[column] = value
+                respelled[column] = value
             elif (
                 name == field.name or field.name not in record
             ):  # the documented name wins over another spelling
@@ -92,15 +92,15 @@ class Spelling:
                 except Fault as fault:
                     raise Fault(f"{name}: {fault}") from None
                 is_time = field.kind == "timestamp" and read is not None
-                spelled[field.name] = written_time(read) if is_time else read
+                respelled[field.name] = written_time(read) if is_time else read
         for column in self.required:
-            if spelled.get(self._known[column].name) is None:
+            if respelled.get(self._known[column].name) is None:
                 raise Fault(f"it has no {column}")
-        return spelled
+        return respelled
 
 
-def spelled(
-    document: Any, kind: DataType, place: Place, *, types: Collection[str] = (), zeros: bool = False
+def respelled(
+    document: Any, data_type: DataType, place: Place, *, types: Collection[str] = (), zeros: bool = False
 ) -> dict[str, Any]:
     """Return a parsed body in the contract's own spelling.
 
@@ -108,7 +108,7 @@ def spelled(
     ----------
     document : object
         The body, as a JSON parser returned it.
-    kind : DataType
+    data_type : DataType
         The data type to read.
     place : Place
         Follows the series and the point that are read.
@@ -125,46 +125,48 @@ def spelled(
     if not isinstance(document, dict):
         raise Fault("the body is not a JSON object")
     check_holds(document, "series")
-    schema = schema_of(kind.name)
+    schema = schema_of(data_type.name)
     # A payload may have an identity field that its series lacks: the heatmap of one exchange names its coin there.
-    payload_columns = {field.column for field in kind.fields}
+    payload_columns = {field.column for field in data_type.fields}
     spare = [
         field
         for field in IDENTITY_FIELDS
-        if field.column in identity_columns(kind) and field.column not in payload_columns
+        if field.column in identity_columns(data_type) and field.column not in payload_columns
     ]
-    required = [field.column for field in kind.fields if not schema[field.column].nullable]
-    levels = {part.name: Spelling(part.fields, zeros=zeros) for part in kind.levels}
+    required = [field.column for field in data_type.fields if not schema[field.column].nullable]
+    levels = {part.name: Spelling(part.fields, zeros=zeros) for part in data_type.levels}
     identity = Spelling(SERIES_FIELDS, elsewhere=["type"])
-    payload = Spelling((*payload_fields(kind), *spare), elsewhere=levels, required=required, zeros=zeros)
+    payload = Spelling((*payload_fields(data_type), *spare), elsewhere=levels, required=required, zeros=zeros)
     spelled_series = []
     for position, series in enumerate(array(document.get("series"), "series")):
         place.series, place.point = str(position), None
         sent_identity = _identity(series)
         type_ = sent_identity.get("type")
-        if type_ not in (None, kind.name, *types):
-            raise Fault(f"it is of type {shown(type_)}, and {kind.name} was asked for")
-        if type_ not in (None, kind.name):
+        if type_ not in (None, data_type.name, *types):
+            raise Fault(f"it is of type {shown(type_)}, and {data_type.name} was asked for")
+        if type_ not in (None, data_type.name):
             continue
         place.series = series_name(sent_identity, position)
         id_ = identity(sent_identity)
         points = []
         for number, point in enumerate(array(series.get("points"), "points")):
             place.point = number
-            points.append(_point(point, kind, payload, levels))
+            points.append(_point(point, data_type, payload, levels))
         spelled_series.append({"id": id_, "points": points})
     place.series = place.point = None
     return {"series": spelled_series}
 
 
-def _point(point: Any, kind: DataType, payload: Spelling, spellings: dict[str, Spelling]) -> dict[str, Any]:
+def _point(
+    point: Any, data_type: DataType, payload: Spelling, spellings: dict[str, Spelling]
+) -> dict[str, Any]:
     """Return a point in the contract's spelling; ``spellings`` are those of its levels, by the names of the arrays."""
-    sent_payload = _payload(point, kind)
+    sent_payload = _payload(point, data_type)
     record = payload(sent_payload)
-    for levels in kind.levels:
+    for levels in data_type.levels:
         values = array(sent_payload.get(levels.name), levels.name)
         record[levels.name] = _levels(values, levels, spellings[levels.name])
-    return {"Point": {kind.envelope: record} if kind.envelope else record}
+    return {"Point": {data_type.envelope: record} if data_type.envelope else record}
 
 
 def _identity(series: Any) -> dict[str, Any]:
@@ -176,14 +178,14 @@ def _identity(series: Any) -> dict[str, Any]:
     return identity or {}
 
 
-def _payload(point: Any, kind: DataType) -> dict[str, Any]:
+def _payload(point: Any, data_type: DataType) -> dict[str, Any]:
     payload = point.get("Point") if isinstance(point, dict) else None
     if not isinstance(payload, dict):
         raise Fault("it is not an object with its payload under the key Point")
-    if kind.envelope and kind.envelope in payload:
-        payload = payload[kind.envelope]
+    if data_type.envelope and data_type.envelope in payload:
+        payload = payload[data_type.envelope]
         if not isinstance(payload, dict):
-            raise Fault(f"its {kind.envelope} is not an object")
+            raise Fault(f"its {data_type.envelope} is not an object")
     return payload
 
 

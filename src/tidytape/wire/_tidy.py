@@ -34,13 +34,13 @@ SERIES_FIELDS = (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS)
 
 
 @cache
-def identity_columns(kind: DataType) -> tuple[str, ...]:
+def identity_columns(data_type: DataType) -> tuple[str, ...]:
     """Return the columns that identify the series of a row; the side of a book's row is not one of them."""
-    names = schema_of(kind.name).names
+    names = schema_of(data_type.name).names
     return tuple(
         field.column
         for field in IDENTITY_FIELDS
-        if field.column in names and (field.column != "side" or kind.per_side)
+        if field.column in names and (field.column != "side" or data_type.per_side)
     )
 
 
@@ -73,27 +73,27 @@ class Parts:
     points: pl.DataFrame
     levels: tuple[Levelled, ...] = ()
 
-    def with_zeros(self, kind: DataType) -> Parts:
+    def with_zeros(self, data_type: DataType) -> Parts:
         """Return the parts with 0 for null in the fields that every point must have (`Field.plain`)."""
 
         def filled(rows: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
             plain = [field.column for field in fields if field.plain and field.column in rows.columns]
             return rows.with_columns(pl.col(plain).fill_null(0.0))
 
-        levels = zip(kind.levels, self.levels, strict=True)
+        levels = zip(data_type.levels, self.levels, strict=True)
         return replace(
             self,
-            points=filled(self.points, kind.fields),
+            points=filled(self.points, data_type.fields),
             levels=tuple(replace(part, rows=filled(part.rows, declared.fields)) for declared, part in levels),
         )
 
-    def check(self, kind: DataType, size: int) -> None:
+    def check(self, data_type: DataType, size: int) -> None:
         """Raise Fault if the frame would be out of proportion to a body of this size. [byte]"""
         tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
         filled = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
-        columns = len({*schema_of(kind.name).names, *filled})
+        columns = len({*schema_of(data_type.name).names, *filled})
         check_cells(self.series.height, columns, size)
-        if not kind.levels:
+        if not data_type.levels:
             check_cells(self.points.height, columns, size)
             return
         levels = np.sum([part.counts for part in self.levels], axis=0)
@@ -101,21 +101,21 @@ class Parts:
         repeated = sum(int((_lengths(column) * levels).sum()) for column in lists)
         check_cells(int(levels.sum()), columns, size, repeated=repeated)
 
-    def frame(self, kind: DataType) -> pl.DataFrame:
+    def frame(self, data_type: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
         # Make categories here, once per series, because there are many more rows.
-        names = [*identity_columns(kind), "amount_unit"]
+        names = [*identity_columns(data_type), "amount_unit"]
         series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
         # Drop unknown columns that hold only nulls, before they are repeated for every row.
-        series = pl.DataFrame([c for c in series if c.name in _homes(kind) or c.null_count() < len(c)])
+        series = pl.DataFrame([c for c in series if c.name in _homes(data_type) or c.null_count() < len(c)])
         owner = _owners(self.counts)
-        if not kind.levels:
-            return _merged(kind, [("point", self.points), ("series", series[owner])])
-        levels, point = self._level_rows(kind)
+        if not data_type.levels:
+            return _merged(data_type, [("point", self.points), ("series", series[owner])])
+        levels, point = self._level_rows(data_type)
         tables = [("level", levels), ("point", self.points[point]), ("series", series[owner[point]])]
-        return _merged(kind, tables)
+        return _merged(data_type, tables)
 
-    def _level_rows(self, kind: DataType) -> tuple[pl.DataFrame, Positions]:
+    def _level_rows(self, data_type: DataType) -> tuple[pl.DataFrame, Positions]:
         """Return the rows of all levels, grouped by point, and the position of the point that each row belongs to."""
         counts = np.sum([part.counts for part in self.levels], axis=0)
         owner = _owners(counts)
@@ -123,7 +123,7 @@ class Parts:
             part.rows
             if levels.book_side is None
             else part.rows.with_columns(pl.lit(levels.book_side.value, dtype=pl.Categorical()).alias("side"))
-            for levels, part in zip(kind.levels, self.levels, strict=True)
+            for levels, part in zip(data_type.levels, self.levels, strict=True)
         ]
         if len(tables) == 1:
             return tables[0], owner
@@ -150,18 +150,18 @@ def _owners(counts: Counts) -> Positions:
 
 
 @cache
-def _homes(kind: DataType) -> dict[str, str]:
+def _homes(data_type: DataType) -> dict[str, str]:
     """Return which table each column of the schema comes from."""
-    schema = schema_of(kind.name)
+    schema = schema_of(data_type.name)
     homes = dict.fromkeys(schema.names, "level")
-    homes |= dict.fromkeys((field.column for field in kind.fields), "point")
-    homes |= dict.fromkeys((*identity_columns(kind), *schema.descriptors, DATA_UNTIL), "series")
+    homes |= dict.fromkeys((field.column for field in data_type.fields), "point")
+    homes |= dict.fromkeys((*identity_columns(data_type), *schema.descriptors, DATA_UNTIL), "series")
     return homes
 
 
-def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+def _merged(data_type: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
     """Put tables with the same number of rows side by side; ``tables`` begins with the innermost one."""
-    homes, identity = _homes(kind), identity_columns(kind)
+    homes, identity = _homes(data_type), identity_columns(data_type)
     known: dict[str, pl.Series] = {}
     extras: dict[str, pl.Series] = {}
     repeated: list[tuple[str, pl.Series]] = []

@@ -314,15 +314,15 @@ def dispersion(
     Returns
     -------
     frame, one row per by and timestamp with a finite value, sorted so, of the kind of ``frame``
-        ``by``, ``timestamp``, and, all but the first null where a market is there twice,
+        ``by``, ``timestamp``, and these; all except ``markets`` are null where a market has two rows:
 
         - ``markets`` : int64, markets with a finite value.
         - ``lowest``, ``highest``, ``mean``, ``median`` : float64. [as ``value``]
         - ``range`` : float64, highest minus lowest. [as ``value``]
-        - ``relative_range`` : float64, of the median; null where that is not positive. [1]
-        - ``deviation`` : float64, of the sample; null of one market. [as ``value``]
-        - ``lowest_exchange``, ``lowest_raw_symbol``, ``highest_exchange``, ``highest_raw_symbol`` : of equals the first
-          by name.
+        - ``relative_range`` : float64, the range divided by the median; null where the median is not positive. [1]
+        - ``deviation`` : float64, standard deviation of the sample; null for a single market. [as ``value``]
+        - ``lowest_exchange``, ``lowest_raw_symbol``, ``highest_exchange``, ``highest_raw_symbol`` : of several
+          markets with that value, the first by name.
 
     Raises
     ------

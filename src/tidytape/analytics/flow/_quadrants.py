@@ -41,7 +41,7 @@ def oi_price_quadrant(
     price_band: float = 0.0,
     oi_band: float = 0.0,
 ) -> IntoFrameT:
-    r"""Quadrant of open interest and price: are positions opened or closed, and which.
+    r"""Classify each row by the directions of price and open interest: longs or shorts, opened or closed.
 
     ============  ====================  =======================
     price         open interest rises   open interest falls
@@ -50,7 +50,7 @@ def oi_price_quadrant(
     falls         ``new_shorts``        ``long_unwinding``
     ============  ====================  =======================
 
-    A change is relative, :math:`x_t / x_{t'} - 1`; one of at most the band, in either direction, is ``flat``.
+    A change is relative, :math:`x_t / x_{t'} - 1`. If either change is within its band, the quadrant is ``flat``.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def oi_price_quadrant(
         ``interval`` that both have. Null is a value. Frames of two intervals have no row in common: fetch both with
         the same, or resample one.
     change : {"close_to_close", "open_to_close"}
-        Since when: since the close of the row before, or since the interval's open.
+        Where a change begins: at the close of the row before, or at the interval's open.
     price_band, oi_band : float, >= 0
-        The dead band: relative changes up to it are none. [1]
+        The dead band: relative changes up to it count as flat. [1]
 
     Returns
     -------

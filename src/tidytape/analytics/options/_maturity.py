@@ -255,14 +255,14 @@ def series_of(table: OpenTable[Any], by: str | Iterable[str] | None, *, without:
 
 
 def value_of(value: str | None, names: list[str]) -> str:
-    """Return the value of a term structure that the caller names, or the only one that the frame has.
+    """Return the name of the value column: the caller's choice, or the only one of ``VALUES`` that the frame has.
 
     Raises
     ------
     MissingColumnError
-        If the frame has neither and none is named.
+        If the caller names no value and the frame has neither column.
     QueryError
-        If the value is unknown, or the frame has both and none is named.
+        If ``value`` is not one of ``VALUES``, or if the caller names no value and the frame has both columns.
     """
     if value is not None:
         one_of("value", value, VALUES)

@@ -374,15 +374,15 @@ def last_known(
     if any(decision_schema[name] != fact_schema[name] for name in by):
         decisions, keys = matched(decisions, by)
         facts, _ = matched(facts, by)
-    number = nw.col("__at").cum_count().over(*keys, order_by=["__at", *order]).cast(nw.Float64)
-    facts = repeated(facts.with_columns(__number=number), [*keys, "__at", *order])
-    last = facts.group_by(*keys, "__at").agg(nw.col("__number").max())
-    decisions = with_last(decisions, last, "__number", by=keys, at="__at", carry=limit)
+    fact_rank = nw.col("__at").cum_count().over(*keys, order_by=["__at", *order]).cast(nw.Float64)
+    facts = repeated(facts.with_columns(__rank=fact_rank), [*keys, "__at", *order])
+    last = facts.group_by(*keys, "__at").agg(nw.col("__rank").max())
+    decisions = with_last(decisions, last, "__rank", by=keys, at="__at", carry=limit)
     columns = {new: nw.col(name) for name, new in names.items()}
-    # Duplicate facts are numbered too, so that no earlier fact takes their place. They are dropped only here, so a
-    # decision that got the number of a duplicate finds no fact.
-    alone = facts.filter(nw.col(TWICE) == 0).select(*keys, "__number", **columns)
-    return joined(decisions, alone, on=[*keys, "__number"])
+    # Duplicate facts have ranks too, so that no earlier fact takes their place. They are dropped only here, so a
+    # decision that got the rank of a duplicate finds no fact.
+    unique_facts = facts.filter(nw.col(TWICE) == 0).select(*keys, "__rank", **columns)
+    return joined(decisions, unique_facts, on=[*keys, "__rank"])
 
 
 def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: list[str]) -> None:

@@ -21,14 +21,16 @@ GAPS_FROM: Final = ("events", "minutes", "files")
 """The sources of gaps, the most exact one first."""
 
 MOST_ROWS: Final = 10_000_000
-"""So many rows of one table are read in a fraction of a second. [rows]"""
+"""A table with at most this many rows is read in a fraction of a second. [rows]"""
 
 _MOST_GAPS = 1_000
-"""So many gaps of one market are listed: the longest ones."""
+"""At most this many gaps of a market are listed, the longest ones."""
 
 _LEAST = HOUR
 _OF_EVENTS, _OF_STATES = 20.0, 1.5
-"""A gap is so many times the usual distance. Trades come at random, so ten times is common; reports are regular."""
+"""A gap is at least this many times the usual distance. Trades come at random, so ten times is common; reports are
+regular.
+"""
 
 _MINUTES = {"trades": "candles_of_both_1m", "open_interest": "open_interest_1m", "funding": "funding_1m"}
 """Tables of minutes with a row only where an event is. A book lasts, so its minutes go on through a gap."""
@@ -137,8 +139,8 @@ def _totals(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFrame:
     """Return rows, bytes and times of each market of a table, from the log if the log names the markets."""
     if table.partitions:
         files = files_of(lake, table)
-        sums = (pl.col("rows").sum(), pl.col("bytes").sum(), pl.col("first").min(), pl.col("last").max())
-        return files.group_by(market).agg(sums).filter(pl.col("rows") > 0).sort(market)
+        totals = (pl.col("rows").sum(), pl.col("bytes").sum(), pl.col("first").min(), pl.col("last").max())
+        return files.group_by(market).agg(totals).filter(pl.col("rows") > 0).sort(market)
     time = pl.col("timestamp")
     counts = lake.scan(table.name).group_by(market).agg(rows=pl.len(), first=time.min(), last=time.max())
     return counts.sort(market).collect(engine="streaming")
@@ -243,7 +245,7 @@ def _with_gaps(
     median = length.median().over(market)
     usual = pl.coalesce("usual", median) if "usual" in spans.columns else median
     usual = (usual * times).fill_null(0).cast(pl.Int64)
-    neighbours = (
+    spans_with_previous = (
         spans.sort(*market, "first", "last")
         .with_columns(__before=last.cum_max().shift(1).over(market))
         .with_columns(__length=first - pl.col("__before"))
@@ -251,7 +253,7 @@ def _with_gaps(
     )
     is_gap = length >= pl.col("quiet")
     is_listed = is_gap & (length.rank("ordinal", descending=True) <= _MOST_GAPS)
-    lists = neighbours.group_by(market, maintain_order=True).agg(
+    lists = spans_with_previous.group_by(market, maintain_order=True).agg(
         pl.col("quiet").first(),
         pl.col("gaps_from").first(),
         gaps=is_gap.sum().cast(pl.Int64),

@@ -45,7 +45,7 @@ def crossed_book(scope: Scope) -> Faults:
     It reads day by day, so that memory has the events of one day. The book at the end of a day begins the next day as
     if it were a snapshot.
     """
-    crossed: list[pl.DataFrame] = []
+    crossed_by_day: list[pl.DataFrame] = []
     book: pl.DataFrame | None = None
     for day in _days(scope):
         time = pl.col("timestamp")
@@ -58,9 +58,9 @@ def crossed_book(scope: Scope) -> Faults:
                 [book, events.filter(~included.fill_null(value=False))], how="diagonal_relaxed"
             )
         runs = book_runs(events)
-        crossed.append(_crossed(scope, runs, events.filter(time >= day)))
+        crossed_by_day.append(_crossed(scope, runs, events.filter(time >= day)))
         book = _last_book(runs, events)
-    return _described(pl.concat(crossed) if crossed else pl.DataFrame())
+    return _described(pl.concat(crossed_by_day) if crossed_by_day else pl.DataFrame())
 
 
 def unlike_ids(scope: Scope) -> Faults:

@@ -96,8 +96,10 @@ def _without_older(states: pl.DataFrame, before: pl.DataFrame, table: Table) -> 
     """Return the states without those that were received earlier than the known state of their key."""
     if "received" not in table.names:
         return states
-    known = pl.col("received_before")
-    is_older = (known > pl.col("received")) | (known.is_not_null() & pl.col("received").is_null())
+    received_before = pl.col("received_before")
+    is_older = (received_before > pl.col("received")) | (
+        received_before.is_not_null() & pl.col("received").is_null()
+    )
     older = states.join(before, on=table.key, suffix="_before").filter(is_older).select(table.key)
     return states.join(older, on=table.key, how="anti", maintain_order="left")
 
@@ -148,15 +150,20 @@ class Writer:
             return
         _require_fillable(job, parsed, self._lake)
         appended = self._append(parsed, source)
-        already = [of_table.already_ingested for of_table in appended]
+        already = [appended_to_table.already_ingested for appended_to_table in appended]
         self._files.append(
             FileReport(
                 path=path,
                 already_ingested=bool(already) and all(already),
                 lines=parsed.lines,
                 counts=tuple(
-                    TableCount(of_table.table, of_table.rows_read, of_table.rows_new, of_table.superseded)
-                    for of_table in appended
+                    TableCount(
+                        appended_to_table.table,
+                        appended_to_table.rows_read,
+                        appended_to_table.rows_new,
+                        appended_to_table.superseded,
+                    )
+                    for appended_to_table in appended
                 ),
                 bad_lines=parsed.bad.count,
                 first_bad_lines=tuple(parsed.bad.first),
@@ -195,17 +202,21 @@ class Writer:
         self._register(contracts, replace=["contract", "contract_size", "amount_units"])
         self._register(markets, replace=self._market.replaced)
         appended = []
-        for batch in parsed.batches:
-            rows, instead, overtaken = newest.settled(batch)
-            of_table = self._lake_writer._append_piece(
-                rows, log=log, start=piece.offset, end=piece.offset + len(piece.data), instead=instead
+        for parsed_batch in parsed.batches:
+            batch, replaced_states, left_out = newest.settled(parsed_batch)
+            appended_to_table = self._lake_writer._append_piece(
+                batch,
+                log=log,
+                start=piece.offset,
+                end=piece.offset + len(piece.data),
+                instead=replaced_states,
             )
-            newest.add(rows)
+            newest.add(batch)
             appended.append(
                 replace(
-                    of_table,
-                    rows_read=of_table.rows_read + overtaken,
-                    superseded=of_table.superseded + overtaken,
+                    appended_to_table,
+                    rows_read=appended_to_table.rows_read + left_out,
+                    superseded=appended_to_table.superseded + left_out,
                 )
             )
         return appended

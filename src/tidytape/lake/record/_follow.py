@@ -46,7 +46,7 @@ _LEAST_KEEP = 120
 """Least time for ``keep``: a lake keeps a table open for a minute, and an answer takes a while. [s]"""
 
 _CONTEXT = 4 * 2**20
-"""So much text before a place is read again, to go on from there. [bytes]"""
+"""How much text before a position is read again, to go on from there. [bytes]"""
 
 
 def follow(

@@ -28,7 +28,7 @@ from tidytape.lake.record._tail import Log
 from tidytape.times import SECOND
 
 _MOST = 1024
-"""So many lines are read together to find their times."""
+"""How many lines are read together to find their times."""
 
 
 def replay(

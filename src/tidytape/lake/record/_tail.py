@@ -17,7 +17,7 @@ from tidytape.errors import IngestError
 from tidytape.lake.ingest._lines import is_packed
 
 _AT_ONCE = 8 * 2**20
-"""So much text may wait in memory; it is read as one piece. [bytes]"""
+"""How much text may wait in memory; it is read as one piece. [bytes]"""
 
 _LONGEST = 64 * 2**20
 _HEAD = 64 * 2**10
@@ -68,7 +68,7 @@ class Log:
 
     @property
     def position(self) -> int:
-        """Up to where the log was read. [bytes]"""
+        """Position in the log up to which it was read. [bytes]"""
         return self.offset + len(self._waiting)
 
     def size(self) -> int:
@@ -76,7 +76,7 @@ class Log:
         return os.fstat(self.file.fileno()).st_size
 
     def first_lines(self, count: int) -> bytes:
-        """Return the first ``count`` lines of the log, by which it is known; no bytes until it has so many lines."""
+        """Return the first ``count`` lines, which identify the log; no bytes until it has that many lines."""
         if self.first.count(b"\n") < count:
             head = self._between(0, _HEAD)
             while head.count(b"\n") < count and len(head) < self.size():
@@ -105,7 +105,7 @@ class Log:
 
     @property
     def is_done(self) -> bool:
-        """Whether all of it was read, and no more lines are appended."""
+        """Whether the log was read to its end and its writer appends no more lines."""
         return self.is_ended and self.position >= self.size()
 
     def _between(self, start: int, end: int) -> bytes:
@@ -169,7 +169,7 @@ class Log:
 
     @property
     def is_full(self) -> bool:
-        """Whether as much text waits as may, so that the file may have more."""
+        """Whether the limit of waiting text is reached, so that the file may have more."""
         return len(self._waiting) >= _AT_ONCE
 
     @property
@@ -189,7 +189,7 @@ class Log:
         del self._waiting[:size]
 
     def leave_to(self, file: BinaryIO) -> None:
-        """Read the rest from a copy of the log."""
+        """Read on from a copy of the log, at the same position."""
         self.file.close()
         self.file = file
 
@@ -276,7 +276,7 @@ class Tail:
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
     def _cut(self, log: Log) -> None:
-        """Read the rest of a log that was cut from its copy, and then the file from its beginning."""
+        """Read the rest of a truncated log from its copy, if one matches, and then the file from its beginning."""
         rest: BinaryIO = Path(os.devnull).open("rb")  # noqa: SIM115  # the log closes it
         for copy in self.older():
             if log.first and copy.begins_with(log.first) and copy.size() >= log.position:

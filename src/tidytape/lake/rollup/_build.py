@@ -208,8 +208,8 @@ class _Maker:
         self._is_made = False
         heights = [(market, str(sizes.get(market))) for market in self.markets] if recipe.has_rows else []
         # Read before the first event: events that come later belong to the next rollup.
-        edition_now = edition(lake.delta(recipe.raw.name)) if self.markets else 0
-        self._notes = {WHOLE: edition_now, "sizes": zlib.crc32(repr(heights).encode())}
+        current_edition = edition(lake.delta(recipe.raw.name)) if self.markets else 0
+        self._notes = {WHOLE: current_edition, "sizes": zlib.crc32(repr(heights).encode())}
 
     def due(self) -> list[MarketName]:
         """Return the markets that may have new events."""

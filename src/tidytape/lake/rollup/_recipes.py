@@ -135,7 +135,7 @@ BOOKS = _minutes(
 # -- how they are made -----------------------------------------------------------------------------------------------
 
 SKEW = 5 * MINUTE
-"""So much the clock of a snapshot may differ from the clock of the updates around it. [ns]"""
+"""How much the clock of a snapshot may differ from the clock of the updates around it. [ns]"""
 
 
 @dataclass(frozen=True, slots=True)

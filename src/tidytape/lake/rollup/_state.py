@@ -67,7 +67,8 @@ def state_of(delta: DeltaTable, market: tuple[str, str], block_size: Decimal | N
         return None
     if block_size is not None and delta.transaction_version(_name("rows", market)) != _bits(block_size):
         return None
-    # A later rollup that finished every market found these minutes good, without writing to them.
+    # A rollup that finished every market also confirms minutes it did not rewrite, so they are valid up to its edition.
+    # It must be an edition of the same raw table: the quotient is the mark of the table, see `edition`.
     finished = delta.transaction_version(WHOLE) or 0
     return State(max(version, finished) if finished // _VERSIONS == version // _VERSIONS else version, until)
 

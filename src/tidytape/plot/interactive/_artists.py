@@ -369,9 +369,9 @@ def add(canvas: Canvas, artist: Artist, **trace: Any) -> None:
     legend = {
         "showlegend": bool(trace.get("name")) and canvas.is_listed(artist),
         "legendrank": canvas.rank(artist),
-        "legendgroup": canvas.entries[artist].group,
+        "legendgroup": canvas.labels[artist].group,
     }
-    if not canvas.entries[artist].has_hover:
+    if not canvas.labels[artist].has_hover:
         trace = {**trace, "hoverinfo": "skip", "hovertemplate": None}
     canvas.add(_axes(artist), order=artist.get_zorder(), **legend | trace)
 

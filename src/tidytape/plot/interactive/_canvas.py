@@ -112,7 +112,7 @@ class Canvas:
         self._domains: dict[str, tuple[float, float]] = {}  # by name of an axis: its share of the figure
         self._twins: dict[Axes, Axes] = {}  # to the axes below
         self._fixed: set[Axes] = set()  # axes that keep their ticks
-        self.entries: defaultdict[Artist, Entry] = defaultdict(Entry)
+        self.labels: defaultdict[Artist, Entry] = defaultdict(Entry)
         self.traces: list[tuple[float, dict[str, Any]]] = []
         self.layout: dict[str, Any] = {"images": [], "shapes": [], "annotations": []}
         self.done: set[Artist] = set()
@@ -200,17 +200,17 @@ class Canvas:
 
     def name_of(self, artist: Artist) -> str:
         """Return the name of an artist; empty if it has none."""
-        name = self.entries[artist].name
+        name = self.labels[artist].name
         name = str(artist.get_label()) if name is None else name
         return "" if name.startswith("_") else html.escape(name, quote=False)
 
     def hover_name_of(self, artist: Artist) -> str:
         """Return the name of an artist on hovering; empty if it has none."""
-        return html.escape(self.entries[artist].hover_name, quote=False) or self.name_of(artist)
+        return html.escape(self.labels[artist].hover_name, quote=False) or self.name_of(artist)
 
     def is_listed(self, artist: Artist) -> bool:
         """Return whether the legend lists an artist: that of the static picture does, or it has another name here."""
-        entry = self.entries[artist]
+        entry = self.labels[artist]
         return entry.is_listed and (entry.name is not None or str(artist.get_label()) in self._legend_texts)
 
     def rank(self, artist: Artist) -> int:

@@ -37,10 +37,14 @@ def coarse_interval(canvas: Canvas, frame: object, parameter: str) -> Interval |
     times = timed(candles, parameter).get_column("timestamp").drop_nulls()
     time = np.unique(times.dt.timestamp("ns").to_numpy().astype(np.int64))
     named = interval_named(whose.interval)
-    current = named.seconds * SECOND if named else int(np.diff(time).min(initial=MINUTE))
+    current_length = named.seconds * SECOND if named else int(np.diff(time).min(initial=MINUTE))
     for interval in Interval:
         length = interval.seconds * SECOND
-        if length > current and length % current == 0 and np.unique(time // length).size <= MOST_CANDLES:
+        if (
+            length > current_length
+            and length % current_length == 0
+            and np.unique(time // length).size <= MOST_CANDLES
+        ):
             canvas.subtitle = f"Shown in {interval.alias}: the {len(candles):,} rows are too many to show"
             return interval
     raise QueryError(
@@ -74,8 +78,10 @@ def coarser(frame: object, parameter: str, interval: Interval | None) -> Any:
         data_type=of_trades if is_traded else "OPEN_INTEREST_AGG",
         interval=interval.alias,
     )
-    coarse = nw.from_native(joined, eager_only=True)
+    coarse_candles = nw.from_native(joined, eager_only=True)
     # Amounts keep their unit when `resample` adds them up.
     units = candles.get_column("amount_unit").unique().to_list() if "amount_unit" in candles.columns else []
-    coarse = coarse.with_columns(nw.lit(unit).alias("amount_unit") for unit in units if len(units) == 1)
-    return coarse.drop(missing).to_native()
+    coarse_candles = coarse_candles.with_columns(
+        nw.lit(unit).alias("amount_unit") for unit in units if len(units) == 1
+    )
+    return coarse_candles.drop(missing).to_native()

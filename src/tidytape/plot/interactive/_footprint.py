@@ -67,7 +67,7 @@ def footprint(
         _add_levels(canvas, drawn, drawn.row_height)
         for marks in (drawn.buy_imbalances, drawn.sell_imbalances, drawn.pocs):
             if marks is not None:
-                canvas.entries[marks].has_hover = False
+                canvas.labels[marks].has_hover = False
     return finished(canvas)
 
 

@@ -43,7 +43,7 @@ def funding(
         frame, open_interest=open_interest, funding_interval=funding_interval, ax=canvas.ax, timezone=timezone
     )
     for label, line in drawn.predicted.items():
-        canvas.entries[line].name = f"{label}, predicted".removeprefix(", ")
+        canvas.labels[line].name = f"{label}, predicted".removeprefix(", ")
     return finished(canvas)
 
 

@@ -48,24 +48,24 @@ def market_profile(
         Blocks or letters are one image. Hovering over a row says how many time blocks touched it, and which.
     """
     canvas = Canvas("market_profile", timezone, dark=dark, height=6.4)
-    tpo = static.sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
-    drawn = static.draw_sessions(canvas.ax, tpo, style, timezone)
+    profile = static.sessions_of(levels, Rules(share, rule, tie, stop, row_size), style)
+    drawn = static.draw_sessions(canvas.ax, profile, style, timezone)
     canvas.is_unified = False
-    if tpo.sessions:
+    if profile.sessions:
         marks = [drawn.value_areas, drawn.single_prints, *([drawn.blocks] if drawn.blocks else drawn.letters)]
         add_image(canvas, drawn.ax, marks)
         for areas in (drawn.value_areas, drawn.single_prints):
             if areas.get_paths():
                 canvas.add_key(drawn.ax, areas, areas.get_facecolor()[0])
-        _add_rows(canvas, tpo)
+        _add_rows(canvas, profile)
     return finished(canvas)
 
 
-def _add_rows(canvas: Canvas, tpo: static.Sessions) -> None:
+def _add_rows(canvas: Canvas, profile: static.Sessions) -> None:
     """Add an invisible bar per row, which shows on hovering the time blocks that touched it."""
-    unit = static.unit_of(tpo)
+    unit = static.unit_of(profile)
     starts, rows, letters = [], [], []
-    for session in tpo.sessions:
+    for session in profile.sessions:
         starts += [session.start + static.LEFT * (session.end - session.start)] * len(session.touches)
         rows += [*session.touches]
         letters += ["".join(static.letter_of(block) for block in ids) for ids in session.touches.values()]
@@ -77,13 +77,13 @@ def _add_rows(canvas: Canvas, tpo: static.Sessions) -> None:
         orientation="h",
         base=canvas.positions(canvas.ax, np.array(starts)),
         x=milliseconds(number * unit),
-        y=(np.array(rows) + 0.5) * tpo.height,
-        width=tpo.height,
+        y=(np.array(rows) + 0.5) * profile.height,
+        width=profile.height,
         marker={"opacity": 0},
-        customdata=np.stack([number, np.array(rows) * tpo.height], axis=1),
+        customdata=np.stack([number, np.array(rows) * profile.height], axis=1),
         text=letters,
         textposition="none",
         hovertemplate=f"{price}: {canvas.value_text(canvas.ax, 'y', 'customdata[1]')}"
-        f"<br>%{{customdata[0]}} time blocks of {tpo.minutes} min<br>%{{text}}<extra></extra>",
+        f"<br>%{{customdata[0]}} time blocks of {profile.minutes} min<br>%{{text}}<extra></extra>",
         name="Time blocks",
     )

@@ -62,7 +62,7 @@ def open_interest(
             timezone=timezone,
         )
         for steps in drawn.changes.values():
-            canvas.entries[steps].hover_name = str(steps.get_label()).partition(":")[0]
+            canvas.labels[steps].hover_name = str(steps.get_label()).partition(":")[0]
         if drawn.candles is not None:
             add_candles(canvas, drawn.candles)
     return finished(canvas)

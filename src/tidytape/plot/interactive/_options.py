@@ -49,9 +49,9 @@ def smile(
         for artist, name in parts:
             if artist is None:
                 continue
-            canvas.entries[artist].group = f"{expiry:%Y-%m-%d %H:%M}"
+            canvas.labels[artist].group = f"{expiry:%Y-%m-%d %H:%M}"
             if not canvas.is_listed(artist):
-                canvas.entries[artist].name, canvas.entries[artist].is_listed = date + name, False
+                canvas.labels[artist].name, canvas.labels[artist].is_listed = date + name, False
     return finished(canvas)
 
 
@@ -110,5 +110,5 @@ def term_structure(
     zone, zone_name = style.zone(timezone)
     for (symbol, time), line in drawn.lines.items():
         text = f"{symbol} {time.astimezone(zone):%Y-%m-%d %H:%M} {zone_name}".strip()
-        canvas.entries[line] = Entry(text, is_listed=canvas.is_listed(line))
+        canvas.labels[line] = Entry(text, is_listed=canvas.is_listed(line))
     return finished(canvas)

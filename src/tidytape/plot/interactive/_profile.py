@@ -103,7 +103,7 @@ def candles_with_profile(
     add_filled(canvas, drawn.volume.steps, zeros=True)
     # The legend lists the artists of the profile, not their copies beside the candles.
     for artist in (*axes.price.lines, *axes.price.patches):
-        canvas.entries[artist].is_listed = False
+        canvas.labels[artist].is_listed = False
     name, unit = canvas.measure(axes.profile, "x")
     title = {"text": f"{name}<br>[{unit}]" if unit else name, "font": {"size": 11}}
     return finished(canvas).update_layout(xaxis2={"title": title, "nticks": 4, "tickangle": 0})

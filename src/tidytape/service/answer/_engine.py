@@ -202,13 +202,19 @@ class Engine:
         candle_markets = [
             market for name in query.type if "candles" in PLANS[name].tables for market in markets[name]
         ]
-        coarse = [
+        possible_intervals = [
             intervals
             for market in candle_markets
             if (intervals := able_intervals(MarketScan(self.lake, market, query))) is not None
         ]
-        if coarse and (query.group_by is not None or query.gapfill or len(coarse) == len(candle_markets)):
-            intervals = [interval for interval in Interval if any(interval in able for able in coarse)]
+        if possible_intervals and (
+            query.group_by is not None or query.gapfill or len(possible_intervals) == len(candle_markets)
+        ):
+            intervals = [
+                interval
+                for interval in Interval
+                if any(interval in possible for possible in possible_intervals)
+            ]
             raise QueryError(
                 "interval",
                 got=str(query.interval),
@@ -229,21 +235,24 @@ class Engine:
         if plan.has_time_blocks:
             return self._united(scans)
         points = self._points(name, scans)
-        weights = self._weights(plan.weights, query, scans, points) if plan.weights else None
+        weights = self._weights(plan.weight_type, query, scans, points) if plan.weight_type else None
         return aggregate.group(points, data_type=name, weights=weights)
 
     def _united(self, scans: list[MarketScan]) -> pl.DataFrame:
-        """Return a market profile of each coin, made of its members' minute rows: profiles lack the blocks."""
+        """Compute the market profile of each coin from its members' minute rows.
+
+        Finished profiles no longer have the time blocks, so they cannot be united.
+        """
         coins: dict[str | None, list[MarketScan]] = {}
         for scan in scans:
             coins.setdefault(scan.market.coin, []).append(scan)
         parts = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
-        named = [
+        profiles = [
             part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(members[0].interval))
             for members, part in zip(coins.values(), parts, strict=True)
         ]
         is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
-        return pl.concat(named).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
+        return pl.concat(profiles).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
 
     def _weights(
         self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame

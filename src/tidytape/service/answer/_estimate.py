@@ -118,29 +118,29 @@ def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistic
 
 def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> tuple[int, int, int]:
     """Return the rows read, the rows made, and the rows made for certain, of one data type and market."""
-    plan, kind = PLANS[name], DATA_TYPES[name]
+    plan, data_type = PLANS[name], DATA_TYPES[name]
     parts = _parts(name, query, market)
     rows = sum(_rows_of(part, market, statistics) for part in parts)
     if needs_rates(query, market):
         rows += statistics.rates(market.quote_coin, parts[0].start, parts[0].end)
     if not plan.minutes:
         return rows, rows, 0
-    series = 2 if kind.per_side and not query.side else 1
+    series = 2 if data_type.per_side and not query.side else 1
     if query.gapfill:
         return rows, query.points * series, query.points * series
     if plan.has_time_blocks:
         touched, least = _touched(query, market, statistics, parts[0].start, parts[0].end)
         return rows, max(rows, ROWS_PER_TOUCH * touched), ROWS_PER_TOUCH * least
-    return rows, rows if kind.levels else min(rows, query.points * series), 0
+    return rows, rows if data_type.levels else min(rows, query.points * series), 0
 
 
 def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> float:
     """Return how many rows one data type of a market reads and makes at most; infinite where no statistics bound it."""
-    plan, (part, *others) = PLANS[name], _parts(name, query, market)
+    plan, (part, *other_parts) = PLANS[name], _parts(name, query, market)
     # No statistics say how far back the last price or report lies, nor what the points of a whole exchange are made of.
     if (
         needs_rates(query, market)
-        or others
+        or other_parts
         or query.gapfill
         or DATA_TYPES[name].selection is not Selection.MARKET
     ):
@@ -167,10 +167,10 @@ class _Part:
 def _parts(name: str, query: PointsQuery, market: Market) -> list[_Part]:
     """Return the parts that the points of one data type and market are made of, that of the type itself first."""
     parts = []
-    for other, reach in reads(name, query).items():
-        plan = PLANS[other]
+    for read_type, reach in reads(name, query).items():
+        plan = PLANS[read_type]
         # Closes, which convert other amounts, are not converted themselves.
-        is_converted = plan.converts_events and other == name and needs_rates(query, market)
+        is_converted = plan.converts_events and read_type == name and needs_rates(query, market)
         minutes = () if is_converted else plan.minutes
         tables = set(plan.tables).difference(RECIPES[table].raw.name for table in minutes)
         start, end = (second * SECOND for second in query.span)
@@ -262,9 +262,9 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     QueryError
         It says how many there are, and how long a window may be.
     """
-    kinds = [kind for kind in query.data_types if kind.interval_optional]
-    markets = [market for kind in kinds for market in subjects[kind.name]]
-    most = max((kind.max_points for kind in kinds), default=0)
+    data_types = [data_type for data_type in query.data_types if data_type.interval_optional]
+    markets = [market for data_type in data_types for market in subjects[data_type.name]]
+    most = max((data_type.max_points for data_type in data_types), default=0)
     start, end = query.start * SECOND, query.end * SECOND
     files = [file for market in markets for file in statistics.events("trades", *market.partitions[0])]
     if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:

@@ -10,7 +10,7 @@ import polars as pl
 from tidytape.catalogue import DataType, Interval, NoteCode, Selection, Tenor
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
-from tidytape.schema import data_type
+from tidytape.schema import data_type as data_type_of
 from tidytape.service.answer._candles import lengths_without_points
 from tidytape.service.answer._inventory import tenors, types_of
 from tidytape.service.answer._plans import PLANS, TABLES_OF_MARKETS
@@ -58,24 +58,28 @@ def notes_of(
         points do not reach both ends of the window. A member of a group has one too if it adds nothing. So has an
         exchange of the query that no market of it is on.
     """
-    kind = data_type(name)
+    data_type = data_type_of(name)
     notes = absent(query, name, markets)
-    if len(markets) == 1 and frame.height and not kind.dense:
+    if len(markets) == 1 and frame.height and not data_type.dense:
         return notes
-    columns = ["coin"] if query.group_by or kind.selection is Selection.TOKEN else _MARKET
-    is_full = _full(frame, kind, query, columns, has_one_market=len(markets) == 1)
+    columns = ["coin"] if query.group_by or data_type.selection is Selection.TOKEN else _MARKET
+    is_full = _full(frame, data_type, query, columns, has_one_market=len(markets) == 1)
     of_class = {
-        market.exchange for market in markets if not kind.categories or market.category in kind.categories
+        market.exchange
+        for market in markets
+        if not data_type.categories or market.category in data_type.categories
     }
     for market in markets:
         key = tuple(getattr(market, column) or None for column in columns)
         scan = MarketScan(lake, market, query)
         if key in is_full and not query.group_by:
-            note = _part(kind, scan, is_full=is_full[key])
-        elif frame.height and market.exchange in of_class and _is_of_no_such_class(kind, scan):
+            note = _part(data_type, scan, is_full=is_full[key])
+        elif frame.height and market.exchange in of_class and _is_of_no_such_class(data_type, scan):
             note = None
         else:
-            note = _lacking(kind, scan, is_empty=key not in is_full, is_full=is_full.get(key, False), now=now)
+            note = _lacking(
+                data_type, scan, is_empty=key not in is_full, is_full=is_full.get(key, False), now=now
+            )
         notes += [] if note is None else [note]
     return notes
 
@@ -92,7 +96,7 @@ def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Not
     >>> note.code, note.exchange, note.coin
     (<NoteCode.NO_DATA: 'NO_DATA'>, 'Y', 'SOL')
     """
-    if data_type(name).selection is not Selection.MARKET or query.category or query.event:
+    if data_type_of(name).selection is not Selection.MARKET or query.category or query.event:
         return []
     symbol = ", ".join(query.raw_symbol or query.normalized_symbol) or None
     coin = ", ".join(query.coin) or None
@@ -109,8 +113,12 @@ def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, l
 
     ``first`` and ``last`` are the times between which each of its series has points. [ns since the epoch]
     """
-    kind = data_type(name)
-    note = _part(kind, scan, is_full=_reaches(query, first // SECOND, last // SECOND)) if kind.dense else None
+    data_type = data_type_of(name)
+    note = (
+        _part(data_type, scan, is_full=_reaches(query, first // SECOND, last // SECOND))
+        if data_type.dense
+        else None
+    )
     return [] if note is None else [note]
 
 
@@ -124,19 +132,19 @@ _MARKET = ["exchange", "raw_symbol", "coin"]
 
 
 def _full(
-    frame: pl.DataFrame, kind: DataType, query: PointsQuery, columns: list[str], *, has_one_market: bool
+    frame: pl.DataFrame, data_type: DataType, query: PointsQuery, columns: list[str], *, has_one_market: bool
 ) -> dict[tuple[str | None, ...], bool]:
     """Return the markets that have points, and whether points of a dense type reach both ends of the window.
 
     ``has_one_market`` says that all points belong to one market.
     """
-    sides = ["side"] if kind.per_side else []
+    sides = ["side"] if data_type.per_side else []
     if has_one_market and not sides and frame.height:  # without an engine, which takes longer to start
         times = frame["timestamp"].to_physical().to_numpy()
-        reaches = not kind.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
+        reaches = not data_type.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
         return {tuple(frame[column][0] for column in columns): bool(reaches)}
     first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
-    reaches = _reaches(query, first, last) if kind.dense else pl.lit(value=True)
+    reaches = _reaches(query, first, last) if data_type.dense else pl.lit(value=True)
     series = frame.group_by(*columns, *sides).agg(reaches=reaches)
     full: dict[tuple[str | None, ...], bool] = {}
     for *names, is_full in series.iter_rows():
@@ -156,60 +164,68 @@ def able_intervals(scan: MarketScan) -> list[Interval] | None:
     return [able for able in Interval if any(able.seconds % length == 0 for length in lengths)]
 
 
-def _is_of_no_such_class(kind: DataType, scan: MarketScan) -> bool:
+def _is_of_no_such_class(data_type: DataType, scan: MarketScan) -> bool:
     """Return whether a coin or a common symbol selected a market whose category does not have the type."""
-    return not scan.query.raw_symbol and bool(kind.categories) and scan.market.category not in kind.categories
+    return (
+        not scan.query.raw_symbol
+        and bool(data_type.categories)
+        and scan.market.category not in data_type.categories
+    )
 
 
-def _lacking(kind: DataType, scan: MarketScan, *, is_empty: bool, is_full: bool, now: int) -> Note | None:
+def _lacking(
+    data_type: DataType, scan: MarketScan, *, is_empty: bool, is_full: bool, now: int
+) -> Note | None:
     """Return why a market has no points, or adds none to its group; None if the points are complete."""
-    events = _events(kind, scan)
+    events = _events(data_type, scan)
     if events is None:
         types = tuple(name for name, tables in TABLES_OF_MARKETS.items() if scan.extent(*tables))
-        return _note(NoteCode.NO_DATA, kind, scan, types=types)
+        return _note(NoteCode.NO_DATA, data_type, scan, types=types)
     if scan.start > now or scan.query.around is not None:
-        return _note(NoteCode.NOT_BEGUN, kind, scan)
-    types = _types_of_candles(kind, scan)
-    if _is_outside(kind, scan, events) or (types and (scan.end <= events[0] or scan.start > events[1])):
-        return _note(NoteCode.OUTSIDE, kind, scan, types=types)
+        return _note(NoteCode.NOT_BEGUN, data_type, scan)
+    types = _types_of_candles(data_type, scan)
+    if _is_outside(data_type, scan, events) or (types and (scan.end <= events[0] or scan.start > events[1])):
+        return _note(NoteCode.OUTSIDE, data_type, scan, types=types)
     if not is_empty:
-        return _part(kind, scan, is_full=is_full)
-    if intervals := _intervals(kind, scan):
-        return _note(NoteCode.NO_DATA, kind, scan, intervals=intervals)
+        return _part(data_type, scan, is_full=is_full)
+    if intervals := _intervals(data_type, scan):
+        return _note(NoteCode.NO_DATA, data_type, scan, intervals=intervals)
     tenor = scan.query.tenor
-    if tenor is not None and (able := _tenors(kind, scan, last=events[1])) and tenor not in able:
-        return _note(NoteCode.NO_DATA, kind, scan, tenors=tuple(map(str, able)))
-    return _note(NoteCode.QUIET, kind, scan)
+    if tenor is not None and (able := _tenors(data_type, scan, last=events[1])) and tenor not in able:
+        return _note(NoteCode.NO_DATA, data_type, scan, tenors=tuple(map(str, able)))
+    return _note(NoteCode.QUIET, data_type, scan)
 
 
-def _is_outside(kind: DataType, scan: MarketScan, events: tuple[int, int]) -> bool:
+def _is_outside(data_type: DataType, scan: MarketScan, events: tuple[int, int]) -> bool:
     """Return whether the window lies before or after all events of a market, or far from those of the type."""
-    first, last = (scan.extent(*_TABLES) if kind.name in TABLES_OF_MARKETS else None) or events
+    first, last = (scan.extent(*_TABLES) if data_type.name in TABLES_OF_MARKETS else None) or events
     is_before = scan.end <= max(first, events[0] - _QUIET)
     return is_before or scan.start > min(last, events[1] + _QUIET)
 
 
-def _part(kind: DataType, scan: MarketScan, *, is_full: bool) -> Note | None:
+def _part(data_type: DataType, scan: MarketScan, *, is_full: bool) -> Note | None:
     """Return the note of a market whose points lack something; None if they reach both ends and leave no candle out."""
-    intervals = _intervals(kind, scan)
+    intervals = _intervals(data_type, scan)
     if is_full and not intervals:
         return None
-    return _note(NoteCode.PART, kind, scan, types=_types_of_candles(kind, scan), intervals=intervals)
+    return _note(
+        NoteCode.PART, data_type, scan, types=_types_of_candles(data_type, scan), intervals=intervals
+    )
 
 
-def _note(code: NoteCode, kind: DataType, scan: MarketScan, **lists: tuple[str, ...]) -> Note:
+def _note(code: NoteCode, data_type: DataType, scan: MarketScan, **lists: tuple[str, ...]) -> Note:
     """Return a note about a market, with its first and last event."""
-    market, is_token = scan.market, kind.selection is Selection.TOKEN
+    market, is_token = scan.market, data_type.selection is Selection.TOKEN
     symbol = None if is_token else market.raw_symbol or None
     coin = market.coin or (market.raw_symbol if is_token else None)
-    first, last = _events(kind, scan) or (None, None)
-    return Note(code, kind.name, market.exchange or None, symbol, coin, first, last, **lists)
+    first, last = _events(data_type, scan) or (None, None)
+    return Note(code, data_type.name, market.exchange or None, symbol, coin, first, last, **lists)
 
 
-def _events(kind: DataType, scan: MarketScan) -> tuple[int, int] | None:
+def _events(data_type: DataType, scan: MarketScan) -> tuple[int, int] | None:
     """Return the first and the last event of a market that the type is made of; None without events. [ns]"""
-    if kind.selection is not Selection.TOKEN:
-        return scan.extent(*PLANS[kind.name].tables)
+    if data_type.selection is not Selection.TOKEN:
+        return scan.extent(*PLANS[data_type.name].tables)
     reports = scan.lake.scan("token_supply").filter(pl.col("token_name") == scan.market.raw_symbol)
     first, last = (
         reports.select(first=pl.col("timestamp").min(), last=pl.col("timestamp").max()).collect().row(0)
@@ -217,14 +233,14 @@ def _events(kind: DataType, scan: MarketScan) -> tuple[int, int] | None:
     return None if first is None else (first, last)
 
 
-def _intervals(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
+def _intervals(data_type: DataType, scan: MarketScan) -> tuple[str, ...]:
     """Return `able_intervals` of a type that recorded candles make up; nothing for another type."""
-    return tuple(map(str, able_intervals(scan) or ())) if "candles" in PLANS[kind.name].tables else ()
+    return tuple(map(str, able_intervals(scan) or ())) if "candles" in PLANS[data_type.name].tables else ()
 
 
-def _types_of_candles(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
+def _types_of_candles(data_type: DataType, scan: MarketScan) -> tuple[str, ...]:
     """Return the types that recorded candles make up if only these cover the window, and this type needs trades."""
-    if TABLES_OF_MARKETS.get(kind.name) != ("trades",) or not scan.holds("candles"):
+    if TABLES_OF_MARKETS.get(data_type.name) != ("trades",) or not scan.holds("candles"):
         return ()
     candles, trades = scan.extent("candles"), scan.extent("trades")
     if candles is None or trades is None:
@@ -233,11 +249,11 @@ def _types_of_candles(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
     return tuple(types_of("candles")) if is_beyond else ()
 
 
-def _tenors(kind: DataType, scan: MarketScan, *, last: int) -> list[Tenor]:
+def _tenors(data_type: DataType, scan: MarketScan, *, last: int) -> list[Tenor]:
     """Return the tenors that an option summary has on the last day with quotes, shortest first."""
     market = scan.market
     row = {
-        "type": kind.name,
+        "type": data_type.name,
         "exchange": market.exchange,
         "raw_symbol": market.raw_symbol,
         "coin": market.coin,

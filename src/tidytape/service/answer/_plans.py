@@ -317,9 +317,9 @@ class Plan:
         How long the last report of a member counts on in a group. [ns]
     lasts : bool
         Whether the last events before a window count, however old they are.
-    prices : str, optional
+    price_type : str, optional
         The data type whose closes convert the amounts to USD, if the events have no prices.
-    weights : str, optional
+    weight_type : str, optional
         The data type whose points, in USD, weigh the members of a group, if these are not summed.
     has_time_blocks : bool
         Whether the points have a level for each price that a time block touches: many more than the rows they are
@@ -337,8 +337,8 @@ class Plan:
     look_back: int = 0
     carries: int = 0
     lasts: bool = False
-    prices: str | None = None
-    weights: str | None = None
+    price_type: str | None = None
+    weight_type: str | None = None
     has_time_blocks: bool = False
     summary: Callable[..., pl.LazyFrame] | None = None
     symbols: tuple[str, ...] = ()
@@ -361,10 +361,10 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
             tables=("open_interest",),
             minutes=("open_interest_1m",),
             carries=DAY,
-            prices="TRADE_SIDE_AGNOSTIC_AGG",
+            price_type="TRADE_SIDE_AGNOSTIC_AGG",
         ),
         "FUNDING_RATE_AGG": Plan(
-            points=_funding, tables=("funding",), minutes=("funding_1m",), weights="OPEN_INTEREST_AGG"
+            points=_funding, tables=("funding",), minutes=("funding_1m",), weight_type="OPEN_INTEREST_AGG"
         ),
         "LIQUIDATION_AGG": Plan(
             points=_liquidations, tables=("liquidations",), minutes=("liquidations_1m",), converts_events=True
@@ -452,10 +452,10 @@ def reads(name: str, query: PointsQuery) -> dict[str, Reach]:
     before = max(plan.look_back, plan.carries if query.group_by else 0)
     after = _LONGEST_SESSION[query.tpo_session] if plan.has_time_blocks else 0
     reaches = {name: Reach(before, after, lasts=plan.lasts or query.gapfill)}
-    if plan.prices and in_usd(query):
-        reaches[plan.prices] = Reach(before, lasts=True)
-    if plan.weights and query.group_by:
-        reaches |= reads(plan.weights, query)
+    if plan.price_type and in_usd(query):
+        reaches[plan.price_type] = Reach(before, lasts=True)
+    if plan.weight_type and query.group_by:
+        reaches |= reads(plan.weight_type, query)
     return reaches
 
 

@@ -199,8 +199,8 @@ def schemas() -> dict[str, Any]:
         short = ", ".join(f"`{getattr(member, 'alias', '')}`" for member in values)
         meaning = in_markdown((values.__doc__ or "").partition("\n")[0], PointsQuery)
         by_name[name] = _enumeration(f"{meaning} In a request also in short, in this order: {short}.", values)
-    for kind in DATA_TYPES.values():
-        by_name |= _of_type(kind)
+    for data_type in DATA_TYPES.values():
+        by_name |= _of_type(data_type)
     by_name["Points"] = _object(
         "What `/v1/points` answers.",
         {
@@ -275,37 +275,39 @@ def schemas() -> dict[str, Any]:
 # --- points ---------------------------------------------------------------------------------------------------------
 
 
-def _of_type(kind: DataType) -> dict[str, Any]:
+def _of_type(data_type: DataType) -> dict[str, Any]:
     """Return the series, the identifier and the payload of a data type."""
-    name, schema = camel(kind.name), schema_of(kind.name)
+    name, schema = camel(data_type.name), schema_of(data_type.name)
     columns = [
-        column for column in schema.identity if column != "side" or kind.per_side
+        column for column in schema.identity if column != "side" or data_type.per_side
     ]  # the side of a row does not identify a series
-    identity = {"type": {"const": kind.name, "type": "string", "description": "Data type."}}
+    identity = {"type": {"const": data_type.name, "type": "string", "description": "Data type."}}
     identity |= {field.name: _field(field) for field in IDENTITY_FIELDS if field.column in columns}
     described = {*schema.descriptors, "data_until"}
     identity |= {field.name: _field(field) for field in DESCRIPTOR_FIELDS if field.column in described}
-    payload = {field.name: _field(field) for field in kind.fields}
-    required = [field.name for field in kind.fields if not schema[field.column].nullable]
+    payload = {field.name: _field(field) for field in data_type.fields}
+    required = [field.name for field in data_type.fields if not schema[field.column].nullable]
     by_name: dict[str, Any] = {}
-    for levels in kind.levels:
+    for levels in data_type.levels:
         payload[levels.name] = _flat(levels)
         if not levels.flat:
             by_name[f"{name}Level"] = _entry("A price level.", levels.fields, schema)
             payload[levels.name] = {**_array(ref(f"{name}Level")), "description": "Price levels, ascending."}
         required.append(levels.name)
-    if kind.group_by is not None:
+    if data_type.group_by is not None:
         payload[COVERAGE.name] = {**_field(COVERAGE), "description": f"Of groups. {_meaning(COVERAGE)}"}
     point = ref(f"{name}Payload")
-    if kind.envelope:
-        point = _object(None, {kind.envelope: point})
-    selected = in_markdown(kind.selection, PointsQuery)
-    limits = f"at most {kind.max_points:,} points in one request, from tier {kind.tier.capitalize()} on"
+    if data_type.envelope:
+        point = _object(None, {data_type.envelope: point})
+    selected = in_markdown(data_type.selection, PointsQuery)
+    limits = (
+        f"at most {data_type.max_points:,} points in one request, from tier {data_type.tier.capitalize()} on"
+    )
     return by_name | {
         f"{name}Id": _object("What names the series.", identity, required=["type"]),
-        f"{name}Payload": _object(f"{kind.title}: one point.", payload, required=required),
+        f"{name}Payload": _object(f"{data_type.title}: one point.", payload, required=required),
         f"{name}Series": _object(
-            f"{kind.title}. Selected by {selected}. Weight {kind.multiplier} per 1,000 points, {limits}.",
+            f"{data_type.title}. Selected by {selected}. Weight {data_type.multiplier} per 1,000 points, {limits}.",
             {"id": ref(f"{name}Id"), "points": _array(_object(None, {"Point": point}))},
         ),
     }
@@ -517,13 +519,14 @@ def shared() -> dict[str, Any]:
 
 
 def _refusal(codes: list[str]) -> dict[str, Any]:
-    of_key = _ALWAYS if codes[0] in _WITHOUT_QUOTA else _OF_A_KEY
+    # The codes of one status have the same headers, so the first code decides.
+    base_headers = _ALWAYS if codes[0] in _WITHOUT_QUOTA else _OF_A_KEY
     more = _MORE_HEADERS.get(codes[0], ())
     required = {"required": ["retry_after"]} if codes[0] in _WITH_RETRY else {}
     schema = {**ref("Error"), "properties": {"error": {"enum": codes}}, **required}
     return {
         "description": " ".join(f"`{code}`: {ERROR_MEANING[code]}." for code in codes),
-        "headers": _headers((*of_key, *more)),
+        "headers": _headers((*base_headers, *more)),
         "content": {JSON_MIME: {"schema": schema}},
     }
 

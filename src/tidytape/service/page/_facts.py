@@ -113,28 +113,30 @@ def _tier(tier: Tier) -> dict[str, Any]:
 
 @cache
 def _types() -> tuple[dict[str, Any], ...]:
-    return tuple(_type(kind) for kind in DATA_TYPES.values())
+    return tuple(_type(data_type) for data_type in DATA_TYPES.values())
 
 
-def _type(kind: DataType) -> dict[str, Any]:
+def _type(data_type: DataType) -> dict[str, Any]:
     return {
-        "name": kind.name,
-        "title": kind.title,
-        "multiplier": kind.multiplier,
-        "maxPoints": kind.max_points,
-        "includedDepth": kind.included_depth,
-        "tier": kind.tier.value,
-        "categories": [category.value for category in kind.categories],
-        "groupBy": None if kind.group_by is None else {"value": kind.group_by.value, "label": kind.group_by.alias},
-        "groupByRawSymbol": kind.group_by_raw_symbol,
-        "intervalOptional": kind.interval_optional,
-        "ways": [[PointsQuery.WIRE[name] for name in way] for way in _ways(kind)],
-        "takes": [PointsQuery.WIRE[name] for name in _used_fields(kind)],
-        "needsExchange": not _may_ask(kind, exchange=()),
-        "takesExchanges": _may_ask(kind, exchange=("X", "Y")),
-        "needsTenor": not _may_ask(kind, tenor=None),
-        "envelope": kind.envelope,
-        "fields": [_field(field) for field in kind.fields],
+        "name": data_type.name,
+        "title": data_type.title,
+        "multiplier": data_type.multiplier,
+        "maxPoints": data_type.max_points,
+        "includedDepth": data_type.included_depth,
+        "tier": data_type.tier.value,
+        "categories": [category.value for category in data_type.categories],
+        "groupBy": None
+        if data_type.group_by is None
+        else {"value": data_type.group_by.value, "label": data_type.group_by.alias},
+        "groupByRawSymbol": data_type.group_by_raw_symbol,
+        "intervalOptional": data_type.interval_optional,
+        "ways": [[PointsQuery.WIRE[name] for name in way] for way in _ways(data_type)],
+        "takes": [PointsQuery.WIRE[name] for name in _used_fields(data_type)],
+        "needsExchange": not _may_ask(data_type, exchange=()),
+        "takesExchanges": _may_ask(data_type, exchange=("X", "Y")),
+        "needsTenor": not _may_ask(data_type, tenor=None),
+        "envelope": data_type.envelope,
+        "fields": [_field(field) for field in data_type.fields],
         "levels": [
             {
                 "name": levels.name,
@@ -142,7 +144,7 @@ def _type(kind: DataType) -> dict[str, Any]:
                 "bookSide": None if levels.book_side is None else levels.book_side.value,
                 "fields": [_field(field) for field in levels.fields],
             }
-            for levels in kind.levels
+            for levels in data_type.levels
         ],
     }  # fmt: skip
 
@@ -169,37 +171,44 @@ def _is_valid(**fields: Any) -> bool:
 
 
 def _step_without_interval() -> int:
-    kind = next(kind for kind in DATA_TYPES.values() if kind.interval_optional)
-    return PointsQuery(type=kind.name, exchange="X", coin="A", start=0, end=60).step
+    data_type = next(data_type for data_type in DATA_TYPES.values() if data_type.interval_optional)
+    return PointsQuery(type=data_type.name, exchange="X", coin="A", start=0, end=60).step
 
 
-def _may_ask(kind: DataType, **changed: Any) -> bool:
+def _may_ask(data_type: DataType, **changed: Any) -> bool:
     """Whether a query of the type that is right stays so with some of its fields changed."""
-    picked = dict.fromkeys(_ways(kind)[0], "A")
-    return _is_valid(**{"type": kind.name, "exchange": "X", "tenor": _tenor(kind), **picked, **changed})
+    picked = dict.fromkeys(_ways(data_type)[0], "A")
+    return _is_valid(
+        **{"type": data_type.name, "exchange": "X", "tenor": _tenor(data_type), **picked, **changed}
+    )
 
 
-def _tenor(kind: DataType) -> Tenor | None:
-    return Tenor.ONE_W if kind.per_tenor else None
+def _tenor(data_type: DataType) -> Tenor | None:
+    return Tenor.ONE_W if data_type.per_tenor else None
 
 
 @cache
-def _ways(kind: DataType) -> list[tuple[str, ...]]:
+def _ways(data_type: DataType) -> list[tuple[str, ...]]:
     """Return the smallest sets of selectors that select markets of the type."""
     ways: list[tuple[str, ...]] = []
     for size in (1, 2):
         for way in combinations(_SELECTORS, size):
             is_new = not any(set(smaller) <= set(way) for smaller in ways)
-            picked = {"type": kind.name, "exchange": "X", "tenor": _tenor(kind), **dict.fromkeys(way, "A")}
+            picked = {
+                "type": data_type.name,
+                "exchange": "X",
+                "tenor": _tenor(data_type),
+                **dict.fromkeys(way, "A"),
+            }
             if is_new and _is_valid(**picked):
                 ways.append(way)
     return ways
 
 
-def _used_fields(kind: DataType) -> Iterator[str]:
+def _used_fields(data_type: DataType) -> Iterator[str]:
     """Yield the fields that mean something for the type, in the order of the model."""
     probes = {
-        "tenor": _tenor(kind) or Tenor.ONE_W,
+        "tenor": _tenor(data_type) or Tenor.ONE_W,
         "gapfill": True,
         "quote": Quote.USD,
         "tpo_block_minutes": DEFAULT_TPO_BLOCK_MINUTES,
@@ -208,12 +217,16 @@ def _used_fields(kind: DataType) -> Iterator[str]:
     }
     # The model accepts these fields also where they change nothing.
     has = {
-        "side": kind.per_side,
-        "group_by": kind.group_by is not None,
-        "funding_interval": kind.funding_interval,
-        "max_depth": kind.included_depth is not None,
-        "event": kind.selection is Selection.MARKET,
+        "side": data_type.per_side,
+        "group_by": data_type.group_by is not None,
+        "funding_interval": data_type.funding_interval,
+        "max_depth": data_type.included_depth is not None,
+        "event": data_type.selection is Selection.MARKET,
     }
     for name in PointsQuery.WIRE:
-        if name in _ALWAYS or has.get(name) or (name in probes and _may_ask(kind, **{name: probes[name]})):
+        if (
+            name in _ALWAYS
+            or has.get(name)
+            or (name in probes and _may_ask(data_type, **{name: probes[name]}))
+        ):
             yield name

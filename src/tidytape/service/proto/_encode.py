@@ -129,15 +129,15 @@ def encode_series(frame: pl.DataFrame, data_type: str, *, number: int) -> bytes:
     return columns.bytes_of(series)
 
 
-def _points(frame: pl.DataFrame, kind: DataType, new_point: pl.Series) -> Bytes:
+def _points(frame: pl.DataFrame, data_type: DataType, new_point: pl.Series) -> Bytes:
     """Return the message Point of each point."""
-    member = pb.Point.DESCRIPTOR.fields_by_name[kind.name.lower()]
+    member = pb.Point.DESCRIPTOR.fields_by_name[data_type.name.lower()]
     payload = member.message_type.fields_by_name
-    points = frame.filter(new_point) if kind.levels else frame
-    parts = _fields(points, kind.fields, payload)
-    if kind.levels:
+    points = frame.filter(new_point) if data_type.levels else frame
+    parts = _fields(points, data_type.fields, payload)
+    if data_type.levels:
         point, number_of_points = np.asarray(new_point.cum_sum(), dtype=np.int64) - 1, points.height
-        for place, levels in enumerate(kind.levels):
+        for place, levels in enumerate(data_type.levels):
             number, of_levels = payload[levels.name].number, (frame[PART] == place).to_numpy()
             counts = np.bincount(point[of_levels], minlength=number_of_points)
             rows = frame.filter(of_levels)
@@ -169,10 +169,10 @@ _WRITERS: Mapping[Kind, Callable[[int, pl.Series], Bytes]] = {
 }
 
 
-def _id(kind: DataType, row: Mapping[str, Any]) -> bytes:
+def _id(data_type: DataType, row: Mapping[str, Any]) -> bytes:
     """Return the message of what tells a series apart and describes it; times are in ns since the epoch."""
     values = {field.name: row.get(field.column) for field in SERIES_FIELDS}
-    return bytes(pb.SeriesId(type=kind.name, **_values(values, SERIES_FIELDS)).SerializeToString())
+    return bytes(pb.SeriesId(type=data_type.name, **_values(values, SERIES_FIELDS)).SerializeToString())
 
 
 def _note(note: Note) -> pb.Note:

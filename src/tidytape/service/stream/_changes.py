@@ -142,7 +142,7 @@ def _first_length(query: PointsQuery) -> int:
     """Return the length of the first part of a difference. [s]"""
     if query.interval is None:
         return _SECONDS_OF_TRADES
-    has_levels = any(kind.levels for kind in query.data_types)
+    has_levels = any(data_type.levels for data_type in query.data_types)
     return query.step * (_POINTS_WITH_LEVELS if has_levels else _POINTS)
 
 
@@ -160,7 +160,7 @@ def _cut(query: PointsQuery, markets: MarketsByType, statistics: Statistics, at:
             f"an interval of this stream takes about {least:,} rows, and may take {_MOST_READ:,}; "
             "a shorter interval takes fewer, and a lake whose minutes are rolled up"
         )
-    # Each part reads what a single interval does, which may look back a day, so tiny parts would read that most often.
+    # Every part also reads the look-back of one interval, up to a day; many small parts would read it many times.
     while rows(end) > max(_ROWS_READ, 2 * least):
         end = after(query, at, (end - at) // 2)
     return end

@@ -109,9 +109,9 @@ def over(query: PointsQuery, markets: MarketsByType, moment: Moment) -> dict[str
     have no intervals.
     """
     ends = {
-        kind.name: _known_of_all(kind.name, query, markets[kind.name], moment)
-        for kind in query.data_types
-        if not kind.interval_optional
+        data_type.name: _known_of_all(data_type.name, query, markets[data_type.name], moment)
+        for data_type in query.data_types
+        if not data_type.interval_optional
     }
     return {
         name: query.start_of(query.start_of(end // SECOND) - 1) * SECOND for name, end in ends.items() if end
@@ -124,8 +124,8 @@ def known_beyond(query: PointsQuery, moment: Moment, end: int) -> bool:
     return all(_known_of_all(name, query, markets[name], moment) >= end for name in query.type)
 
 
-def known_of_any(query: PointsQuery, moment: Moment) -> int:
-    """Return the time that any market of the query is known up to, 0 without events. [ns since the epoch]"""
+def newest_data_time(query: PointsQuery, moment: Moment) -> int:
+    """Return the newest time up to which a market of the query is known; 0 without events. [ns since the epoch]"""
     markets = moment.engine.markets(query, rates=False)
     return max(
         (moment.known(name, query, market) for name in query.type for market in markets[name]), default=0

@@ -134,7 +134,7 @@ class Reader:
     @property
     def _takes_all(self) -> bool:
         """Whether it takes every batch of the feed: raw trades have nothing to conflate."""
-        return any(kind.interval_optional for kind in self.feed.query.data_types)
+        return any(data_type.interval_optional for data_type in self.feed.query.data_types)
 
     @property
     def _is_current(self) -> bool:

@@ -22,7 +22,7 @@ from tidytape.service._accounts import Account
 from tidytape.service._answering import RefusedError, require_tier
 from tidytape.service.answer._engine import Engine
 from tidytape.service.stream._feed import Feed
-from tidytape.service.stream._moments import known_of_any, require_files, versions_of
+from tidytape.service.stream._moments import newest_data_time, require_files, versions_of
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._tokens import Position, Tokens
 from tidytape.times import SECOND
@@ -201,9 +201,9 @@ class Streams:
         if query.token is None:
             start = query.start
             if start is None:
-                newest = await feed.run(known_of_any, feed.query, moment, live=False) or self._clock()
+                newest = await feed.run(newest_data_time, feed.query, moment, live=False) or self._clock()
                 start = feed.query.start_of(newest // SECOND)
-            return Position(feed.versions(moment), None, start, start)
+            return Position(at=feed.versions(moment), since=None, until=start, start=start)
         # A token of an older release may name tables that the query does not depend on.
         position = self._tokens.read(query.token, lake=lake, query=digest).narrowed(feed.tables)
         if query.start is not None and query.start != position.start:
@@ -237,10 +237,10 @@ class Streams:
         moment, base = feed.moment, feed.query
         assert moment is not None
         if position.is_whole:
-            first = known_of_any(base, feed.moment_at(position.at)) // SECOND
+            first = newest_data_time(base, feed.moment_at(position.at)) // SECOND
         else:
             first = position.until or position.start
-        last = known_of_any(base, moment) // SECOND
+        last = newest_data_time(base, moment) // SECOND
         if query.end is not None:
             last = min(last, query.end)
         first, last = base.start_of(first), base.start_of(last)

@@ -68,14 +68,17 @@ class Position:
         return replace(self, at=at, since=self.at, until=self.start)
 
     def after(self, until: int, over: Mapping[str, int], *, is_last: bool) -> Position:
-        """Return the position after a part of the difference."""
-        later = {
+        """Return the position after a part of the difference was sent.
+
+        Of each data type the later start counts: that of the part, or that of this position.
+        """
+        merged_over = {
             **self.over,
             **{name: max(start, self.over.get(name, start)) for name, start in over.items()},
         }
         if is_last:
-            return replace(self, since=None, until=None, over=later)
-        return replace(self, until=until, over=later)
+            return replace(self, since=None, until=None, over=merged_over)
+        return replace(self, until=until, over=merged_over)
 
 
 def token_secret(path: str | os.PathLike[str]) -> bytes:
