@@ -144,7 +144,7 @@ def worded(text: str, spell: Callable[[str], str] = str) -> str:
     return _MARKED.sub(lambda mark: spell(mark[1]), text)
 
 
-_MARKED = re.compile(r"``(.+?)``")
+_MARKED = re.compile(r"``(.*?)``", re.DOTALL)  # a caller may give any name, even an empty one
 
 
 class Argument(str):

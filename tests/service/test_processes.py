@@ -28,7 +28,7 @@ KEY = {"X-Service-Key": "enterprise-key"}
 
 def worker(change: str) -> list[str]:
     """The command of a worker in which ``computed`` is changed by some code."""
-    modules = "import os, time\nfrom tidytape.service import computing as task, worker\n"
+    modules = "import os, time\nfrom tidytape.service.work import _computing as task, _worker as worker\n"
     return [sys.executable, "-c", f"{modules}computed = task.computed\n{change}\nworker.main()"]
 
 

@@ -207,7 +207,7 @@ BROKEN = [
 def test_a_broken_one_is_refused_with_its_place_and_reason(write, lake, changes, reason):
     version = lake.version()
     path = write(json.dumps([market(conditionId="0x2"), market(**changes)]))
-    with pytest.raises(IngestError, match="--skip-bad") as caught:
+    with pytest.raises(IngestError, match="skip_bad=True leaves them out") as caught:
         put_in(path, lake)
     assert str(caught.value).startswith(f"{path}:2: ")
     assert reason in str(caught.value)
