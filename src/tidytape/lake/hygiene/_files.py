@@ -310,7 +310,8 @@ def vacuum(
 def _vacuum_table(
     lake: Lake, table: Table, hours: int | None, delta: _delta.Opened, *, dry_run: bool
 ) -> Vacuumed:
-    # Twice: replaced files after the retention, and files that no version named after a day or more.
+    # The first pass removes replaced files after the retention. The second removes files that no version names, after a
+    # day, or after the retention if that is longer.
     retention = RETENTION if hours is None else hours
     passes = ((False, retention), (True, max(retention, _UNFINISHED)))
     paths: dict[str, None] = {}
