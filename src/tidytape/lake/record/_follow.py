@@ -198,7 +198,8 @@ class _FollowedPath:
             is_due = is_last or log.is_full or log.is_done or now - self._began >= self._every
             if lines and (is_due or lines.count(b"\n") >= self._most_lines):
                 self._began = now
-                went_in = self._follower.put(log) or went_in
+                while self._follower.put(log):  # after a kill one piece up to the end of each table
+                    went_in = True
             if log.is_done and not log.lines():
                 self._follower.end(log)
                 self.tail.next()
@@ -454,7 +455,7 @@ class Follower:
         followed.bad.count += parsed.bad.count - len(parsed.bad.first)
         end = piece.offset + len(piece.data)
         for table in appended:
-            followed.ends[table.table] = end
+            followed.ends[table.table] = max(followed.ends[table.table], end)
             counts = followed.counts.setdefault(table.table, Counter())
             counts.update(read=table.rows_read, new=table.rows_new, superseded=table.superseded)
         return len(piece.data)
