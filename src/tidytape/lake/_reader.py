@@ -385,10 +385,12 @@ class LakeReader(ABC):
         """
         return tuple(name for name in TABLES if not self.has_table(name) and self._is_lost_if_absent(name))
 
-    def _log_end(self, table: str, log: str) -> int:
-        """Return up to where the events of a log are in a table; 0 if it has none. [bytes]"""
+    def _log_end(self, table: str, log: str) -> tuple[int, int]:
+        """Return up to where the events of a log are in a table [bytes], and the mark of the text before; or zeros."""
         delta = self._find(definition_of(table))
-        return 0 if delta is None else delta.transaction_version(log_note(log)) or 0
+        names = log_notes(log, 0, 0)
+        end, mark = ((delta and delta.transaction_version(name)) or 0 for name in names)
+        return end, mark
 
     def _scan_version(self, delta: _delta.Opened, table: Table) -> pl.LazyFrame:
         """Return the rows of an open version of a table, to be filtered by market and time.
@@ -482,6 +484,11 @@ def source_note(name: str) -> str:
     return f"source:{name}"
 
 
-def log_note(name: str) -> str:
-    """Return the name of the note that says up to where a log was added."""
-    return f"log:{name}"
+def log_notes(name: str, end: int, mark: int) -> dict[str, int]:
+    """Return the notes that say up to where a log was added [bytes], and which text is before that place."""
+    return {f"log:{name}": end, f"mark:{name}": mark}
+
+
+def path_note(path: Path) -> str:
+    """Return the name of the note that says when the log began that was followed last at a path."""
+    return f"path:{path.absolute()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,7 @@ from tidytape.lake import _commit, _delta
 from tidytape.lake._batch import Batch
 from tidytape.lake._dedupe import Stored, counted_on, fresh
 from tidytape.lake._predictions import merged as merged_reports
-from tidytape.lake._reader import conditions, definition_of, log_note, rows_of_registry, source_note
+from tidytape.lake._reader import conditions, definition_of, log_notes, rows_of_registry, source_note
 from tidytape.lake._symbols import is_storable
 from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS, REGISTRIES, Table
 
@@ -142,7 +142,7 @@ class LakeWriter:
             if batch.counted:
                 new = counted_on(new, self._between(delta, definition, "timestamp"))
             # Even if nothing is new: then the next time the source need not be read.
-            _commit.commit(delta, new, source=source_note(source), options=self.lake.storage_options)
+            _commit.commit(delta, new, notes={source_note(source): 1}, options=self.lake.storage_options)
             return Appended(table, source, batch.rows, new.rows, superseded=superseded)
 
         return self._until_committed(table, attempt)
@@ -220,7 +220,14 @@ class LakeWriter:
         self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, new), sources)
 
     def _append_piece(
-        self, batch: Batch, *, log: str, start: int, end: int, instead: pl.DataFrame | None = None
+        self,
+        batch: Batch,
+        *,
+        log: str,
+        mark: int,
+        start: int,
+        end: int,
+        instead: pl.DataFrame | None = None,
     ) -> Appended:
         """Append the events of a piece of a log, unless the table has them already.
 
@@ -232,6 +239,8 @@ class LakeWriter:
             The events.
         log : str
             A permanent name of the log.
+        mark : int
+            Stands for the text before ``end``.
         start, end : int
             Where the piece begins and ends in the log. [bytes]
         instead : polars.DataFrame, optional
@@ -253,7 +262,8 @@ class LakeWriter:
         self._make(table)
 
         def attempt(delta: _delta.Opened) -> Appended:
-            appended_until = delta.transaction_version(log_note(log)) or 0
+            notes = log_notes(log, end, mark)
+            appended_until = delta.transaction_version(next(iter(notes))) or 0
             if appended_until >= end:
                 return Appended(table.name, log, batch.rows, 0, already_ingested=True)
             if appended_until > start:
@@ -265,8 +275,7 @@ class LakeWriter:
             _commit.commit(
                 delta,
                 new,
-                source=log_note(log),
-                number=end,
+                notes=notes,
                 options=self.lake.storage_options,
                 instead=None if replaced is None else replaced.select(table.key),
             )
@@ -274,20 +283,16 @@ class LakeWriter:
 
         return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
 
-    def _note_log(self, log: str, end: int) -> None:
-        """Note that every table has the events of a log up to ``end``. [bytes]
+    def _note(self, notes: Mapping[str, int]) -> None:
+        """Commit notes to the registry.
 
         Raises
         ------
         LakeError
             If the registry cannot be written.
         """
-
-        def attempt(delta: _delta.Opened) -> None:
-            if (delta.transaction_version(log_note(log)) or 0) < end:
-                _commit.note(delta, [Transaction(log_note(log), end)])
-
-        self._until_committed(MARKETS.name, attempt)
+        transactions = [Transaction(name, number) for name, number in notes.items()]
+        self._until_committed(MARKETS.name, lambda delta: _commit.note(delta, transactions))
 
     def _require_appendable(self, batch: Batch) -> None:
         """Raise IngestError if `append` would raise it for this batch now."""

@@ -16,19 +16,21 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import logging
+import math
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._lake import Lake
-from tidytape.lake._tables import MARKETS, REGISTRIES, TABLES
+from tidytape.lake._reader import log_notes, path_note
+from tidytape.lake._tables import MARKETS, TABLES
 from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
@@ -36,14 +38,19 @@ from tidytape.lake.ingest._market import Market, require_market
 from tidytape.lake.ingest._report import FileReport, IngestReport, TableCount
 from tidytape.lake.ingest._run import parsed_by, require_object, source_of
 from tidytape.lake.ingest._write import NewestStates, Writer, fill_funding_intervals
-from tidytape.lake.record._tail import Log, Tail
+from tidytape.lake.record._rotation import FollowedPath
+from tidytape.lake.record._tail import Log
 from tidytape.lake.record._tidy import Beside, Tidier
 
+_LOG = logging.getLogger("tidytape.lake")
 _LOOK = 0.05
 """Time between two looks at the files. [s]"""
 
 _LEAST_KEEP = 120
 """Least time for ``keep``: a lake keeps a table open for a minute, and an answer takes a while. [s]"""
+
+_NOTE = 64 * 2**20
+"""After how much text the end in all tables is noted: a table without rows has no other note. [bytes]"""
 
 _CONTEXT = 4 * 2**20
 """How much text before a position is read again, to go on from there. [bytes]"""
@@ -58,6 +65,7 @@ def follow(
     every: float = 1.0,
     most_lines: int = 100_000,
     skip_bad: bool = False,
+    most_bad: int = 100,
     tidy: float | None = 60.0,
     keep: float = 900.0,
     stop: threading.Event | None = None,
@@ -128,12 +136,16 @@ def follow(
         raise QueryError("every", got=every, expected="a number of seconds above 0")
     if most_lines < 1:
         raise QueryError("most_lines", got=most_lines, expected="a number from 1")
-    follower = Follower(lake, layout, market, skip_bad=skip_bad)
+    if most_bad < 0:
+        raise QueryError("most_bad", got=most_bad, expected="a number from 0")
+    follower = Follower(lake, layout, market, skip_bad=skip_bad, most_bad=most_bad)
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-    followed_paths = [_FollowedPath(Tail(path), follower, every, most_lines) for path in paths]
+    followed_paths = [FollowedPath(path, follower, every, most_lines) for path in paths]
     stop = stop or threading.Event()
     with tidied(lake, tidy, keep):
         _run(followed_paths, follower, stop, progress)
+    if follower.missing:
+        raise IngestError("\n".join(follower.missing), report=follower.report())
     return follower.report()
 
 
@@ -149,7 +161,7 @@ def tidied(lake: Lake, every: float | None, keep: float) -> AbstractContextManag
 
 
 def _run(
-    followed_paths: list[_FollowedPath],
+    followed_paths: list[FollowedPath],
     follower: Follower,
     stop: threading.Event,
     progress: Callable[[IngestReport], object] | None,
@@ -166,68 +178,7 @@ def _run(
         follower.note_all()
     finally:
         for path in followed_paths:
-            path.tail.close()
-
-
-class _FollowedPath:
-    """The logs of one path, one after another."""
-
-    def __init__(self, tail: Tail, follower: Follower, every: float, most_lines: int) -> None:
-        self.tail = tail
-        self._follower = follower
-        self._every = every
-        self._most_lines = most_lines
-        self._is_new = True
-        self._began = -every
-
-    def go(self, *, is_last: bool) -> bool:
-        """Look at the file, and put lines in if it is time to; return whether some went in."""
-        self.tail.look()
-        if not self.tail.logs:
-            return False
-        if self._is_new:
-            self._is_new = False
-            self._find_older()
-        went_in = False
-        while self.tail.logs:
-            log = self.tail.logs[0]
-            now = time.monotonic()
-            if log.is_done:
-                log.end_line()
-            lines = log.lines()
-            is_due = is_last or log.is_full or log.is_done or now - self._began >= self._every
-            if lines and (is_due or lines.count(b"\n") >= self._most_lines):
-                self._began = now
-                while self._follower.put(log):  # after a kill one piece up to the end of each table
-                    went_in = True
-            if log.is_done and not log.lines():
-                self._follower.end(log)
-                self.tail.next()
-                if self.tail.logs:
-                    self.tail.logs[0].read()
-            elif is_last and log.position < log.size() and not log.is_done:
-                log.read()
-                if not log.lines():
-                    break
-            else:
-                break
-        return went_in
-
-    def _find_older(self) -> None:
-        """Begin with logs that were renamed while no follower ran, if one of them was followed before."""
-        if self._follower.knows(self.tail.logs[0]):
-            return
-        older = list(self.tail.older())
-        known_places = [place for place, log in enumerate(older) if self._follower.knows(log)]
-        first = known_places[-1] if known_places else len(older)
-        for place, log in enumerate(older):
-            if place < first:
-                log.close()
-        for log in reversed(older[first:]):
-            log.is_ended = True
-            self.tail.logs.appendleft(log)
-        if older[first:]:
-            self.tail.logs[0].read()
+            path.close()
 
 
 @dataclass(slots=True)
@@ -246,6 +197,8 @@ class Followed:
         Up to where its rows are in each table. [bytes]
     noted : int
         Up to where they are in all tables by the note of the registry. [bytes]
+    mark : int
+        Stands for the text before ``end``.
     memory : dict
         What the layout remembers.
     newest : NewestStates
@@ -261,6 +214,7 @@ class Followed:
     name: str
     ends: dict[str, int]
     noted: int
+    mark: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     newest: NewestStates = field(default_factory=NewestStates)
     waits: int = 0
@@ -299,10 +253,19 @@ class Follower:
     market : Market or None
         Facts of the market that the logs do not state.
     skip_bad : bool
-        Leave broken lines out.
+        Leave all broken lines out.
+    most_bad : int
+        How many broken lines of a log are left out if ``skip_bad`` is not set; one more is an error.
+
+    Attributes
+    ----------
+    missing : list of str
+        What could not be found or read.
     """
 
-    def __init__(self, lake: Lake, layout: Layout | None, market: Market | None, *, skip_bad: bool) -> None:
+    def __init__(
+        self, lake: Lake, layout: Layout | None, market: Market | None, *, skip_bad: bool, most_bad: int = 0
+    ) -> None:
         self._lake = lake
         self._layout = layout
         self._market = market or Market()
@@ -311,7 +274,8 @@ class Follower:
             require_object(layout)
             layout.require_used(self._market)
             require_followed(layout)
-        self._skip_bad = skip_bad
+        self._most_bad = math.inf if skip_bad else most_bad
+        self.missing: list[str] = []
         self._writer = Writer(lake, self._market)
         self._followed: dict[int, Followed] = {}
         self._done: list[Followed] = []
@@ -326,7 +290,7 @@ class Follower:
             named = self._named(log)
         except QueryError:  # a file beside a log may be no log
             return False
-        return named is not None and any(self._lake._log_end(table, named[2]) for table in TABLES)
+        return named is not None and any(self._ends(log, named[2])[1].values())
 
     def put(self, log: Log) -> bool:
         """Put the waiting lines of a log into the lake; return whether some went in."""
@@ -337,13 +301,15 @@ class Follower:
         data = log.lines(min(later, default=None))
         if not data or len(data) == followed.waits:
             return False
-        size = self._put(followed, Piece(data, log.line, log.offset))
+        size = self._put(followed, log, Piece(data, log.line, log.offset))
         if not size:
             followed.waits = len(data)
             return False
         followed.waits = 0
         log.take(size)
-        followed.end = log.offset
+        followed.end, followed.mark = log.offset, log.mark()
+        if followed.end - followed.noted >= _NOTE:
+            self._note(followed)
         return True
 
     def note_all(self) -> None:
@@ -355,12 +321,14 @@ class Follower:
         """Forget a log that was read to its end."""
         followed = self._followed.pop(id(log), None)
         if followed is not None:
+            if log.lines():
+                self.miss(f"{log.path}:{log.line + 1}: the last lines cannot be read without later ones")
             self._note(followed)
             self._done.append(followed)
 
     def _note(self, followed: Followed) -> None:
         if followed.end > followed.noted:
-            self._lake.writer()._note_log(followed.name, followed.end)
+            self._lake.writer()._note(log_notes(followed.name, followed.end, followed.mark))
             followed.noted = followed.end
 
     def _named(self, log: Log) -> tuple[Job, Layout, str] | None:
@@ -383,6 +351,45 @@ class Follower:
         content = hashlib.sha256(first).hexdigest()
         return job, layout, source_of(content, job, layout, skip_bad=False)
 
+    def _ends(self, log: Log, first: str, number: int = 1) -> tuple[str, dict[str, int]]:
+        """Return the name that a log has in the lake, and its end in each table, at least that in the registry. [bytes]
+
+        A log that begins as an earlier one and goes on in another way gets a number.
+        """
+        name = first if number == 1 else f"{first} {number}"
+        read = {table: self._lake._log_end(table, name) for table in TABLES}
+        if not log.was_read_to(*max(read.values())):
+            return self._ends(log, first, number + 1)
+        noted, _ = read[MARKETS.name]
+        return name, {table: max(noted, end) for table, (end, _) in read.items()}
+
+    def first_time(self, log: Log) -> int | None:
+        """Return the time of the first event at the beginning of a log; None if it cannot be read. [ns]"""
+        try:
+            named = self._named(log)
+            if named is None:
+                return None
+            job, layout, _ = named
+            with Spool() as spool:
+                piece = Piece(log.start(len(log.head)))
+                parsed = parsed_by(layout, replace(job, piece=piece), spool, lambda _: None)
+                return min((part.first for batch in parsed.batches for part in batch), default=None)
+        except (QueryError, IngestError):  # a file beside a log may be no log
+            return None
+
+    def noted_path(self, path: Path) -> int:
+        """Return when the log began that was followed last at a path; 0 if there was none. [ns]"""
+        return self._lake.delta(MARKETS.name).transaction_version(path_note(path)) or 0
+
+    def note_path(self, path: Path, event: int) -> None:
+        """Note when the log began that is followed now at a path. [ns]"""
+        self._lake.writer()._note({path_note(path): event})
+
+    def miss(self, what: str) -> None:
+        """Name lines that could not be found or read; the report of the call has it."""
+        _LOG.warning("%s", what)
+        self.missing.append(what)
+
     def begin(self, log: Log) -> Followed | None:
         """Return a log with the place from which to go on; None while it has too few lines to recognise it."""
         if id(log) in self._followed:
@@ -390,22 +397,16 @@ class Follower:
         named = self._named(log)
         if named is None:
             return None
-        job, layout, name = named
+        job, layout, first = named
+        name, ends = self._ends(log, first)
+        noted = ends.pop(MARKETS.name)
         if any(other.name == name for other in self._followed.values()):
             raise IngestError(
                 f"{log.path}: begins with the same lines as another file that is followed", path=str(log.path)
             )
-        noted = self._lake._log_end(MARKETS.name, name)
-        ends = {
-            table.name: max(noted, self._lake._log_end(table.name, name))
-            for table in TABLES.values()
-            if table not in REGISTRIES
-        }
         followed = Followed(job, layout, name, ends, noted)
         start = min(ends.values())
         if start:
-            log.take(len(log.lines()) + len(log.rest))
-            log.line = 0
             log.seek(start)
             log.read()
             self._remember(followed, log, start)
@@ -415,7 +416,7 @@ class Follower:
 
     def _remember(self, followed: Followed, log: Log, start: int) -> None:
         """Read the beginning of a log and the lines before ``start``, so that the layout knows what it knew there."""
-        head = log.head(start)
+        head = log.start(start)
         at, tail = log.tail(start, _CONTEXT)
         if at < len(head):
             tail, at = tail[len(head) - at :], len(head)
@@ -434,7 +435,7 @@ class Follower:
         fill_funding_intervals(job, parsed)
         return parsed
 
-    def _put(self, followed: Followed, piece: Piece) -> int:
+    def _put(self, followed: Followed, log: Log, piece: Piece) -> int:
         """Put a piece in; return how many bytes of it went in: 0 if it needs later lines."""
         memory = copy.deepcopy(followed.memory)
         piece = Piece(piece.data, piece.line, piece.offset, memory)
@@ -442,15 +443,19 @@ class Follower:
             parsed = self.parsed(followed, piece, spool)
             if parsed.waits:
                 return 0
-            if parsed.bad.count and not self._skip_bad:
-                return self._put_before_bad(followed, piece, parsed)
+            if followed.bad.count + parsed.bad.count > self._most_bad and parsed.bad.count:
+                return self._put_before_bad(followed, log, piece, parsed)
             parsed.remember()
             job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
-            appended = self._writer.put_piece(job, parsed, log=followed.name, newest=followed.newest)
+            mark = log.mark(len(piece.data))
+            appended = self._writer.put_piece(
+                job, parsed, log=followed.name, mark=mark, newest=followed.newest
+            )
         followed.memory = memory
         followed.lines += parsed.lines
         followed.ignored.update(parsed.ignored)
         for line, reason in parsed.bad.first:
+            _LOG.warning("%s:%s: %s; the line is left out", log.path, line, reason)
             followed.bad.add(line, reason)
         followed.bad.count += parsed.bad.count - len(parsed.bad.first)
         end = piece.offset + len(piece.data)
@@ -460,20 +465,20 @@ class Follower:
             counts.update(read=table.rows_read, new=table.rows_new, superseded=table.superseded)
         return len(piece.data)
 
-    def _put_before_bad(self, followed: Followed, piece: Piece, parsed: Parsed) -> int:
-        """Put the lines before the first broken line in, then raise the error of that line."""
+    def _put_before_bad(self, followed: Followed, log: Log, piece: Piece, parsed: Parsed) -> int:
+        """Put the lines before the first broken line of a piece in, then raise the error of that line."""
         line, reason = parsed.bad.first[0]
         good = b"".join(part + b"\n" for part in piece.data.split(b"\n")[: line - 1 - piece.line])
         if good:
-            self._put(followed, Piece(good, piece.line, piece.offset))
-            followed.end = piece.offset + len(good)
+            self._put(followed, log, Piece(good, piece.line, piece.offset))
+            followed.end, followed.mark = piece.offset + len(good), log.mark(len(good))
             self._note(followed)
-        path = followed.job.path
+        more = f"; more than {self._most_bad:,} broken lines" if self._most_bad else ""
         raise IngestError(
-            f"{path}:{line}: {reason}; ``skip_bad=True`` leaves it out",
-            path=str(path),
+            f"{log.path}:{line}: {reason}{more}; ``skip_bad=True`` leaves it out",
+            path=str(log.path),
             line=line,
-            bad_lines=parsed.bad.count,
+            bad_lines=followed.bad.count + parsed.bad.count,
         )
 
 
