@@ -364,18 +364,26 @@ class Follower:
         return name, {table: max(noted, end) for table, (end, _) in read.items()}
 
     def first_time(self, log: Log) -> int | None:
-        """Return the time of the first event at the beginning of a log; None if it cannot be read. [ns]"""
+        """Return the time of the first events of a log; None if no line of its beginning has one. [ns]
+
+        The fewest lines count that have an event, out of 1, 2, 4, …: so the time stays as the log grows.
+        """
+        lines = log.head.splitlines(keepends=True)[: log.head.count(b"\n")]
         try:
             named = self._named(log)
-            if named is None:
-                return None
-            job, layout, _ = named
-            with Spool() as spool:
-                piece = Piece(log.start(len(log.head)))
-                parsed = parsed_by(layout, replace(job, piece=piece), spool, lambda _: None)
-                return min((part.first for batch in parsed.batches for part in batch), default=None)
+            for count in (2**power for power in range(len(lines).bit_length())):
+                if named is not None and (times := self._times(*named[:2], Piece(b"".join(lines[:count])))):
+                    return min(times)
         except (QueryError, IngestError):  # a file beside a log may be no log
-            return None
+            pass
+        return None
+
+    @staticmethod
+    def _times(job: Job, layout: Layout, piece: Piece) -> list[int]:
+        """Return when the events of a piece begin, by table. [ns]"""
+        with Spool() as spool:
+            parsed = parsed_by(layout, replace(job, piece=piece), spool, lambda _: None)
+            return [part.first for batch in parsed.batches for part in batch]
 
     def noted_path(self, path: Path) -> int:
         """Return when the log began that was followed last at a path; 0 if there was none. [ns]"""
