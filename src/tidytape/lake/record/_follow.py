@@ -19,6 +19,7 @@ import hashlib
 import logging
 import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -31,6 +32,7 @@ from tidytape.lake._batch import Spool
 from tidytape.lake._lake import Lake
 from tidytape.lake._reader import log_notes, path_note
 from tidytape.lake._tables import MARKETS, TABLES
+from tidytape.lake.hygiene._recorders import beat
 from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
@@ -45,6 +47,9 @@ from tidytape.lake.record._tidy import Beside, Tidier
 _LOG = logging.getLogger("tidytape.lake")
 _LOOK = 0.05
 """Time between two looks at the files. [s]"""
+
+_BEAT = 5.0
+"""Time between two heartbeats. [s]"""
 
 _LEAST_KEEP = 120
 """Least time for ``keep``: a lake keeps a table open for a minute, and an answer takes a while. [s]"""
@@ -167,8 +172,12 @@ def _run(
     progress: Callable[[IngestReport], object] | None,
 ) -> None:
     try:
-        is_last = False
+        is_last, beaten = False, -_BEAT
         while not is_last:
+            if time.monotonic() - beaten >= _BEAT:
+                beaten = time.monotonic()
+                for path in followed_paths:
+                    path.beat()
             is_last = stop.is_set()  # before the look, so that lines appended before it was set are read
             went_in = [path.go(is_last=is_last) for path in followed_paths]
             if progress is not None and any(went_in):
@@ -176,6 +185,8 @@ def _run(
             if not any(went_in):
                 stop.wait(_LOOK)
         follower.note_all()
+        for path in followed_paths:
+            beat(follower.lake, str(path.path.absolute()), None)
     finally:
         for path in followed_paths:
             path.close()
@@ -266,7 +277,7 @@ class Follower:
     def __init__(
         self, lake: Lake, layout: Layout | None, market: Market | None, *, skip_bad: bool, most_bad: int = 0
     ) -> None:
-        self._lake = lake
+        self.lake = lake
         self._layout = layout
         self._market = market or Market()
         require_market(self._market)
@@ -328,7 +339,7 @@ class Follower:
 
     def _note(self, followed: Followed) -> None:
         if followed.end > followed.noted:
-            self._lake.writer()._note(log_notes(followed.name, followed.end, followed.mark))
+            self.lake.writer()._note(log_notes(followed.name, followed.end, followed.mark))
             followed.noted = followed.end
 
     def _named(self, log: Log) -> tuple[Job, Layout, str] | None:
@@ -357,7 +368,7 @@ class Follower:
         A log that begins as an earlier one and goes on in another way gets a number.
         """
         name = first if number == 1 else f"{first} {number}"
-        read = {table: self._lake._log_end(table, name) for table in TABLES}
+        read = {table: self.lake._log_end(table, name) for table in TABLES}
         if not log.was_read_to(*max(read.values())):
             return self._ends(log, first, number + 1)
         noted, _ = read[MARKETS.name]
@@ -387,11 +398,11 @@ class Follower:
 
     def noted_path(self, path: Path) -> int:
         """Return when the log began that was followed last at a path; 0 if there was none. [ns]"""
-        return self._lake.delta(MARKETS.name).transaction_version(path_note(path)) or 0
+        return self.lake.delta(MARKETS.name).transaction_version(path_note(path)) or 0
 
     def note_path(self, path: Path, event: int) -> None:
         """Note when the log began that is followed now at a path. [ns]"""
-        self._lake.writer()._note({path_note(path): event})
+        self.lake.writer()._note({path_note(path): event})
 
     def miss(self, what: str) -> None:
         """Name lines that could not be found or read; the report of the call has it."""

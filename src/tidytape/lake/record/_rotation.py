@@ -12,10 +12,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tidytape.errors import IngestError
+from tidytape.lake.hygiene._recorders import beat
 from tidytape.lake.record._tail import Log, identity, opened
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class FollowedPath:
         self._most_lines = most_lines
         self._noted: Log | None = None
         self._went_in = -every
+        self._last_line: datetime | None = None
+        self._complete = datetime.now(UTC)
 
     def close(self) -> None:
         """Close all files."""
@@ -90,7 +94,8 @@ class FollowedPath:
         went_in = False
         while self.logs:
             log = self.logs[0]
-            grew = log.read()
+            if grew := log.read():
+                self._last_line = datetime.now(UTC)
             # After the log was renamed, its writer may go on writing to it until it writes to the new log.
             log.is_ended |= not (grew or log.is_full) and any(later.size() for later in [*self.logs][1:])
             if log.is_done:
@@ -105,7 +110,24 @@ class FollowedPath:
                 self.logs.popleft().close()
             elif not grew:
                 break
+        if not (self.logs and self.logs[0].lines()):
+            self._complete = datetime.now(UTC)
         return went_in
+
+    def beat(self) -> None:
+        """Write the heartbeat of the path."""
+        files = [file for file in self._follower.report().files if file.path == str(self.path)]
+        now = datetime.now(UTC)
+        facts = {
+            "beat": now,
+            "last_line": self._last_line,
+            "lag": (now - self._complete).total_seconds(),
+            "lines": sum(file.lines for file in files),
+            "rows": sum(count.new for file in files for count in file.counts),
+            "bad_lines": sum(file.bad_lines for file in files),
+            "missing": len(self._follower.missing),
+        }
+        beat(self._follower.lake, str(self.path.absolute()), facts)
 
     def _is_due(self, log: Log, *, is_last: bool) -> bool:
         lines = log.lines()

@@ -94,7 +94,7 @@ def create_app(
         return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
 
     streams = Streams(engine, Tokens(token_secret), clock=clock, allowed=is_valid)
-    metrics = Metrics(keys, buckets, computing, streams)
+    metrics = Metrics(lake, keys, buckets, computing, streams)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
     answers, lists = Points(engine, threads, computing, clock=clock), Lists(lake, threads, clock=clock)
     rpc = None if grpc_address is None else _rpc()

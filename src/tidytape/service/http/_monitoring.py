@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import orjson
+import polars as pl
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -28,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidytape.errors import LakeError
 from tidytape.lake import MARKETS, LakeReader
-from tidytape.lake.hygiene import require_readable, tables
+from tidytape.lake.hygiene import recorders, require_readable, tables
 from tidytape.service._accounts import Keys
 from tidytape.service._buckets import Buckets, UnreachableError
 from tidytape.service._responses import error_response, get
@@ -43,6 +44,14 @@ _WORKERS_ENDED = "Workers that ended before their answer was there."
 _STREAM_LAG = "How long the oldest batch waits that a reader of a stream has not taken."
 _CONFLATED = "Rows of streams that slow readers got as one difference."
 _CUT = "Streams that were ended because their reader was too slow."
+_OF_RECORDERS = {
+    "beat": ("beat_seconds", "When the follower of a log last said that it lives, since the epoch."),
+    "last_line": ("last_line_seconds", "When it last found new text in the log, since the epoch."),
+    "lag": ("lag_seconds", "How long the lake has lacked lines that it has read."),
+    "rows": ("rows", "New rows since it began."),
+    "bad_lines": ("bad_lines", "Broken lines that it left out since it began."),
+    "missing": ("missing", "Times that it could not find lines since it began."),
+}
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -51,6 +60,8 @@ class Metrics(Collector):
 
     Parameters
     ----------
+    lake : LakeReader
+        The lake that it reads; ``/metrics`` shows the heartbeats of the logs that are followed into it.
     keys : Keys
     buckets : Buckets
     computing : Computing
@@ -63,8 +74,11 @@ class Metrics(Collector):
         The registry that ``/metrics`` shows.
     """
 
-    def __init__(self, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams) -> None:
-        self._keys, self._buckets, self._computing, self._streams = keys, buckets, computing, streams
+    def __init__(
+        self, lake: LakeReader, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams
+    ) -> None:
+        self._lake, self._keys, self._buckets = lake, keys, buckets
+        self._computing, self._streams = computing, streams
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "tidytape_requests", "Requests that were answered.", ["route", "status"], registry=registry
@@ -109,6 +123,12 @@ class Metrics(Collector):
         yield GaugeMetricFamily("tidytape_stream_lag_seconds", _STREAM_LAG, value=streams.lag)
         yield CounterMetricFamily("tidytape_stream_conflated", _CONFLATED, value=counts["conflated"])
         yield CounterMetricFamily("tidytape_stream_cut", _CUT, value=counts["cut"])
+        heartbeats = recorders(self._lake).with_columns(pl.col(pl.Datetime).dt.epoch("us") / 1e6)
+        for column, (name, meaning) in _OF_RECORDERS.items():
+            family = GaugeMetricFamily(f"tidytape_recorder_{name}", meaning, labels=["log", "host"])
+            for row in heartbeats.drop_nulls(column).iter_rows(named=True):
+                family.add_metric([row["log"], row["host"]], row[column])
+            yield family
 
     def page(self) -> bytes:
         """Return the text that Prometheus reads."""
