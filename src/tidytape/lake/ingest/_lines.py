@@ -210,7 +210,7 @@ def first_text(path: Path, size: int = 64 * 2**10) -> str:
     return block[:size].decode("utf-8", errors="replace").removeprefix("\ufeff")
 
 
-def unpacked_blocks(path: Path, file: BinaryIO, size: int = BLOCK) -> Iterator[bytes | str]:
+def unpacked_blocks(path: Path, file: BinaryIO, size: int = 0) -> Iterator[bytes | str]:
     """Yield the text of a packed file in blocks of about ``size``; if it is broken, the last is the reason as a str."""
     file.seek(0)
     return _blocks(file, path, lambda _: None, size)
@@ -232,9 +232,10 @@ def inner_name(path: Path) -> str:
 
 
 def _blocks(
-    file: BinaryIO, path: Path, progress: Callable[[int], object], size: int = BLOCK
+    file: BinaryIO, path: Path, progress: Callable[[int], object], size: int = 0
 ) -> Iterator[bytes | str]:
     """Yield the file's text in blocks of bytes; if a packed stream is broken, the last item is the reason as a str."""
+    size = size or BLOCK
     magic = file.read(len(_ZIP[0]))
     file.seek(0)
     if magic in _ZIP:
@@ -260,7 +261,7 @@ def _unpacked(
     text: Any, what: str, position: Callable[[], int], progress: Callable[[int], object], size: int
 ) -> Iterator[bytes | str]:
     """Yield the blocks of a stream; if it is broken, the last item is the reason as a str."""
-    before = 0
+    before = unpacked = 0
     broken: str | None = None
     while broken is None:
         parts: list[bytes] = []
@@ -282,6 +283,9 @@ def _unpacked(
         now = position()
         progress(now - before)
         before = now
+        unpacked += sum(map(len, parts))
+        if unpacked > max(_LARGEST_RATIO * now, _LONGEST):
+            broken = f"the {what} unpacks to over {_LARGEST_RATIO} times its size; unpack it by hand if it is no bomb"
         if parts:
             yield b"".join(parts)
         elif broken is None:
