@@ -58,6 +58,11 @@ _FOLLOW = {
         1.0,
         typer.Option(help="With --follow: seconds between two commits of one file."),
     ),
+    "most_bad": (
+        int,
+        100,
+        typer.Option(min=0, help="With --follow: broken lines of one file to leave out before it ends."),
+    ),
     "keep": (
         float,
         900.0,
@@ -204,6 +209,7 @@ def _ingest(
     skip_bad: bool,
     follow: bool = False,
     every: float = 1.0,
+    most_bad: int = 100,
     keep: float = 900.0,
     workers: int | None = None,
     **options: Any,
@@ -213,14 +219,15 @@ def _ingest(
     from tidytape.lake.ingest._layouts import by_name
 
     chosen, market = by_name(layout, options)
-    if follow:
-        followed = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
-        typer.echo(format_report(_followed(files, Lake.create(lake), chosen, **followed)))
-        return
+    options = {"market": market, "skip_bad": skip_bad}
     try:
-        report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
+        report = (
+            _followed(files, Lake.create(lake), chosen, **options, every=every, most_bad=most_bad, keep=keep)
+            if follow
+            else ingest(files, Lake.create(lake), chosen, **options, workers=workers)
+        )
     except IngestError as error:
-        if error.report is not None:  # some of several files went in
+        if error.report is not None:  # the rest went in
             typer.echo(format_report(error.report))
         raise
     typer.echo(format_report(report))

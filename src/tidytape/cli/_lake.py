@@ -32,12 +32,6 @@ def info(
         bool,
         typer.Option("--markets", help="One line per table and market, with the unit of its amounts."),
     ] = False,
-    recorders: Annotated[
-        bool,
-        typer.Option(
-            "--recorders", help="One line per log that is followed into the lake: last line, rows, lag."
-        ),
-    ] = False,
     shortest_gap: Annotated[
         str | None,
         typer.Option(
@@ -70,14 +64,11 @@ def info(
     from tidytape.query._values import milliseconds
     from tidytape.service.answer._holdings import described
 
-    makers = {hygiene.info: by_table, hygiene.markets: markets, hygiene.recorders: recorders}
-    chosen = [make for make, is_chosen in makers.items() if is_chosen]
-    check_target(out, suffixes=TABLES if chosen else (*TABLES, *PICTURES))
-    if len(chosen) > 1:
-        parameter, other = "by_table" if by_table else "markets", "recorders" if recorders else "markets"
-        raise QueryError(parameter, got=f"--{other} too", expected="one of them")
-    if chosen:
-        coverage = chosen[0](Lake(lake))
+    check_target(out, suffixes=TABLES if by_table or markets else (*TABLES, *PICTURES))
+    if by_table and markets:
+        raise QueryError("by_table", got="--markets too", expected="one of the two")
+    if by_table or markets:
+        coverage = hygiene.markets(Lake(lake)) if markets else hygiene.info(Lake(lake))
     else:
         quiet = None
         if shortest_gap is not None:
@@ -95,11 +86,10 @@ def info(
     if as_json:
         put_json(coverage)
     elif out is None:
-        shown = coverage if chosen else _per_table(coverage)
+        shown = coverage if by_table or markets else _per_table(coverage)
         put(shown, None, rest="--json prints all", rows=_ROWS)
-        if not recorders and (followed := hygiene.recorders(Lake(lake))).height:
-            typer.echo()
-            put(followed, None, rest="--recorders --json prints all", rows=_ROWS)
+        if (followed := hygiene.recorders(Lake(lake))).height:
+            put(followed, None, rest="hygiene.recorders(lake) has all", rows=_ROWS)
 
 
 def _per_table(coverage: pl.DataFrame) -> pl.DataFrame:

@@ -385,12 +385,10 @@ class LakeReader(ABC):
         """
         return tuple(name for name in TABLES if not self.has_table(name) and self._is_lost_if_absent(name))
 
-    def _log_end(self, table: str, log: str) -> tuple[int, int]:
+    def _log_end(self, table: str, log: str) -> list[int]:
         """Return up to where the events of a log are in a table [bytes], and the mark of the text before; or zeros."""
         delta = self._find(definition_of(table))
-        names = log_notes(log, 0, 0)
-        end, mark = ((delta and delta.transaction_version(name)) or 0 for name in names)
-        return end, mark
+        return [(delta and delta.transaction_version(name)) or 0 for name in log_notes(log, 0, 0)]
 
     def _scan_version(self, delta: _delta.Opened, table: Table) -> pl.LazyFrame:
         """Return the rows of an open version of a table, to be filtered by market and time.
@@ -487,8 +485,3 @@ def source_note(name: str) -> str:
 def log_notes(name: str, end: int, mark: int) -> dict[str, int]:
     """Return the notes that say up to where a log was added [bytes], and which text is before that place."""
     return {f"log:{name}": end, f"mark:{name}": mark}
-
-
-def path_note(path: Path) -> str:
-    """Return the name of the note that says when the log began that was followed last at a path."""
-    return f"path:{path.absolute()}"

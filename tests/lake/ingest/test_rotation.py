@@ -18,6 +18,8 @@ from tidytape.lake import Lake
 from tidytape.lake.ingest import Csv
 from tidytape.lake.record import follow, replay
 
+pytestmark = pytest.mark.slow
+
 
 def run(path: Path, lake: Lake, *steps: Callable[[], object], **more: Any) -> Any:
     return follow(path, lake, Csv(), market=SAID, every=1e-9, tidy=None, stop=Steps(*steps), **more)
@@ -101,7 +103,6 @@ def test_rotated_and_packed_while_nobody_follows(lake: Lake, path: Path) -> None
     assert run(path, lake).trades_new == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rotate", [rename, cut])
 @pytest.mark.parametrize("is_followed", [True, False])
 def test_a_new_log_with_the_first_lines_of_the_old(

@@ -19,9 +19,8 @@ from __future__ import annotations
 from tidytape.lake.hygiene._check import CheckReport, Finding, check, require_readable
 from tidytape.lake.hygiene._files import Compacted, Vacuumed, compact, vacuum
 from tidytape.lake.hygiene._gaps import gaps
-from tidytape.lake.hygiene._info import info, markets
+from tidytape.lake.hygiene._info import info, markets, recorders
 from tidytape.lake.hygiene._info import tables_of as tables
-from tidytape.lake.hygiene._recorders import recorders
 
 __all__ = [
     "CheckReport",

@@ -27,7 +27,6 @@ from tidytape.lake._batch import Spool
 from tidytape.lake._symbols import unstorable
 from tidytape.lake._tables import BOOK, TRADES
 from tidytape.lake.ingest._decode import decoded
-from tidytape.lake.ingest._fields import TOO_LARGE
 from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import nanoseconds
@@ -176,7 +175,7 @@ def _trades(messages: pl.DataFrame, exchange: str, parsed: Parsed) -> pl.DataFra
         .then(pl.lit("the price is no finite number above 0"))
         .when(~(amount.is_finite() & (amount > 0)).fill_null(value=False))
         .then(pl.lit("the amount is no finite number above 0"))
-        .when((price * amount).is_infinite()).then(pl.lit(TOO_LARGE))
+        .when((price * amount).is_infinite()).then(pl.lit("price times amount is more than a number can hold"))
     )  # fmt: skip
     return TRADES.conform(
         parsed.bad.take(trades).select(

@@ -61,8 +61,6 @@ _WORDS = {
 _ABOVE_ZERO = {
     (TRADES.name, "amount"), (LIQUIDATIONS.name, "amount"), ("option_quotes", "strike"), ("quote_rates", "usd"),
 }  # fmt: skip
-PRICES = {(TRADES.name, "price"), (BOOK.name, "price"), (LIQUIDATIONS.name, "price")}
-"""Prices that are above 0, except in a market of `BELOW_ZERO`."""
 BELOW_ZERO = {Category.FUTURE.value, Category.COMBO.value}
 """Categories whose prices may be 0 or negative: oil for May 2020, and the differences of a combo."""
 _NOT_NEGATIVE = {

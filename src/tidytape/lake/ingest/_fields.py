@@ -22,9 +22,6 @@ from tidytape.lake.ingest._time import described, nanoseconds
 from tidytape.query import _values as values
 from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK
 
-TOO_LARGE = "price times amount is more than a number can hold"
-"""Why a row is broken whose amount in the quote would be infinite."""
-
 _QUOTED = 80
 """Number of characters of a value that a message shows at most."""
 
@@ -161,8 +158,9 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
             *(pl.when(wrong[name]).then(_reason(name, field)) for name, field in fields.items())
         )
     if {"price", "amount"} <= fields.keys():
-        too_large = (pl.col("price") * pl.col("amount")).is_infinite()
-        reason = pl.coalesce(reason, pl.when(too_large).then(pl.lit(TOO_LARGE)))
+        is_too_large = (pl.col("price") * pl.col("amount")).is_infinite()
+        too_large = pl.when(is_too_large).then(pl.lit("price times amount is more than a number can hold"))
+        reason = pl.coalesce(reason, too_large)
     return values.select("line", *fields, reason.alias("reason"))
 
 

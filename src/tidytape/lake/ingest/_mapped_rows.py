@@ -17,7 +17,6 @@ from tidytape.lake.ingest._column_map import ColumnMap
 from tidytape.lake.ingest._columns import (
     BELOW_ZERO,
     INSTEAD_OF_SIDE,
-    PRICES,
     column_of,
     is_needed,
     is_time,
@@ -175,7 +174,7 @@ class MappedRows:
         for name, name_in_file in self.mapped.items():
             column = column_of(self.table, name)
             kind = self._time(texts[name]) if is_time(column) else kind_of(self.table, name, column)
-            if (self.table.name, name) in PRICES and self.job.market.category not in BELOW_ZERO:
+            if column is not None and name == "price" and self.job.market.category not in BELOW_ZERO:
                 kind = ABOVE_ZERO
             fields[name] = Field(name_in_file, kind, needed=column is None or is_needed(self.table, column))
         return fields

@@ -22,7 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,9 @@ from typing import Any
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake._batch import Spool
 from tidytape.lake._lake import Lake
-from tidytape.lake._reader import log_notes, path_note
+from tidytape.lake._reader import log_notes
 from tidytape.lake._tables import MARKETS, TABLES
-from tidytape.lake.hygiene._recorders import beat
+from tidytape.lake.hygiene._info import beat
 from tidytape.lake.ingest._layout import Job, Layout, Parsed
 from tidytape.lake.ingest._layouts import recognised_by
 from tidytape.lake.ingest._lines import BadLines, Piece
@@ -141,8 +141,6 @@ def follow(
         raise QueryError("every", got=every, expected="a number of seconds above 0")
     if most_lines < 1:
         raise QueryError("most_lines", got=most_lines, expected="a number from 1")
-    if most_bad < 0:
-        raise QueryError("most_bad", got=most_bad, expected="a number from 0")
     follower = Follower(lake, layout, market, skip_bad=skip_bad, most_bad=most_bad)
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     followed_paths = [FollowedPath(path, follower, every, most_lines) for path in paths]
@@ -186,7 +184,7 @@ def _run(
                 stop.wait(_LOOK)
         follower.note_all()
         for path in followed_paths:
-            beat(follower.lake, str(path.path.absolute()), None)
+            beat(follower.lake, path.path, None)
     finally:
         for path in followed_paths:
             path.close()
@@ -297,10 +295,7 @@ class Follower:
 
     def knows(self, log: Log) -> bool:
         """Return whether rows of a log are in the lake."""
-        try:
-            named = self._named(log)
-        except QueryError:  # a file beside a log may be no log
-            return False
+        named = self._named(log)
         return named is not None and any(self._ends(log, named[2])[1].values())
 
     def put(self, log: Log) -> bool:
@@ -380,29 +375,14 @@ class Follower:
         The fewest lines count that have an event, out of 1, 2, 4, …: so the time stays as the log grows.
         """
         lines = log.head.splitlines(keepends=True)[: log.head.count(b"\n")]
-        try:
-            named = self._named(log)
-            for count in (2**power for power in range(len(lines).bit_length())):
-                if named is not None and (times := self._times(*named[:2], Piece(b"".join(lines[:count])))):
-                    return min(times)
-        except (QueryError, IngestError):  # a file beside a log may be no log
-            pass
+        with suppress(QueryError, IngestError):  # a file beside a log may be no log
+            if named := self._named(log):
+                for power in range(len(lines).bit_length()):
+                    with Spool() as spool:
+                        job = replace(named[0], piece=Piece(b"".join(lines[: 2**power])))
+                        if batches := parsed_by(named[1], job, spool, lambda _: None).batches:
+                            return min(part.first for batch in batches for part in batch)
         return None
-
-    @staticmethod
-    def _times(job: Job, layout: Layout, piece: Piece) -> list[int]:
-        """Return when the events of a piece begin, by table. [ns]"""
-        with Spool() as spool:
-            parsed = parsed_by(layout, replace(job, piece=piece), spool, lambda _: None)
-            return [part.first for batch in parsed.batches for part in batch]
-
-    def noted_path(self, path: Path) -> int:
-        """Return when the log began that was followed last at a path; 0 if there was none. [ns]"""
-        return self.lake.delta(MARKETS.name).transaction_version(path_note(path)) or 0
-
-    def note_path(self, path: Path, event: int) -> None:
-        """Note when the log began that is followed now at a path. [ns]"""
-        self.lake.writer()._note({path_note(path): event})
 
     def miss(self, what: str) -> None:
         """Name lines that could not be found or read; the report of the call has it."""
@@ -492,9 +472,9 @@ class Follower:
             self._put(followed, log, Piece(good, piece.line, piece.offset))
             followed.end, followed.mark = piece.offset + len(good), log.mark(len(good))
             self._note(followed)
-        more = f"; more than {self._most_bad:,} broken lines" if self._most_bad else ""
         raise IngestError(
-            f"{log.path}:{line}: {reason}{more}; ``skip_bad=True`` leaves it out",
+            f"{log.path}:{line}: {reason}{f'; over {self._most_bad} broken lines' if self._most_bad else ''}; "
+            "``skip_bad=True`` leaves it out",
             path=str(log.path),
             line=line,
             bad_lines=followed.bad.count + parsed.bad.count,

@@ -244,8 +244,8 @@ def _opened(path: Path) -> Log:
     """Open a complete log, and read its beginning; IngestError if it cannot be read."""
     try:
         log = opened(path)
-    except FileNotFoundError as error:
-        raise IngestError(f"{path}: {error.strerror}", path=str(path)) from error
+    except OSError as error:
+        raise IngestError(f"{path}: {error.strerror or error}", path=str(path)) from error
     log.is_ended = True
     log.read()
     if log.broken:

@@ -14,20 +14,20 @@ from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tidytape.errors import IngestError
-from tidytape.lake.hygiene._recorders import beat
-from tidytape.lake.record._tail import Log, identity, opened
+from tidytape.lake._tables import MARKETS
+from tidytape.lake.hygiene._info import beat
+from tidytape.lake.record._tail import Log, opened
 
 if TYPE_CHECKING:
     from tidytape.lake.record._follow import Follower
 
-T = TypeVar("T")
-Begun = tuple[int, int]  # the time of the first event, and when the file was last changed [ns]
+Begun = tuple[int, int]  # of a log: the time of the first event, and when the file was last changed [ns]
 
 
-def unread(begun: Mapping[T, Begun], since: Begun) -> list[T]:
+def unread(begun: Mapping[Any, Begun], since: Begun) -> list[Any]:
     """Return the logs that may hold lines that were not read, in the order in which they began.
 
     A log that began before ``since`` was read, or was there before anybody followed. So was one that was last changed
@@ -73,13 +73,12 @@ class FollowedPath:
     """
 
     def __init__(self, path: Path, follower: Follower, every: float, most_lines: int) -> None:
-        self.path = path
+        self.path, self._note = path, f"path:{path.absolute()}"
         self.logs: deque[Log] = deque()
         self._follower = follower
-        self._every = every
-        self._most_lines = most_lines
-        self._noted: Log | None = None
+        self._every, self._most_lines = every, most_lines
         self._went_in = -every
+        self._noted: Log | None = None
         self._last_line: datetime | None = None
         self._complete = datetime.now(UTC)
 
@@ -101,10 +100,7 @@ class FollowedPath:
             if log.is_done:
                 log.end_line()
             if self._is_due(log, is_last=is_last):
-                self._went_in = time.monotonic()
-                while self._follower.put(log):  # after a kill one piece up to the end of each table
-                    went_in = True
-                self._note(log)
+                went_in = self._put(log) or went_in
             if log.is_done:
                 self._follower.end(log)
                 self.logs.popleft().close()
@@ -114,90 +110,89 @@ class FollowedPath:
             self._complete = datetime.now(UTC)
         return went_in
 
+    def _is_due(self, log: Log, *, is_last: bool) -> bool:
+        lines = log.lines()
+        return bool(lines) and (
+            is_last
+            or log.is_full
+            or log.is_done
+            or lines.count(b"\n") >= self._most_lines
+            or time.monotonic() - self._went_in >= self._every
+        )
+
+    def _put(self, log: Log) -> bool:
+        """Put the waiting lines in; return whether some went in. First note when the log began, see `_begin`."""
+        if self._noted is not log and (event := self._follower.first_time(log)):
+            self._follower.lake.writer()._note({self._note: event})
+            self._noted = log
+        self._went_in = time.monotonic()
+        went_in = False
+        while self._follower.put(log):  # after a kill one piece up to the end of each table
+            went_in = True
+        return went_in
+
     def beat(self) -> None:
         """Write the heartbeat of the path."""
         files = [file for file in self._follower.report().files if file.path == str(self.path)]
-        now = datetime.now(UTC)
         facts = {
-            "beat": now,
+            "beat": datetime.now(UTC),
             "last_line": self._last_line,
-            "lag": (now - self._complete).total_seconds(),
+            "lag": (datetime.now(UTC) - self._complete).total_seconds(),
             "lines": sum(file.lines for file in files),
             "rows": sum(count.new for file in files for count in file.counts),
             "bad_lines": sum(file.bad_lines for file in files),
             "missing": len(self._follower.missing),
         }
-        beat(self._follower.lake, str(self.path.absolute()), facts)
-
-    def _is_due(self, log: Log, *, is_last: bool) -> bool:
-        lines = log.lines()
-        is_time = time.monotonic() - self._went_in >= self._every
-        return bool(lines) and (
-            is_last or is_time or log.is_full or log.is_done or lines.count(b"\n") >= self._most_lines
-        )
-
-    def _note(self, log: Log) -> None:
-        """Note which log of the path is read, once it has an event."""
-        if log is not self._noted and (event := self._follower.first_time(log)) is not None:
-            self._follower.note_path(self.path, event)
-            self._noted = log
+        beat(self._follower.lake, self.path, facts)
 
     def _look(self) -> None:
         """Look whether the path leads to another log, or the log was cut."""
         newest = self.logs[-1] if self.logs else None
         try:
-            facts = self.path.stat()
-            if newest is None:
-                self._begin(self._live())
-            elif newest.identity != identity(facts):
-                self._rotate(newest, self._live(), is_cut=False)
-            elif not newest.is_same():
-                self._rotate(newest, self._live(), is_cut=True)
+            is_replaced = newest is None or not os.path.samestat(self.path.stat(), newest.facts)
+            if is_replaced or (newest is not None and not newest.is_same()):
+                live = opened(self.path)
+                if live.is_packed or live.broken:
+                    live.close()
+                    raise IngestError(
+                        f"{self.path}: a packed file does not grow; ingest or replay it", path=str(self.path)
+                    )
+                rotated = self._rotated()
+                since = self._last(live, rotated) if newest is None else self._begun(newest)
+                if newest is not None and not is_replaced:
+                    newest.leave_to(self._copy(newest, rotated))
+                self._add(rotated, since, live)
         except FileNotFoundError:
             return  # not there yet, or just renamed: the next look finds it
+        except OSError as error:
+            raise IngestError(f"{self.path}: {error.strerror or error}", path=str(self.path)) from error
 
-    def _live(self) -> Log:
-        log = opened(self.path)
-        if log.is_packed or log.broken:
-            log.close()
-            raise IngestError(
-                f"{self.path}: a packed file does not grow; ingest or replay it", path=str(self.path)
-            )
-        return log
-
-    def _begin(self, live: Log) -> None:
-        """Begin with the log that was read last, if it was renamed, copied or packed since, else with the path's."""
-        rotated = self._rotated()
-        known = next((log for log in (live, *reversed(rotated)) if self._follower.knows(log)), None)
-        noted = self._follower.noted_path(self.path)
-        event = (noted or sys.maxsize) if known is None else max(self._begun(known)[0], noted)
-        read = [log for log in (live, *rotated) if self._begun(log)[0] == event and self._follower.knows(log)]
-        if noted and not read:
+    def _last(self, live: Log, rotated: list[Log]) -> Begun:
+        """Return when the log began, and was changed, that was read last by an earlier follower of the path."""
+        event = self._follower.lake.delta(MARKETS.name).transaction_version(self._note)
+        if event is None:
+            return sys.maxsize, 0  # nobody followed the path
+        logs = [log for log in (live, *rotated) if self._begun(log)[0] == event and self._follower.knows(log)]
+        if not logs:
             self._follower.miss(
                 f"{self.path}: the log that was followed last is not there or it was cut; lines that it got after the "
                 "last look are not in the lake"
             )
         # When a file was packed may be later than its last line; a line is no older than the first event.
-        changed = min((event if log.is_packed else log.changed for log in read), default=event)
-        self._add(rotated, (event, changed), live)
+        return event, min((event if log.is_packed else log.facts.st_mtime_ns for log in logs), default=event)
 
-    def _rotate(self, newest: Log, live: Log, *, is_cut: bool) -> None:
-        """Find the logs that began since the newest one, and the rest of that one if its file was cut."""
-        rotated = self._rotated()
-        since = self._begun(newest)
-        if is_cut:
-            position, mark = newest.position, newest.mark(newest.position - newest.offset)
-            copies = [log for log in rotated if log.head.startswith(newest.head)]
-            copy = next((log for log in copies if log.was_read_to(position, mark)), None)
-            if copy is None:
-                self._follower.miss(
-                    f"{self.path}: it was cut, and no copy of it was found; lines that it got after byte {position} "
-                    "are not in the lake"
-                )
-                copy = Log(self.path, Path(os.devnull).open("rb"))  # noqa: SIM115  # the log closes it
-            newest.leave_to(copy)
-            rotated = [log for log in rotated if log is not copy]
-        self._add(rotated, since, live)
+    def _copy(self, log: Log, rotated: list[Log]) -> Log:
+        """Return the copy of a log whose file was cut, and remove it from the rotated logs."""
+        position, mark = log.position, log.mark(log.position - log.offset)
+        for copy in rotated:
+            if copy.head.startswith(log.head) and copy.was_read_to(position, mark):
+                rotated.remove(copy)
+                return copy
+        self._follower.miss(
+            f"{self.path}: it was cut, and no copy of it was found; lines that it got after byte {position} are not in "
+            "the lake"
+        )
+        return Log(self.path, Path(os.devnull).open("rb"))  # the log closes it
 
     def _add(self, rotated: list[Log], since: Begun, live: Log) -> None:
         """Add the logs that may hold lines that were not read, without copies of others; close the other files."""
@@ -206,22 +201,21 @@ class FollowedPath:
         for log in sorted(later, key=lambda log: (-log.size(), log.is_packed)):
             if not (log.head and any(text.holds(log) for text in texts)):
                 texts.append(log)
-        for log in rotated:
-            if log not in texts:
-                log.close()
-        for log in [log for log in later if log in texts]:
-            if log.broken:
-                self._follower.miss(f"{log.path}: {log.broken}")
-            self.logs.append(log)
-        self.logs.append(live)
+                if log.broken:
+                    self._follower.miss(f"{log.path}: {log.broken}")
+        for log in {*rotated} - {*texts}:
+            log.close()
+        self.logs.extend([*(log for log in later if log in texts), live])
 
     def _begun(self, log: Log) -> Begun:
-        return self._follower.first_time(log) or log.changed, log.changed
+        return self._follower.first_time(log) or log.facts.st_mtime_ns, log.facts.st_mtime_ns
 
     def _rotated(self) -> list[Log]:
-        """Return the logs beside the path whose names begin with its name, except open ones, as they began."""
+        """Return the logs beside the path whose names begin with its name, except open ones."""
         name = re.compile(re.escape(self.path.name) + r"[._~-].*")
-        are_open = {log.identity for log in self.logs}
-        paths = [path for path in self.path.parent.iterdir() if name.fullmatch(path.name) and path.is_file()]
-        logs = [opened(path) for path in paths if identity(path.stat()) not in are_open]
-        return sorted(logs, key=self._begun)
+        return [
+            opened(path)
+            for path in self.path.parent.iterdir()
+            if name.fullmatch(path.name) and path.is_file()
+            if not any(os.path.samestat(path.stat(), log.facts) for log in self.logs)
+        ]

@@ -25,7 +25,10 @@ _MARKED = 4 * 2**10
 """How much text before a place is compared, to know a log again. [bytes]"""
 
 
-_OTHERWISE = {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"BZh": "bzip2"}
+_UNREADABLE = {
+    begin: f"packed by {tool}, which ingest does not read; unpack it, and follow again"
+    for begin, tool in {b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"BZh": "bzip2"}.items()
+}
 
 
 class Log:
@@ -54,51 +57,36 @@ class Log:
         `lines` returns no lines from here on. [bytes]
     head : bytes
         Its first 64 KiB, or as much as it has.
-    changed : int
-        When the file was changed, as of the last look. [ns]
-    identity : (int, int)
-        Device and inode of the file.
+    facts : os.stat_result
+        Of the file, at the last look.
     broken : str
         Why its packed stream cannot be read to the end; empty if it can.
     """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path = path
-        self.offset = 0
-        self.line = 0
+        self.path, self._raw = path, file
+        self.offset = self.line = 0
         self.is_ended = False
         self.limit: int | None = None
-        self._raw = file
-        self._waiting = bytearray()
-        self._before = b""
+        self._before, self._waiting = b"", bytearray()
         magic = os.pread(file.fileno(), 4, 0)
         self.is_packed = is_packed(magic)
-        tool = next((tool for begin, tool in _OTHERWISE.items() if magic.startswith(begin)), "")
-        self.broken = tool and f"packed by {tool}, which ingest does not read; unpack it, and follow again"
-        facts = os.fstat(file.fileno())
-        self.identity = identity(facts)
-        self._size, self.changed = facts.st_size, facts.st_mtime_ns
-        self.head = self._first_text()
-
-    def _first_text(self) -> bytes:
-        if self.broken or not self.is_packed:
-            return b"" if self.broken else self._between(0, _HEAD)
-        block = next(unpacked_blocks(self.path, self._raw, _HEAD), b"")
-        return b"" if isinstance(block, str) else block
+        self.broken = next((reason for begin, reason in _UNREADABLE.items() if magic.startswith(begin)), "")
+        self.facts = os.fstat(file.fileno())
+        first = unpacked_blocks(path, file, _HEAD) if self.is_packed else [self._between(0, _HEAD)]
+        self.head = next((block for block in first if isinstance(block, bytes)), b"")
 
     @cached_property
     def file(self) -> BinaryIO:
         """The text of the log."""
-        if self.broken:
-            return Path(os.devnull).open("rb")
         if not self.is_packed:
-            return self._raw
+            return Path(os.devnull).open("rb") if self.broken else self._raw
         plain = tempfile.TemporaryFile(prefix="tidytape-")  # noqa: SIM115  # `close` closes it
         for block in unpacked_blocks(self.path, self._raw):
             if isinstance(block, str):
                 self.broken = block
-                break
-            plain.write(block)
+            else:
+                plain.write(block)
         plain.flush()
         return plain
 
@@ -132,11 +120,10 @@ class Log:
     def is_same(self) -> bool:
         """Return whether the file still has the text that was read."""
         facts = os.fstat(self._raw.fileno())
-        if (facts.st_size, facts.st_mtime_ns) == (self._size, self.changed):
-            return True
-        if not self.was_read_to(self.position, self.mark(len(self._waiting))):
+        is_unchanged = (facts.st_size, facts.st_mtime_ns) == (self.facts.st_size, self.facts.st_mtime_ns)
+        if not is_unchanged and not self.was_read_to(self.position, self.mark(len(self._waiting))):
             return False
-        self._size, self.changed = facts.st_size, facts.st_mtime_ns
+        self.facts = facts
         return True
 
     def mark(self, size: int = 0) -> int:
@@ -245,21 +232,11 @@ class Log:
         self._raw, self.file = copy._raw, copy.file
 
 
-def identity(facts: os.stat_result) -> tuple[int, int]:
-    """Return the device and the inode of a file, which name it as long as it is open."""
-    return facts.st_dev, facts.st_ino
-
-
 def opened(path: Path) -> Log:
-    """Open a log; IngestError if it is no regular file, such as a pipe, or cannot be read; FileNotFoundError."""
-    try:
-        if path.exists() and not path.is_file():
-            raise IngestError(f"{path}: not a regular file", path=str(path))
-        return Log(path, path.open("rb"))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise IngestError(f"{path}: {error.strerror or error}", path=str(path)) from error
+    """Open a log; IngestError if it is no regular file, such as a pipe, OSError if it cannot be opened."""
+    if path.exists() and not path.is_file():
+        raise IngestError(f"{path}: not a regular file", path=str(path))
+    return Log(path, path.open("rb"))
 
 
 def _mark(text: bytes) -> int:

@@ -6,6 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -77,8 +78,7 @@ class Metrics(Collector):
     def __init__(
         self, lake: LakeReader, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams
     ) -> None:
-        self._lake, self._keys, self._buckets = lake, keys, buckets
-        self._computing, self._streams = computing, streams
+        self._parts = lake, keys, buckets, computing, streams
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "tidytape_requests", "Requests that were answered.", ["route", "status"], registry=registry
@@ -112,23 +112,25 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers that other parts of the service keep, as they are now."""
-        faults, away = self._keys.faults, self._buckets.faults
-        waiting, ended = self._computing.waiting, self._computing.ended
+        lake, keys, buckets, computing, streams = self._parts
+        faults, away = keys.faults, buckets.faults
+        waiting, ended = computing.waiting, computing.ended
         yield CounterMetricFamily("tidytape_key_file_faults", _KEY_FILE_FAULTS, value=faults)
         yield CounterMetricFamily("tidytape_bucket_store_faults", _STORE_FAULTS, value=away)
         yield GaugeMetricFamily("tidytape_queries_waiting", "Queries that wait for a worker.", value=waiting)
         yield CounterMetricFamily("tidytape_workers_ended", _WORKERS_ENDED, value=ended)
-        streams, counts = self._streams, self._streams.counts
+        counts = streams.counts
         yield GaugeMetricFamily("tidytape_stream_readers", "Open streams.", value=len(streams.readers))
         yield GaugeMetricFamily("tidytape_stream_lag_seconds", _STREAM_LAG, value=streams.lag)
         yield CounterMetricFamily("tidytape_stream_conflated", _CONFLATED, value=counts["conflated"])
         yield CounterMetricFamily("tidytape_stream_cut", _CUT, value=counts["cut"])
-        heartbeats = recorders(self._lake).with_columns(pl.col(pl.Datetime).dt.epoch("us") / 1e6)
-        for column, (name, meaning) in _OF_RECORDERS.items():
-            family = GaugeMetricFamily(f"tidytape_recorder_{name}", meaning, labels=["log", "host"])
-            for row in heartbeats.drop_nulls(column).iter_rows(named=True):
-                family.add_metric([row["log"], row["host"]], row[column])
-            yield family
+        with suppress(OSError):  # the lake may be away; the other metrics are needed then
+            heartbeats = recorders(lake).with_columns(pl.col(pl.Datetime).dt.epoch("us") / 1e6)
+            for column, (name, meaning) in _OF_RECORDERS.items():
+                family = GaugeMetricFamily(f"tidytape_recorder_{name}", meaning, labels=["log", "host"])
+                for row in heartbeats.drop_nulls(column).iter_rows(named=True):
+                    family.add_metric([row["log"], row["host"]], row[column])
+                yield family
 
     def page(self) -> bytes:
         """Return the text that Prometheus reads."""
