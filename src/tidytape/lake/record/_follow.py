@@ -1,8 +1,9 @@
 """Follow logs that grow: lines that are appended to them go into the lake, piece by piece.
 
-Complete lines go in about every second, and the commit of each table notes up to where in the log its rows come from.
-So a follower that was killed goes on where it ended: no row is lost, and no row is there twice. A log has one note per
-table, however long it is followed. The note is named after the log's first lines, so a renamed log stays the same log.
+Complete lines go in about every second, and the commit of each table notes up to where in the log its rows come from,
+and which text is before that place. So a follower that was killed goes on where it ended: no row is lost, and no row is
+there twice. A log has two notes per table, however long it is followed. They are named after the log's first lines, so
+a renamed log stays the same log.
 
 A followed log is in the lake as if `tidytape.lake.ingest.ingest` had read it at once, except that later lines cannot
 tell anything about earlier ones:
@@ -79,8 +80,9 @@ def follow(
     r"""Put the lines that are appended to recorded logs into a lake, until it is stopped.
 
     A log may not be there yet. A last line waits until its newline is there. If another file replaces the file at a
-    path, or the file is cut to nothing, the rest of the old file is read first: the renamed file, or the copy of the
-    file that was cut, is looked for beside the path, also after a restart.
+    path, or the file is cut, all logs that began since are read first, also after a restart: files beside the path
+    whose names begin with its name, plain, gzip or zip. Every five seconds a heartbeat goes into the lake, see
+    `tidytape.lake.hygiene.recorders`.
 
     Parameters
     ----------
@@ -97,7 +99,9 @@ def follow(
     most_lines : int
         Commit earlier if so many lines wait.
     skip_bad : bool
-        Leave broken lines out and count them, instead of failing.
+        Leave all broken lines out and count them.
+    most_bad : int
+        How many broken lines of a log are left out, counted and logged if ``skip_bad`` is not set.
     tidy : float, optional
         Time between two rounds of a thread that makes minutes and merges small files, > 0; None for no thread. [s]
     keep : float
@@ -118,7 +122,8 @@ def follow(
     QueryError
         If an argument cannot be right, or files of a layout cannot be followed.
     IngestError
-        If a line is broken and ``skip_bad`` is not set, or contradicts the lake. Lines before it went in.
+        If a log has more broken lines than ``most_bad``, or a line contradicts the lake; lines before it went in. If
+        lines could not be found after a rotation: after the end of the call, with its ``report``; the others went in.
     LakeError
         If the lake cannot be written.
 
