@@ -33,9 +33,9 @@ def start(lake: Path, log: Path, *options: str, layout: str = "binance-ws") -> s
     )
 
 
-def rows(lake: Path) -> int:
+def commits(lake: Path) -> int:
     try:
-        return Lake(lake).delta("trades").version()
+        return sum(Lake(lake).delta(table).version() for table in ("trades", "book"))
     except Exception:  # noqa: BLE001  # the process is just making it
         return 0
 
@@ -79,9 +79,9 @@ def test_killed_at_any_moment_and_started_again(lines: list[bytes], whole: Lake,
     size = -(-len(lines) // KILLS)
     for at in range(0, len(lines) - 100, size):
         process = start(lake, path, "--exchange", "BINANCE")
-        before = rows(lake)
+        before = commits(lake)
         grow(path, lines[at : min(at + size, len(lines) - 100)], pieces=20)
-        wait_until(lambda: rows(lake) > before)  # noqa: B023
+        wait_until(lambda: commits(lake) > before)  # noqa: B023
         time.sleep(random_.uniform(0, 0.3))
         process.kill()
         process.communicate()
@@ -103,7 +103,7 @@ def test_a_signal_commits_what_was_read(number: int, lines: list[bytes], whole: 
     path, lake = tmp_path / "log", tmp_path / "lake"
     path.write_bytes(b"".join(lines[:3000]))
     process = start(lake, path, "--exchange", "BINANCE")
-    wait_until(lambda: rows(lake) > 0)
+    wait_until(lambda: commits(lake) > 0)
     with path.open("ab") as file:
         file.write(b"".join(lines[3000:]))
     process.send_signal(number)
