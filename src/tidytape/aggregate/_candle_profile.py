@@ -232,7 +232,10 @@ def _spread(candles: Rows, grid: Grid) -> Rows:
         candles.with_columns(__first=grid.row(low), __last=grid.row(high)), "__first", "__last", name=_ROW
     )
     within = nw.min_horizontal(high, grid.price(row + 1)) - nw.max_horizontal(low, grid.price(row))
-    share = nw.when(high > low).then(within / (high - low)).otherwise(1.0)
+    # Of up to three candles polars keeps a repeated value once, and would multiply by its rounded reciprocal: adding
+    # a zero per row makes it a column.
+    length = high - low + row * 0.0
+    share = nw.when(high > low).then(within / length).otherwise(1.0)
     # The row above a candle that ends on its edge gets nothing, whatever the volume is.
     return (
         rows.with_columns(share.alias("__share"))
