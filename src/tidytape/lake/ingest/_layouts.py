@@ -1,4 +1,4 @@
-"""The registry of layouts, and the recognition of a file's layout."""
+"""All layouts by name, and the recognition of a file's layout."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def recognised(path: Path) -> Layout:
 
 
 def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
-    """Return the only layout that recognises a file by its names and first text; QueryError if none or several do."""
+    """Return the only layout that recognises a file by names and first text; QueryError if none or several do."""
     candidates = [
         layout for layout in LAYOUTS.values() if any(layout.recognises(name, head) for name in names)
     ]
@@ -89,14 +89,14 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
 
 
 def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the options that the fields of a layout, or of `Market`, stand for, by name."""
+    """Return the options of the command line, by name, that the fields of a layout or of `Market` define."""
     if not is_dataclass(kind):
         return {}
     return {field.name: {"default": field.default, **field.metadata} for field in fields(kind)}
 
 
 def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | None, Market]:
-    """Return the layout and the market that the options of the command line stand for.
+    """Return the layout and the market that the options of the command line describe.
 
     Parameters
     ----------
