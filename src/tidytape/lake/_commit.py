@@ -112,16 +112,18 @@ def rows_of(delta: Opened, table: Table, stored_files: Sequence[Facts], options:
     partitions = partitions_by_path(delta)
     for file in stored_files:
         with store.open_input_file(file.path) as opened_file:
-            stored = pl.DataFrame(pq.read_table(opened_file))
+            rows_in_file = pl.DataFrame(pq.read_table(opened_file))
         partition_values = dict(zip(table.partitions, partitions[file.path], strict=True))
         columns = [
             pl.lit(partition_values[name], dtypes[name]).alias(name) if name in partition_values
-            else pl.col(name).cast(dtypes[name]) if name in stored.columns
+            else pl.col(name).cast(dtypes[name]) if name in rows_in_file.columns
             else pl.lit(None, dtypes[name]).alias(name)
             for name in table.names
         ]  # fmt: skip
         frames.append(
-            stored.select(name for name in stored_columns if name in stored.columns).select(columns)
+            rows_in_file.select(name for name in stored_columns if name in rows_in_file.columns).select(
+                columns
+            )
         )
     return pl.concat(frames)
 

@@ -264,8 +264,8 @@ def field_of(column: Column) -> Field:
 
 def absent(delta: DeltaTable, table: Table) -> list[Column]:
     """Return the columns of a table that are not stored."""
-    stored = {field.name for field in delta.schema().fields}
-    return [column for column in table.columns if column.name not in stored]
+    stored_names = {field.name for field in delta.schema().fields}
+    return [column for column in table.columns if column.name not in stored_names]
 
 
 def unknown(delta: DeltaTable, table: Table) -> list[str]:
@@ -275,12 +275,12 @@ def unknown(delta: DeltaTable, table: Table) -> list[str]:
 
 def require_readable(delta: DeltaTable, table: Table) -> None:
     """Raise LakeError if a column has an unexpected dtype, or is absent and may not be null."""
-    stored = {field.name: field.type for field in delta.schema().fields}
+    stored_dtypes = {field.name: field.type for field in delta.schema().fields}
     for column in table.columns:
-        if column.name not in stored and not column.nullable:
+        if column.name not in stored_dtypes and not column.nullable:
             raise _refused(delta, table, f"has no column {column.name!r}: not a table of this library")
     for column in table.columns:
-        dtype, expected = stored.get(column.name), _DTYPES[column.dtype]
+        dtype, expected = stored_dtypes.get(column.name), _DTYPES[column.dtype]
         if dtype is not None and _comparable(dtype) != _comparable(expected):
             raise _refused(
                 delta,
@@ -348,8 +348,8 @@ class Facts(NamedTuple):
         """Return the share of the file's time that lies in a span; 1 if the log does not say its times."""
         if self.first is None or self.last is None:
             return 1.0
-        inside = min(self.last + 1, end) - max(self.first, start)
-        return max(0, inside) / (self.last + 1 - self.first)
+        time_inside = min(self.last + 1, end) - max(self.first, start)
+        return max(0, time_inside) / (self.last + 1 - self.first)
 
 
 def file_log(delta: Opened) -> pl.DataFrame:

@@ -338,13 +338,13 @@ class LakeWriter:
         """Replace the rows of a registry by ``change(rows)`` and note the sources; commit only if something is new."""
 
         def attempt(delta: DeltaTable) -> None:
-            before = rows_of_registry(delta, table, self.lake.storage_options)
-            after = change(before)
+            rows_before = rows_of_registry(delta, table, self.lake.storage_options)
+            rows_after = change(rows_before)
             new_notes = [
                 name for name in map(source_note, sources) if delta.transaction_version(name) is None
             ]
-            if new_notes or not after.equals(before):
-                _commit.replace(delta, table, after, sources=new_notes)
+            if new_notes or not rows_after.equals(rows_before):
+                _commit.replace(delta, table, rows_after, sources=new_notes)
 
         self._make(table)
         self._until_committed(table.name, attempt)

@@ -156,13 +156,15 @@ class RedisBuckets(Buckets):
         """Take a weight if the bucket holds it, or put one back, in one request; return the state."""
         now_argument = "" if self._clock is None else self._clock() // MICROSECOND
         arguments = [take, give_back, tier.per_minute, tier.burst, now_argument]
-        is_admitted, now, at, missing, used = await self._in_time(self._name(owner, tier), arguments)
+        is_admitted, now, counted_at, missing_time, used_weight = await self._in_time(
+            self._name(owner, tier), arguments
+        )
         return admission(
             tier.per_minute,
             tier.burst,
-            at_ns=at * MICROSECOND,
-            missing=missing * MICROSECOND,
-            used=used,
+            at_ns=counted_at * MICROSECOND,
+            missing=missing_time * MICROSECOND,
+            used=used_weight,
             now_ns=now * MICROSECOND,
             refused=0 if is_admitted else take,
         )

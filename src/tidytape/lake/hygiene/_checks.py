@@ -123,9 +123,9 @@ def _repeated(scope: Scope, key: Sequence[str]) -> Faults:
             .row(0, named=True)
         )
         if repeats["__keys"] and not example:
-            first = repeats["first"]
-            values = ", ".join(f"{name} {first[name]!r}" for name in key_columns)
-            example = f"{values} has {counted(first['__rows'], 'row')}"
+            first_key = repeats["first"]
+            values = ", ".join(f"{name} {first_key[name]!r}" for name in key_columns)
+            example = f"{values} has {counted(first_key['__rows'], 'row')}"
         count += repeats["__keys"]
     if count:
         yield count, example

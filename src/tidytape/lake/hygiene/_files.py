@@ -217,9 +217,9 @@ def _in_order(rows: pl.LazyFrame, table: Table, row_count: int) -> Iterator[pl.D
     minute = (pl.col("timestamp") // MINUTE).alias("minute")
     counts = rows.group_by(minute).agg(rows=pl.len()).drop_nulls().sort("minute").collect(engine="streaming")
     written = 0
-    for first, last in spans(counts):
+    for first_minute, last_minute in spans(counts):
         rows_of_span = rows.filter(
-            pl.col("timestamp").is_between(first * MINUTE, (last + 1) * MINUTE, closed="left")
+            pl.col("timestamp").is_between(first_minute * MINUTE, (last_minute + 1) * MINUTE, closed="left")
         )
         frame = rows_of_span.collect(engine="streaming").sort(table.order)
         written += frame.height
@@ -239,16 +239,16 @@ def spans(counts: pl.DataFrame) -> Iterator[tuple[int, int]]:
     counts : polars.DataFrame, one row per minute, sorted
         ``minute``, ``rows``.
     """
-    first = last = None
+    first_minute = last_minute = None
     count = 0
     for minute, rows in counts.iter_rows():
-        if first is not None and last is not None and count + rows > _AT_ONCE:
-            yield first, last
-            first, count = None, 0
-        first = minute if first is None else first
-        last, count = minute, count + rows
-    if first is not None and last is not None:
-        yield first, last
+        if first_minute is not None and last_minute is not None and count + rows > _AT_ONCE:
+            yield first_minute, last_minute
+            first_minute, count = None, 0
+        first_minute = minute if first_minute is None else first_minute
+        last_minute, count = minute, count + rows
+    if first_minute is not None and last_minute is not None:
+        yield first_minute, last_minute
 
 
 def vacuum(

@@ -193,20 +193,20 @@ def _by_minutes(
     table_of_minutes = _MINUTES[table.name]
     if not lake.has_table(table_of_minutes):
         return
-    stored = lake.delta(table_of_minutes)
-    if _delta.file_log(stored)["rows"].fill_null(most_rows + 1).sum() > most_rows:
+    stored_minutes = lake.delta(table_of_minutes)
+    if _delta.file_log(stored_minutes)["rows"].fill_null(most_rows + 1).sum() > most_rows:
         return
     markets = totals.select(table.partitions)
-    stored.read_notes(markets.height)
+    stored_minutes.read_notes(markets.height)
     raw = lake.delta(table.name)  # opened after the minutes, so no older than they are
     outdated = {
-        name: _outdated_spans(stored, RECIPES[table_of_minutes], raw, name) for name in markets.rows()
+        name: _outdated_spans(stored_minutes, RECIPES[table_of_minutes], raw, name) for name in markets.rows()
     }
     spans_by_market = {name: spans for name, spans in outdated.items() if spans is not None}
     if not spans_by_market:
         return
     names = pl.DataFrame(list(spans_by_market), schema=table.partitions, orient="row")
-    minutes = _delta.scanned(stored, ROLLUP_TABLES[table_of_minutes], lake.storage_options)
+    minutes = _delta.scanned(stored_minutes, ROLLUP_TABLES[table_of_minutes], lake.storage_options)
     time = pl.col("timestamp")
     has_times = "first_timestamp" in ROLLUP_TABLES[table_of_minutes].names
     first, last = (

@@ -196,11 +196,11 @@ def unlike_events(scope: Scope) -> Faults:
         times.group_by(minute=time // MINUTE).agg(rows=pl.len()).sort("minute").collect(engine="streaming")
     )
     count, example = 0, ""
-    for first, last in spans(counts):
-        for start, end in unchanged((first * MINUTE, min((last + 1) * MINUTE, state.until))):
-            computed = recipe.minutes(scope.lake, Ask(exchange, raw_symbol, start, end, block_size))
+    for first_minute, last_minute in spans(counts):
+        for start, end in unchanged((first_minute * MINUTE, min((last_minute + 1) * MINUTE, state.until))):
+            computed_minutes = recipe.minutes(scope.lake, Ask(exchange, raw_symbol, start, end, block_size))
             differences = _differing(
-                scope.rows.filter(time.is_between(start, end, closed="left")), computed, scope.table
+                scope.rows.filter(time.is_between(start, end, closed="left")), computed_minutes, scope.table
             )
             # Another process may have added events meanwhile, so look again.
             still_unchanged = unchanged((start, end)) if differences.height else []
@@ -237,8 +237,8 @@ def _are_like_events(scope: Scope, recipe: Recipe) -> bool:
         events += sum(file.rows or 0 for file in _delta.files(raw, market))
     if recipe.lasts or events > _AT_ONCE:
         return False
-    computed = recipe.minutes(scope.lake, *asks)
-    return _differing(within(scope.rows, asks), computed, scope.table).is_empty()
+    computed_minutes = recipe.minutes(scope.lake, *asks)
+    return _differing(within(scope.rows, asks), computed_minutes, scope.table).is_empty()
 
 
 def _differing(stored: pl.LazyFrame, computed: pl.LazyFrame, table: Table) -> pl.DataFrame:
@@ -259,11 +259,13 @@ def _differing(stored: pl.LazyFrame, computed: pl.LazyFrame, table: Table) -> pl
 
 
 def _differ(name: str, dtype: pl.DataType) -> pl.Expr:
-    stored, computed = pl.col(name), pl.col(f"{name}__computed")
+    stored_value, computed_value = pl.col(name), pl.col(f"{name}__computed")
     if not dtype.is_float():
-        return stored.ne_missing(computed)
-    is_far = (stored - computed).abs() > _CLOSE * pl.max_horizontal(stored.abs(), computed.abs())
-    return is_far.fill_null(stored.is_null() != computed.is_null())
+        return stored_value.ne_missing(computed_value)
+    is_far = (stored_value - computed_value).abs() > _CLOSE * pl.max_horizontal(
+        stored_value.abs(), computed_value.abs()
+    )
+    return is_far.fill_null(stored_value.is_null() != computed_value.is_null())
 
 
 def _first_difference(differences: pl.DataFrame, table: Table) -> str:

@@ -66,8 +66,8 @@ class Scope:
     @classmethod
     def of_many(cls, members: Sequence[Scope]) -> Scope:
         """Return markets of one version of a table as one scope."""
-        first = members[0]
-        names = list(first.partition)
+        first_scope = members[0]
+        names = list(first_scope.partition)
         partitions = pl.LazyFrame(
             [tuple(member.partition.values()) for member in members],
             schema=dict.fromkeys(names, pl.String),
@@ -76,15 +76,15 @@ class Scope:
         superset = [  # lets the reader skip files
             pl.col(name).is_in(sorted({str(member.partition[name]) for member in members})) for name in names
         ]
-        rows = _delta.scanned(first.delta, first.table, first.lake.storage_options)
+        rows = _delta.scanned(first_scope.delta, first_scope.table, first_scope.lake.storage_options)
         return cls(
-            first.lake,
-            first.table,
-            first.delta,
+            first_scope.lake,
+            first_scope.table,
+            first_scope.delta,
             {},
             pl.concat(member.files for member in members),
             rows.filter(*superset).join(partitions, on=names, how="semi"),
-            first.now,
+            first_scope.now,
             tuple(members),
         )
 

@@ -48,8 +48,8 @@ class Coinbase(Answers):
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
         """Return whether a file is an answer with trades; candles could be of any exchange."""
-        first = re.match(r"\s*\[\s*\{([^}]*)\}", head)
-        return first is not None and all(f'"{field}"' in first[1] for field in _TRADE.values())
+        first_object = re.match(r"\s*\[\s*\{([^}]*)\}", head)
+        return first_object is not None and all(f'"{field}"' in first_object[1] for field in _TRADE.values())
 
     def events(self, answer: Any, parsed: Parsed) -> Iterator[Event]:
         """Yield the events of an answer, or of an item of an array."""

@@ -62,10 +62,10 @@ class ColumnMap:
 
     def _named(self) -> dict[str, str]:
         """Return the caller's map; QueryError if it names a column that does not exist, or two columns for the side."""
-        known, column_map = known_columns(self._table), dict(self.layout.columns or {})
+        table_columns, column_map = known_columns(self._table), dict(self.layout.columns or {})
         for column, name in column_map.items():
-            if column not in known:
-                raise _map_error(column, known, f"one of {', '.join(known)} to be mapped")
+            if column not in table_columns:
+                raise _map_error(column, table_columns, f"one of {', '.join(table_columns)} to be mapped")
             if self.header.count(name) != 1:
                 raise _map_error(name, self.header, f"for {column} {self._names()}")
         if "side" in column_map and self._other_side in column_map:

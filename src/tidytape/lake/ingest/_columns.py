@@ -87,9 +87,11 @@ def needed_columns(table: Table) -> tuple[str, ...]:
     """Return the columns that a file must have, mapped or under our names; another column may give the side."""
     if table is TRADES:
         return tuple(name for name in _OF_TRADES if name not in {"buyer_is_maker", "id"})
-    computed = {"sequence", *_COMPUTED.get(table.name, ())}
+    computed_columns = {"sequence", *_COMPUTED.get(table.name, ())}
     return tuple(
-        column.name for column in table.columns if is_needed(table, column) and column.name not in computed
+        column.name
+        for column in table.columns
+        if is_needed(table, column) and column.name not in computed_columns
     )
 
 

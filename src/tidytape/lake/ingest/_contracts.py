@@ -146,8 +146,8 @@ def _with_quotes(rows: pl.DataFrame, *, table: Table) -> pl.DataFrame:
 
 def _facts(contract: Contract) -> tuple[bool, float, float]:
     """Return whether a contract is inverse, and its size as a fraction of integers, to convert exactly."""
-    times, over = contract.size.as_integer_ratio()
-    return contract.kind is ContractKind.INVERSE, float(times), float(over)
+    numerator, denominator = contract.size.as_integer_ratio()
+    return contract.kind is ContractKind.INVERSE, float(numerator), float(denominator)
 
 
 def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.DataFrame:

@@ -90,7 +90,11 @@ def conversions(
     return Conversions(
         _by_table(amounts),
         _registry_rows(
-            {key: new for key, new in contracts.items() if sources.registered.contracts.get(key) != new},
+            {
+                key: contract
+                for key, contract in contracts.items()
+                if sources.registered.contracts.get(key) != contract
+            },
             {amount.key: units[amount.key] for amount in amounts if sources.is_new_unit(amount)},
         ),
     )

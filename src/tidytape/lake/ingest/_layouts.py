@@ -75,9 +75,9 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
         could_be = ", ".join(layout.name for layout in candidates)
         expected = f"one of the layouts it could be: {could_be}"
     else:
-        known = ", ".join(name for name, layout in LAYOUTS.items() if not issubclass(layout, Mapped))
+        layout_names = ", ".join(name for name, layout in LAYOUTS.items() if not issubclass(layout, Mapped))
         expected = (
-            f"a layout for {path.name}: it is recognised as none of {known}; "
+            f"a layout for {path.name}: it is recognised as none of {layout_names}; "
             "files of your own are csv, jsonl or parquet, with a column map"
         )
     raise QueryError(
@@ -120,8 +120,8 @@ def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | No
     attributes = {name: value for name, value in options.items() if value is not None}
     market = Market(**{name: attributes.pop(name) for name in options_of(Market) if name in attributes})
     kind = None if layout is None else LAYOUTS[layout]
-    known = {} if kind is None else options_of(kind)
+    layout_options = {} if kind is None else options_of(kind)
     for name, value in attributes.items():
-        if name not in known:
+        if name not in layout_options:
             raise nothing_to_choose(name, value, f"{layout or 'recognised'} files")
     return (None if kind is None else kind(**attributes)), market

@@ -65,10 +65,10 @@ class BadLines:
         frame : polars.DataFrame, one row per line
             With ``line`` and ``reason``, null if the line is good.
         """
-        bad = frame.filter(pl.col("reason").is_not_null())
-        if not bad.is_empty():
-            self.count += bad.height
-            first_rows = bad.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
+        bad_rows = frame.filter(pl.col("reason").is_not_null())
+        if not bad_rows.is_empty():
+            self.count += bad_rows.height
+            first_rows = bad_rows.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
             self.first = sorted([*self.first, *first_rows])[:_SHOWN]
         return frame.filter(pl.col("reason").is_null()).drop("reason")
 
@@ -195,11 +195,14 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
                 bad.add(line, "not UTF-8")
     if number == 0 and texts[0]:
         texts[0] = texts[0].removeprefix("\ufeff")
-    last = number + len(texts)
+    last_number = number + len(texts)
     frame = pl.DataFrame(
-        {"line": pl.int_range(number + 1, last + 1, eager=True), "text": pl.Series(texts, dtype=pl.String)}
+        {
+            "line": pl.int_range(number + 1, last_number + 1, eager=True),
+            "text": pl.Series(texts, dtype=pl.String),
+        }
     )
-    return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last
+    return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last_number
 
 
 def first_text(path: Path, size: int = 64 * 2**10) -> str:

@@ -326,7 +326,7 @@ def ingest_prediction_markets(
     if not files_read:
         return PredictionReport((), 0, 0, changed=False)
     reports = pl.concat(rows for rows, _ in files_read)
-    before = lake.version()
+    versions_before = lake.version()
     writer = lake.writer()
     writer._require_writable(PREDICTION_MARKETS, MARKETS)
     writer.register_prediction_markets(reports)
@@ -341,7 +341,7 @@ def ingest_prediction_markets(
         tuple(file for _, file in files_read),
         prediction_markets.height,
         markets.height,
-        changed=lake.version() != before,
+        changed=lake.version() != versions_before,
     )
 
 

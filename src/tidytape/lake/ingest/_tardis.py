@@ -166,8 +166,8 @@ def _fields(columns: Mapping[str, _Source], *, message: bool, time_unit: str) ->
     """
     times = time(time_unit)
     return {
-        column: Field(in_message if message else in_csv, times if kind is _TIME else kind, needed)
-        for column, (in_csv, in_message, kind, needed) in {**_COMMON, **columns}.items()
+        column: Field(in_message if message else in_csv, times if kind is _TIME else kind, is_needed)
+        for column, (in_csv, in_message, kind, is_needed) in {**_COMMON, **columns}.items()
     }
 
 
@@ -478,8 +478,10 @@ class TardisNode(Layout):
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
         """Return whether a file has such messages: its first line is an object with a known type."""
-        first = head.partition("\n")[0]
-        return re.search(rf'"type":\s*"({_TYPES})"', first) is not None and '"localTimestamp"' in first
+        first_line = head.partition("\n")[0]
+        return (
+            re.search(rf'"type":\s*"({_TYPES})"', first_line) is not None and '"localTimestamp"' in first_line
+        )
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
@@ -503,8 +505,8 @@ class TardisNode(Layout):
                     _of_market(rows, job, parsed, what=kind.replace("_", " "), exchanges=exchanges),
                     parsed,
                 )
-            others = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
-            for kind, count in others.group_by("type").len().iter_rows():
+            other_messages = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
+            for kind, count in other_messages.group_by("type").len().iter_rows():
                 parsed.ignore(f"{kind} message", count)
         _finish(parsed)
         return parsed

@@ -219,10 +219,10 @@ class _Maker:
 
     def due(self) -> list[MarketName]:
         """Return the markets that may have new events."""
-        stored = self._stored()
-        if stored is None:
+        table_of_minutes = self._stored()
+        if table_of_minutes is None:
             return self.markets
-        noted_edition, noted_sizes = (stored.transaction_version(name) for name in self._notes)
+        noted_edition, noted_sizes = (table_of_minutes.transaction_version(name) for name in self._notes)
         if noted_edition is None or noted_sizes != self._notes["sizes"]:
             return self.markets
         changed = changed_since(self.lake.delta(self.recipe.raw.name), noted_edition)
@@ -230,15 +230,15 @@ class _Maker:
 
     def note_whole(self) -> None:
         """Note that all markets are finished, unless a market failed; a note that is there already is not repeated."""
-        stored = self._stored()
-        if stored is None or self.failed:
+        table_of_minutes = self._stored()
+        if table_of_minutes is None or self.failed:
             return
 
         def attempt(delta: DeltaTable) -> None:
             if any(delta.transaction_version(name) != value for name, value in self._notes.items()):
                 _commit.note(delta, [Transaction(name, value) for name, value in self._notes.items()])
 
-        self._writer._until_committed(self.table.name, attempt, known=stored)
+        self._writer._until_committed(self.table.name, attempt, known=table_of_minutes)
 
     def _stored(self) -> _delta.Opened | None:
         name = self.table.name
@@ -249,53 +249,53 @@ class _Maker:
         name = self.table.name
         if markets and not self.lake.has_table(name):
             self._writer._make(self.table)
-        waiting = list(markets)
-        while waiting:
+        waiting_markets = list(markets)
+        while waiting_markets:
             try:
                 # The first attempt takes the open table: opening one takes long.
-                unfinished = self._writer._until_committed(
-                    name, partial(self._batch, waiting), known=self.lake.delta(name)
+                unfinished_markets = self._writer._until_committed(
+                    name, partial(self._batch, waiting_markets), known=self.lake.delta(name)
                 )
             except TidytapeError as error:
-                if len(self._steps) == 1 or len(waiting) == 1:
-                    failed_market = self._steps[0].market if self._steps else waiting[0]
+                if len(self._steps) == 1 or len(waiting_markets) == 1:
+                    failed_market = self._steps[0].market if self._steps else waiting_markets[0]
                     self.failed.append((failed_market, error))
-                    unfinished = [market for market in waiting if market != failed_market]
+                    unfinished_markets = [market for market in waiting_markets if market != failed_market]
                 elif self._is_made:
                     raise  # the minutes were computed but not written, so the other batches would fail too
                 else:
                     # A market with bad events must not stop the others, so halve the batch until it is alone.
-                    half = len(waiting) // 2
-                    self.make(waiting[:half])
-                    self.make(waiting[half:])
+                    middle = len(waiting_markets) // 2
+                    self.make(waiting_markets[:middle])
+                    self.make(waiting_markets[middle:])
                     return
-            self.progress(len(waiting) - len(unfinished))
-            waiting = unfinished
+            self.progress(len(waiting_markets) - len(unfinished_markets))
+            waiting_markets = unfinished_markets
 
-    def _batch(self, waiting: list[MarketName], stored: _delta.Opened) -> list[MarketName]:
+    def _batch(self, waiting_markets: list[MarketName], stored: _delta.Opened) -> list[MarketName]:
         """Make the next minutes of some markets in one commit; return the markets that may still lack minutes."""
         self._steps, self._is_made = [], False
-        unfinished: list[MarketName] = []
-        stored.read_notes(len(waiting))
+        unfinished_markets: list[MarketName] = []
+        stored.read_notes(len(waiting_markets))
         raw, events = self.lake.delta(self.recipe.raw.name), 0.0
-        for index, market in enumerate(waiting):
+        for index, market in enumerate(waiting_markets):
             step = self._step(stored, raw, market)
             if step is None:
                 continue
             is_alone = step.replaces or self.recipe.lasts
             if self._steps and (is_alone or events + step.events > _EVENTS):
-                unfinished += waiting[index:]
+                unfinished_markets += waiting_markets[index:]
                 break
             self._steps.append(step)
             events += step.events
             if not step.is_last:
-                unfinished.append(market)
+                unfinished_markets.append(market)
             if is_alone:
-                unfinished += waiting[index + 1 :]
+                unfinished_markets += waiting_markets[index + 1 :]
                 break
         if self._steps:
             self.rows += self._written(stored, self._steps)
-        return unfinished
+        return unfinished_markets
 
     def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: MarketName) -> _Step | None:
         """Return the next minutes to make of a market; None if it lacks none, or none can be made."""

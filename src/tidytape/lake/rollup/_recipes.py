@@ -265,11 +265,11 @@ def _book(lake: LakeReader, ask: Ask) -> pl.LazyFrame:
     # A book is known from a snapshot on, so begin at the last snapshot before the span.
     snapshot_time = events.filter("is_snapshot", time <= ask.start - SKEW).select(time.max())
     last_snapshot = snapshot_time.collect(engine="streaming").item()
-    first = ask.start - SKEW if last_snapshot is None else last_snapshot
-    _, last = lake.extent(BOOK.name, *ask.names)
-    events_around = events.filter(time >= first // MINUTE * MINUTE - SKEW, time < ask.end + SKEW)
+    first_time = ask.start - SKEW if last_snapshot is None else last_snapshot
+    _, last_event = lake.extent(BOOK.name, *ask.names)
+    events_around = events.filter(time >= first_time // MINUTE * MINUTE - SKEW, time < ask.end + SKEW)
     return aggregate.book_heatmap(
-        events_around, interval="1m", block_size=_size(ask), in_quote=True, last=last
+        events_around, interval="1m", block_size=_size(ask), in_quote=True, last=last_event
     ).filter(time.is_between(ask.start, ask.end, closed="left"))
 
 

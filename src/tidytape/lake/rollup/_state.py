@@ -92,8 +92,8 @@ def edition(raw: _delta.Opened) -> int:
 
 def is_lost(raw: _delta.Opened, state: State) -> bool:
     """Return whether a raw table lost commits: it is older than the minutes that were computed from it."""
-    newest = edition(raw)
-    return newest < state.version and newest // _VERSIONS == state.version // _VERSIONS
+    newest_edition = edition(raw)
+    return newest_edition < state.version and newest_edition // _VERSIONS == state.version // _VERSIONS
 
 
 def changed_since(raw: _delta.Opened, since: int) -> set[tuple[str, ...]] | None:
@@ -242,22 +242,24 @@ def minutes_of_many(
     """
     recipe = RECIPES[table]
     symbols = list(raw_symbols)
-    stored = lake.delta(table) if lake.has_table(table) else None
-    if stored is not None:
-        stored.read_notes(len(symbols))
+    table_of_minutes = lake.delta(table) if lake.has_table(table) else None
+    if table_of_minutes is not None:
+        table_of_minutes.read_notes(len(symbols))
     raw = lake._find(
         recipe.raw
     )  # opened after the minutes, so no older than the events they were computed from
     asks_of_stored, asks_of_raw = [], []
     for symbol in symbols:
         stored_spans, holes = _spans(
-            recipe, stored, raw, market=(exchange, symbol), window=(start, end), size=None
+            recipe, table_of_minutes, raw, market=(exchange, symbol), window=(start, end), size=None
         )
         asks_of_stored += [Ask(exchange, symbol, *span) for span in stored_spans]
         asks_of_raw += [Ask(exchange, symbol, *span) for span in holes]
     parts = []
-    if stored is not None and asks_of_stored:
-        parts.append(within(_delta.scanned(stored, recipe.table, lake.storage_options), asks_of_stored))
+    if table_of_minutes is not None and asks_of_stored:
+        parts.append(
+            within(_delta.scanned(table_of_minutes, recipe.table, lake.storage_options), asks_of_stored)
+        )
     if asks_of_raw:
         parts.append(recipe.minutes(lake, *asks_of_raw).select(recipe.table.names))
     return pl.concat(parts) if parts else recipe.table.empty().lazy()
@@ -304,14 +306,14 @@ def sources(
     level_height = block_size if recipe.has_levels else None
     if recipe.has_levels and block_size and made_at and not block_size % made_at:
         level_height = made_at  # levels of this height can be added up to those of ``block_size``
-    stored = lake.delta(table) if lake.has_table(table) else None
+    table_of_minutes = lake.delta(table) if lake.has_table(table) else None
     raw = lake._find(
         recipe.raw
     )  # opened after the minutes, so no older than the events they were computed from
     stored_spans, holes = _spans(
-        recipe, stored, raw, market=(exchange, raw_symbol), window=(start, end), size=level_height
+        recipe, table_of_minutes, raw, market=(exchange, raw_symbol), window=(start, end), size=level_height
     )
-    return Sources(stored, stored_spans, recipe.raw.name, holes, level_height)
+    return Sources(table_of_minutes, stored_spans, recipe.raw.name, holes, level_height)
 
 
 def _spans(

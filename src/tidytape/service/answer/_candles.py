@@ -161,22 +161,22 @@ def _candles_of_both(scan: MarketScan) -> pl.LazyFrame:
     minute_rows = candle_minutes(wide_scan, end=scan.end + step).with_columns(interval=pl.lit(MINUTE))
     tiles = _tiles(scan, wide_scan.start, scan.end + step)
     holes = covered(tiles.filter(~pl.col("is_quiet")), by=minute_rows).filter(pl.col("covered") == 0)
-    start, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    candle_start, candle_end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
     bucket_columns = [*MARKET, "bucket"]
     buckets_with_holes = pl.concat(
         holes.select(*MARKET, bucket=_bucket(scan, time), is_holed=pl.lit(value=True))
-        for time in (start - 1, start, after)
+        for time in (candle_start - 1, candle_start, candle_end)
     ).unique(bucket_columns)
     is_inside_trades = pl.col("first").le(pl.col("bucket")) & pl.col("last").ge(pl.col("bucket") + (step - 1))
     is_in_window = pl.col("bucket").is_between(scan.start, scan.end, closed="left")
     tiles = (
-        tiles.with_columns(bucket=_bucket(scan, start))
+        tiles.with_columns(bucket=_bucket(scan, candle_start))
         .filter(is_in_window)
         .join(scan.extents("trades").lazy(), on=MARKET, how="left")
         .join(buckets_with_holes, on=bucket_columns, how="left")
         .filter(~is_inside_trades.fill_null(value=False) | pl.col("is_holed").fill_null(value=False))
     )
-    minute_rows = minute_rows.with_columns(bucket=_bucket(scan, start)).filter(is_in_window)
+    minute_rows = minute_rows.with_columns(bucket=_bucket(scan, candle_start)).filter(is_in_window)
     minutes_of_trades = minute_rows.join(tiles, on=bucket_columns, how="anti").drop("bucket", "interval")
     uncovered_minutes = covered(minute_rows.join(tiles, on=bucket_columns, how="semi"), by=tiles).filter(
         pl.col("covered") == 0
@@ -221,15 +221,23 @@ def has_tiles(scan: MarketScan) -> bool:
 
 def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
     """Return the recorded candles of a span that fit into the interval of the query, without overlaps."""
-    recorded = _recorded(scan, start, end).filter(scan.interval.seconds * SECOND % pl.col("interval") == 0)
-    lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
+    recorded_rows = _recorded(scan, start, end).filter(
+        scan.interval.seconds * SECOND % pl.col("interval") == 0
+    )
+    lengths = recorded_rows.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
     if in_usd(scan.query):
-        recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
-        recorded = scan.in_usd(recorded.with_columns(price=pl.col("close"))) if scan.needs_rates else recorded
-        recorded = recorded.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
+        recorded_rows = recorded_rows.rename({"volume": "amount", "quote_volume": "quote_amount"})
+        recorded_rows = (
+            scan.in_usd(recorded_rows.with_columns(price=pl.col("close")))
+            if scan.needs_rates
+            else recorded_rows
+        )
+        recorded_rows = recorded_rows.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
     # A recorded candle does not say when its first and its last trade happened.
     unknown_time = pl.lit(None, pl.Int64)
-    return tiled(recorded.with_columns(first_timestamp=unknown_time, last_timestamp=unknown_time), lengths)
+    return tiled(
+        recorded_rows.with_columns(first_timestamp=unknown_time, last_timestamp=unknown_time), lengths
+    )
 
 
 def candles_without_points(scan: MarketScan) -> pl.DataFrame:
@@ -238,11 +246,11 @@ def candles_without_points(scan: MarketScan) -> pl.DataFrame:
     Such a candle does not fit into the interval of the query, and something was traded in it. No fitting candle starts
     inside it, and trades do not cover its time.
     """
-    first, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
-    recorded = _recorded(scan, scan.start - LONGEST_CANDLE, scan.end).filter(after > scan.start)
+    candle_start, candle_end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    recorded_rows = _recorded(scan, scan.start - LONGEST_CANDLE, scan.end).filter(candle_end > scan.start)
     fits = scan.interval.seconds * SECOND % pl.col("interval") == 0
     candidates = (
-        with_starts_inside(recorded.filter(~fits, ~pl.col("is_quiet")), by=recorded.filter(fits))
+        with_starts_inside(recorded_rows.filter(~fits, ~pl.col("is_quiet")), by=recorded_rows.filter(fits))
         .filter(~pl.col("has_start_inside"))
         .select(*MARKET, "timestamp", "interval")
     )
@@ -251,15 +259,15 @@ def candles_without_points(scan: MarketScan) -> pl.DataFrame:
         scan.extents("candles").select(*MARKET, newest="last"), on=MARKET
     )
     # The newest candle may still be in progress, and so may the trades in it.
-    is_in_progress = (pl.col("newest") == first) & (pl.col("last") >= first)
+    is_in_progress = (pl.col("newest") == candle_start) & (pl.col("last") >= candle_start)
     inside_trades = inside_trades.filter(
-        pl.col("first") <= first, (pl.col("last") >= after - 1) | is_in_progress
+        pl.col("first") <= candle_start, (pl.col("last") >= candle_end - 1) | is_in_progress
     )
     if inside_trades.is_empty():
         return long_candles
     # Minute rows start at whole minutes, but candles of a mapped file may start at any time.
     start, end = inside_trades.select(
-        first.min() // MINUTE * MINUTE, end=-(-after.max() // MINUTE) * MINUTE
+        candle_start.min() // MINUTE * MINUTE, end=-(-candle_end.max() // MINUTE) * MINUTE
     ).row(0)
     minute_rows = candle_minutes(replace(scan, before=scan.before + scan.start - start), end=end)
     candles_with_trades = (
@@ -324,8 +332,8 @@ def _last_candles(
         yield from last_trades
         return
     time = max((trade["last_timestamp"].item() for trade in last_trades), default=None)
-    recorded = _last_recorded(lake, market, before, after=time)
-    yield from last_trades if recorded is None else [recorded]
+    last_candle = _last_recorded(lake, market, before, after=time)
+    yield from last_trades if last_candle is None else [last_candle]
 
 
 def _last_trades(

@@ -134,15 +134,15 @@ class Engine:
             scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
             if (points := hot.frame(scan, name)) is not None:
                 return with_descriptors(points, descriptors, name, by_coin=False)
-        before = reads(name, query)[name].before
+        look_back = reads(name, query)[name].before
         scans = [
-            MarketScan(self.lake, market, query, before, limits=self.limits, lists_once=lists_once)
+            MarketScan(self.lake, market, query, look_back, limits=self.limits, lists_once=lists_once)
             for market in markets
         ]
         if PLANS[name].has_time_blocks:
             require_touched(scans)
         frame = self._grouped(name, query, scans) if query.group_by else self._points(name, scans)
-        if before:
+        if look_back:
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
         if query.gapfill:
             frame = self._filled(name, frame, query, markets)
@@ -259,8 +259,8 @@ class Engine:
         self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame
     ) -> pl.DataFrame:
         """Return the weight of each member at each time of the points: its last report, unless that is too old."""
-        before = reads(name, query)[name].before
-        reports = self._points(name, [replace(scan, before=before) for scan in scans])
+        look_back = reads(name, query)[name].before
+        reports = self._points(name, [replace(scan, before=look_back) for scan in scans])
         members = pl.DataFrame(
             [(scan.market.exchange, scan.market.raw_symbol, scan.market.coin) for scan in scans],
             schema=dict.fromkeys([*MARKET, "coin"], pl.String),
@@ -276,7 +276,7 @@ class Engine:
                 on="timestamp",
                 by=MARKET,
                 strategy="backward",
-                tolerance=before,
+                tolerance=look_back,
                 check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
             .select(*MARKET, "coin", "timestamp", "close")

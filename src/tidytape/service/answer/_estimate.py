@@ -79,7 +79,7 @@ class Estimate:
     def require(self, query: PointsQuery, limits: Limits) -> None:
         """Raise QueryError if the request costs more than one request may."""
         if limits.rows is not None and self.rows > limits.rows:
-            got, most, number = f"about {self.rows:,} rows to read", limits.rows, self.rows
+            got, limit, count = f"about {self.rows:,} rows to read", limits.rows, self.rows
         elif self.least > limits.made:
             if query.block_size is not None:
                 raise QueryError(
@@ -88,14 +88,14 @@ class Estimate:
                     expected=f"a size at which at most {limits.made:,} rows are made",
                     hint=f"at this size there are {self.least:,} or more; a shorter window has fewer, too",
                 )
-            got, most, number = f"{self.least:,} rows to make", limits.made, self.least
+            got, limit, count = f"{self.least:,} rows to make", limits.made, self.least
         else:
             return
         raise QueryError(
             "end",
             got=got,
-            expected=f"at most {most:,} in one request",
-            hint=window_hint(query.period * most // number),
+            expected=f"at most {limit:,} in one request",
+            hint=window_hint(query.period * limit // count),
             code="POINT_LIMIT_EXCEEDED",
         )
 
@@ -236,16 +236,16 @@ def _touched(
     if market.block_size is None:
         return 0, 0
     block = _block(query)
-    about, least = 0.0, 0.0
+    about_touched, least_touched = 0.0, 0.0
     for file in statistics.events("trades", market.exchange, market.raw_symbol):
         share = file.share(start, end)
         if not share or file.low is None or file.high is None or file.first is None or file.last is None:
             continue
         levels = (file.high - file.low) / float(market.block_size)
         blocks = max(1.0, (file.last + 1 - file.first) / block)
-        about += share * (levels * blocks**0.5 + blocks)
-        least += levels if share == 1 else 0
-    return math.ceil(about), math.floor(least)
+        about_touched += share * (levels * blocks**0.5 + blocks)
+        least_touched += levels if share == 1 else 0
+    return math.ceil(about_touched), math.floor(least_touched)
 
 
 # --- trades ---------------------------------------------------------------------------------------------------------
@@ -264,24 +264,28 @@ def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Stat
     """
     data_types = [data_type for data_type in query.data_types if data_type.interval_optional]
     markets = [market for data_type in data_types for market in subjects[data_type.name]]
-    most = max((data_type.max_points for data_type in data_types), default=0)
+    limit = max((data_type.max_points for data_type in data_types), default=0)
     start, end = query.start * SECOND, query.end * SECOND
     files = [file for market in markets for file in statistics.events("trades", *market.partitions[0])]
-    if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:
+    if sum(file.rows or 0 for file in files if file.share(start, end)) <= limit:
         return
-    about = rows_within(files, start, end)
-    is_counted = about <= _COUNTED
-    trades = sum(statistics.count_trades(market, start, end) for market in markets) if is_counted else about
-    if trades <= most:
+    estimated_trades = rows_within(files, start, end)
+    is_counted = estimated_trades <= _COUNTED
+    trades = (
+        sum(statistics.count_trades(market, start, end) for market in markets)
+        if is_counted
+        else estimated_trades
+    )
+    if trades <= limit:
         return
     times = sorted(
-        time for market in markets for time in statistics.first_trades(market, start, end, most + 1)
+        time for market in markets for time in statistics.first_trades(market, start, end, limit + 1)
     )
     raise QueryError(
         "end",
         got=f"{'' if is_counted else 'about '}{counted(trades, 'trade')}",
-        expected=f"at most {counted(most, 'trade')} in one request",
-        hint=window_hint((times[most] - start) // SECOND),
+        expected=f"at most {counted(limit, 'trade')} in one request",
+        hint=window_hint((times[limit] - start) // SECOND),
         code="POINT_LIMIT_EXCEEDED",
     )
 

@@ -213,14 +213,18 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
     frames = {key: kept_frame for key in keys if (kept_frame := FRAMES.get(key)) is not None}
     missing_keys = [key for key in keys if key not in frames]
     if missing_keys:
-        computed = _computed(scan, name, missing_keys[0].start, missing_keys[-1].end)
-        if computed is None:
+        computed_frame = _computed(scan, name, missing_keys[0].start, missing_keys[-1].end)
+        if computed_frame is None:
             return None
         for key in missing_keys:
-            first, last = np.searchsorted(computed.times, (key.start, key.end))
+            first, last = np.searchsorted(computed_frame.times, (key.start, key.end))
             # Copied, because a slice would keep the whole frame in memory.
-            rows = computed.points if len(missing_keys) == 1 else computed.points[np.arange(first, last)]
-            frames[key] = frame = _Frame(rows, computed.times[first:last].copy())
+            rows = (
+                computed_frame.points
+                if len(missing_keys) == 1
+                else computed_frame.points[np.arange(first, last)]
+            )
+            frames[key] = frame = _Frame(rows, computed_frame.times[first:last].copy())
             FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
     return [frames[key] for key in keys]
 

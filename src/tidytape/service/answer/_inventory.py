@@ -223,8 +223,8 @@ def tenors(lake: LakeReader, rows: pl.DataFrame, *, end: int | None = None) -> p
     ]
     summary_rows = rows.filter(pl.col("type").is_in(list(_SUMMARIES)))
     chains = summary_rows.select("exchange", "coin", "last").unique(maintain_order=True)
-    for exchange, coin, newest in chains.iter_rows():
-        last_time = newest if end is None else min(newest, end - 1)
+    for exchange, coin, last_quote in chains.iter_rows():
+        last_time = last_quote if end is None else min(last_quote, end - 1)
         quotes = lake.scan(
             "option_quotes", exchange=exchange, start=last_time // DAY * DAY, end=last_time + 1
         ).filter(pl.col("coin") == coin)
@@ -364,10 +364,10 @@ def _middle(lake: LakeReader, exchange: str, symbol: str) -> float | None:
     """Return the mid price of the last snapshot of a book; None if there is no snapshot, or it lacks a side."""
     book = lake.scan("book", exchange=exchange, raw_symbol=symbol).filter("is_snapshot", pl.col("size") > 0)
     time, price, side = pl.col("timestamp"), pl.col("price"), pl.col("side")
-    newest = book.select(time.max()).collect(engine="streaming").item()
-    if newest is None:
+    newest_time = book.select(time.max()).collect(engine="streaming").item()
+    if newest_time is None:
         return None
-    mid = book.filter(time == newest).select(
+    mid = book.filter(time == newest_time).select(
         (price.filter(side == "BID").max() + price.filter(side == "ASK").min()) / 2
     )
     mid_price: float | None = mid.collect(engine="streaming").item()

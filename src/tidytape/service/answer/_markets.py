@@ -108,9 +108,9 @@ class MarketStatistics:
         extents = self._candles_alone() if table == "candles" else self._lake.extents(table)
         if extents.is_empty():
             return None
-        last: int = min(max(extents["last"]), self._clock())
+        last_event: int = min(max(extents["last"]), self._clock())
         step = _INTERVALS[table].seconds
-        return (last // SECOND // step + 1) * step
+        return (last_event // SECOND // step + 1) * step
 
     def _statistics(
         self, markets: pl.DataFrame, end: int, extra_column: str | None, interval: Interval
@@ -223,14 +223,14 @@ class MarketStatistics:
         for (exchange, quote_coin), members in markets.group_by(
             "exchange", "quote_coin", maintain_order=True
         ):
-            symbol, *others = members["raw_symbol"].unique(maintain_order=True)
+            symbol, *other_symbols = members["raw_symbol"].unique(maintain_order=True)
             quote = None if quote_coin is None else str(quote_coin)
             market = Market(str(exchange), symbol, None, None, None, None, quote)
-            scan = MarketScan(self._lake, market, query, others=tuple(others))
+            scan = MarketScan(self._lake, market, query, others=tuple(other_symbols))
             try:
                 _ = scan.rates if scan.needs_rates else None
             except QueryError:
-                points = plan(MarketScan(self._lake, market, query_in_coin, others=tuple(others)))
+                points = plan(MarketScan(self._lake, market, query_in_coin, others=tuple(other_symbols)))
                 plans.append(points.with_columns(volume=pl.lit(None, pl.Float64)))
             else:
                 plans.append(plan(scan))

@@ -105,14 +105,14 @@ def _newest_events(name: str, scan: MarketScan) -> Iterator[int]:
     if definition.selection is Selection.TOKEN:
         yield from _newest_of_tokens(name, scan)
     else:
-        newest, *others = (_newest_of_type(other, scan) for other in reads(name, scan.query))
+        newest_event, *newest_of_others = (_newest_of_type(other, scan) for other in reads(name, scan.query))
         is_of_class = (
             not definition.categories or market.category is None or market.category in definition.categories
         )
-        if not newest and not is_of_class:
+        if not newest_event and not is_of_class:
             return  # e.g. a spot market never has funding, so it must not keep a group from being final
-        yield newest
-        yield from others
+        yield newest_event
+        yield from newest_of_others
     if scan.needs_rates and market.quote_coin is not None:
         yield from _rate_times(scan.lake, market.quote_coin)
 
@@ -123,11 +123,11 @@ def _newest_of_type(name: str, scan: MarketScan) -> int:
     For a coin with several markets this is the oldest of their newest events. Markets without events do not count,
     because most markets of a coin never have liquidations.
     """
-    table, *more = PLANS[name].tables
-    if more:
+    table, *other_tables = PLANS[name].tables
+    if other_tables:
         return _newest_of_candles(scan)
-    newest = (_newest(scan.lake, table, *partition) for partition in scan.market.partitions)
-    return min(filter(None, newest), default=0)
+    newest_events = (_newest(scan.lake, table, *partition) for partition in scan.market.partitions)
+    return min(filter(None, newest_events), default=0)
 
 
 def _newest_of_candles(scan: MarketScan) -> int:
@@ -139,31 +139,31 @@ def _newest_of_candles(scan: MarketScan) -> int:
 
 def _newest(lake: LakeReader, table: str, *partition: str) -> int:
     """Return the newest event of a partition of a table; 0 without events. [ns]"""
-    _, last = lake.extent(table, *partition)
-    return last or 0
+    _, last_event = lake.extent(table, *partition)
+    return last_event or 0
 
 
 def _newest_of_tokens(name: str, scan: MarketScan) -> Iterator[int]:
     """Yield the newest report of each token whose market capitalisation counts in this token's dominance. [ns]"""
     reports = scan.lake.scan("token_supply").group_by("token_name").agg(pl.col("timestamp").max()).collect()
-    newest: Any = reports.filter(pl.col("token_name") == scan.market.raw_symbol)["timestamp"].max()
-    if newest is None:
+    newest_report: Any = reports.filter(pl.col("token_name") == scan.market.raw_symbol)["timestamp"].max()
+    if newest_report is None:
         yield 0
         return
-    is_counted = pl.col("timestamp") > newest - reads(name, scan.query)[name].before
+    is_counted = pl.col("timestamp") > newest_report - reads(name, scan.query)[name].before
     yield from reports.filter(is_counted)["timestamp"]
 
 
 def _rate_times(lake: LakeReader, quote: str) -> Iterator[int]:
     """Yield the times up to which the USD rate of a quote is known. [ns]"""
-    last = (
+    last_report = (
         lake.scan("quote_rates")
         .filter(pl.col("quote_coin") == quote)
         .select(pl.col("timestamp").max())
         .collect()
         .item()
     )
-    if last is not None:
-        yield last
+    if last_report is not None:
+        yield last_report
         return
     yield from filter(None, (_newest(lake, "trades", *market) for market in quote_markets(lake, quote)))

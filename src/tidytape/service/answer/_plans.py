@@ -68,9 +68,9 @@ def _profile_minutes(
 
 def _require_rows(highest: float | None, size: Decimal) -> None:
     if highest is not None and highest > _DISTINCT * float(size):
-        least = f"at least {highest / _DISTINCT:.1g} at prices of {highest:g}"
+        lower_bound = f"at least {highest / _DISTINCT:.1g} at prices of {highest:g}"
         raise QueryError(
-            "block_size", got=str(size), expected=f"{least}; rows below that cannot be told apart"
+            "block_size", got=str(size), expected=f"{lower_bound}; rows below that cannot be told apart"
         )
 
 
@@ -106,9 +106,9 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
 
 def _require_levels(scan: MarketScan, highest: float | None, *, touched: int, prices: float) -> None:
     """Refuse a block size if one time block, all of them, or the lists of single prints have too many levels."""
-    most = MOST_ROWS - 2  # a time block may touch one more level at either end
-    if highest is not None and highest > most:
-        expected = f"a size that cuts the range of every time block into at most {most:,} levels"
+    most_levels = MOST_ROWS - 2  # a time block may touch one more level at either end
+    if highest is not None and highest > most_levels:
+        expected = f"a size that cuts the range of every time block into at most {most_levels:,} levels"
         hint = f"one has {highest:,.0f}"
     elif touched > scan.limits.touched:
         expected = f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
