@@ -292,9 +292,11 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
         if len(names) == 1 and names[0] in INTERVALS and not until.null_count():
             # Use numpy: for a small answer, starting the engine of polars takes longer than the computation.
             known_until = np.maximum(until.to_physical().to_numpy(), _EARLIEST)
-            last_final_start = known_until - INTERVALS[names[0]].seconds * SECOND
-            is_final = pl.Series("is_final", frame["timestamp"].to_physical().to_numpy() <= last_final_start)
-            return with_series(frame, is_final)
+            is_final = (
+                frame["timestamp"].to_physical().to_numpy()
+                <= known_until - INTERVALS[names[0]].seconds * SECOND
+            )
+            return with_series(frame, pl.Series("is_final", is_final))
         for name in INTERVALS.keys() & set(names):
             nanoseconds = pl.lit(INTERVALS[name].seconds * SECOND)
             length = (
