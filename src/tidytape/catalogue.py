@@ -823,7 +823,7 @@ BLOCK_SIZE_FIELDS: tuple[Field, ...] = (
     _EXCHANGE,
     _RAW_SYMBOL,
     _double(
-        "blockSize", "block_size", "quote per coin", "Recommended height of a row of the order-book heatmap"
+        "blockSize", "block_size", "quote per coin", "Recommended height of a level of the order-book heatmap"
     ),
 )
 """The fields of an entry of ``/v1/block-sizes``."""

@@ -263,7 +263,7 @@ def _is_one_series_in_order(frame: pl.DataFrame, key: Sequence[str]) -> bool:
 # --- whether an answer is complete ---
 
 
-_SERIES = ("exchange", "raw_symbol", "coin", "side", "tenor")
+_SERIES_COLUMNS = ("exchange", "raw_symbol", "coin", "side", "tenor")
 
 
 def is_dense(query: PointsQuery) -> bool:
@@ -332,8 +332,8 @@ class Part:
         """The rows of the answer, and the points of its longest series."""
         if self.frame.is_empty():
             return Size(0, 0)
-        names = [name for name in _SERIES if name in self.frame.columns]
-        longest_series = self.frame.group_by(names).len()["len"].max()
+        series_columns = [name for name in _SERIES_COLUMNS if name in self.frame.columns]
+        longest_series = self.frame.group_by(series_columns).len()["len"].max()
         return Size(self.frame.height, int(longest_series))  # type: ignore[arg-type]
 
 
@@ -392,11 +392,11 @@ def _extents(part: Part) -> list[dict[str, Any]]:
         "known": known,
         "points": pl.len(),
     }
-    names = [name for name in _SERIES if name in frame.columns]
+    series_columns = [name for name in _SERIES_COLUMNS if name in frame.columns]
     if names_one_series(part.query):  # grouping takes three times as long
-        rows = frame.select(pl.col(names).first(), **aggregates)
+        rows = frame.select(pl.col(series_columns).first(), **aggregates)
     else:
-        rows = frame.group_by(names).agg(**aggregates)
+        rows = frame.group_by(series_columns).agg(**aggregates)
     return rows.to_dicts()
 
 
@@ -429,14 +429,16 @@ def names_one_series(query: PointsQuery) -> bool:
 
 def series_of(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
     """Return the identities of the series in a frame."""
-    names = [name for name in _SERIES if name in frame.columns]
-    return set(frame.select(names).unique().cast(pl.String).iter_rows())
+    series_columns = [name for name in _SERIES_COLUMNS if name in frame.columns]
+    return set(frame.select(series_columns).unique().cast(pl.String).iter_rows())
 
 
 def new_points(frame: pl.DataFrame, known: pl.DataFrame, span: Span) -> pl.DataFrame:
     """Return the points of ``frame`` in a span that the frame ``known`` does not have."""
-    names = [name for name in (*_SERIES, "timestamp") if name in frame.columns and name in known.columns]
-    return within(frame, *span).join(known.select(names), on=names, how="anti", nulls_equal=True)
+    key = [
+        name for name in (*_SERIES_COLUMNS, "timestamp") if name in frame.columns and name in known.columns
+    ]
+    return within(frame, *span).join(known.select(key), on=key, how="anti", nulls_equal=True)
 
 
 def most_weight(query: PointsQuery) -> int:

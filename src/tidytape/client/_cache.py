@@ -9,8 +9,8 @@
         .lock                           the lock of the process that fetches
 
 A file is written under another name, renamed, and never changed. Its name has a hash of its bytes, its series and its
-span. If the hash is wrong, the client removes the file and fetches the span again. Of a window the client fetches only
-the parts that no file covers.
+span. If the hash is wrong, the client removes the file and fetches the span again. The client fetches only the parts of
+a window that no file covers.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class Series:
         closed : int
             Points that start before this time can no longer change. [s since the epoch]
         now : float
-            The time of the answer. [s since the epoch]
+            The time before which the answer is settled, ``now`` of its `Part`. [s since the epoch]
         notes : iterable of Note
             Why markets have no points, as the service says it.
         """

@@ -247,7 +247,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
 
             - ``exchange`` : string, Exchange.
             - ``raw_symbol`` : string, Symbol of the market on its exchange.
-            - ``block_size`` : float64, Recommended height of a row of the order-book heatmap. [quote per
+            - ``block_size`` : float64, Recommended height of a level of the order-book heatmap. [quote per
               coin]
 
         Raises

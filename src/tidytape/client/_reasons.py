@@ -21,7 +21,7 @@ from tidytape.times import SECOND
 from tidytape.wire._notes import Note
 
 _SHOWN = 3
-_MARKET = ("exchange", "raw_symbol", "coin")
+_MARKET_COLUMNS = ("exchange", "raw_symbol", "coin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def reasons_of(
     """
     notes_by_market: dict[tuple[str | None, ...], list[Note]] = {}
     for note in notes:
-        notes_by_market.setdefault(tuple(getattr(note, name) for name in _MARKET), []).append(note)
+        notes_by_market.setdefault(tuple(getattr(note, name) for name in _MARKET_COLUMNS), []).append(note)
     filled_markets = _filled_markets(frame) if notes_by_market else set()
     is_group = window.query.group_by is not None
     reasons = []
@@ -190,7 +190,7 @@ def reasons_of(
 
 def _filled_markets(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
     """Return the exchange and the symbol of each market that has points."""
-    names = _MARKET[:2]
+    names = _MARKET_COLUMNS[:2]
     if not set(names) <= set(frame.columns):
         return set()
     return set(frame.select(names).unique().cast(pl.String).iter_rows())
