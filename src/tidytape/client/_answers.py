@@ -118,12 +118,12 @@ def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
     """Raise DecodeError if points lie far outside the window."""
     tolerance = _EDGE * longest(query)
     seconds = _nanoseconds(frame) // SECOND
-    stray_count = np.count_nonzero((seconds < query.start - tolerance) | (seconds >= query.end + tolerance))
-    if stray_count:
+    is_stray = (seconds < query.start - tolerance) | (seconds >= query.end + tolerance)
+    if stray_count := np.count_nonzero(is_stray):
         window = f"{written_time(query.start)} to {written_time(query.end)}"
         raise DecodeError(
             f"{name}: {stray_count:,} of {counted(frame.height, 'row')} lie outside the window asked for, {window}; "
-            f"the first came with {seconds[0]}",
+            f"the first came with {seconds[is_stray][0]}",
             data_type=name,
         )
 
