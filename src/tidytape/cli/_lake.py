@@ -99,8 +99,7 @@ def _per_table(coverage: pl.DataFrame) -> pl.DataFrame:
     times = pl.col("first_timestamp", "last_timestamp").dt.truncate("1s")
     by_table = coverage.select("exchange", symbol, "tables", times, *_NUMBERS).unique(maintain_order=True)
     # If no market has a gap, the longest gap is null in every row, and the terminal would show it as unknown.
-    has_no_gaps = (by_table["gaps"] == 0).all(ignore_nulls=False)
-    return by_table.drop("longest_gap") if has_no_gaps else by_table
+    return by_table.drop("longest_gap") if (by_table["gaps"] == 0).all(ignore_nulls=False) else by_table
 
 
 _MOST_ROWS = 200  # that the terminal shows

@@ -109,21 +109,22 @@ def as_json(value: Any) -> str:
 
 
 def _as_text(frame: pl.DataFrame, *, width: int | None, rest: str, rows: int) -> str:
-    """Return a frame as text: columns with one value, a table of the others, null columns, and notes."""
+    """Return a frame as text: columns with one value, a table of the others, null columns, and what is not shown."""
     if frame.is_empty():
         return f"no rows; columns: {', '.join(frame.columns)}"
     null_columns = [column.name for column in frame if column.null_count() == frame.height]
     known = frame.drop(null_columns)
-    texts = [column for column in known if column.dtype in _TEXT_TYPES]
-    constant_columns = [column.name for column in texts if column.n_unique() == 1]
+    constant_columns = [
+        column.name for column in known if column.dtype in _TEXT_TYPES and column.n_unique() == 1
+    ]
     heading = "  ".join(f"{name}={known[name][0]}" for name in constant_columns)
     varying = known.drop(constant_columns) if len(constant_columns) < known.width else known
     table, notes = _fitted_table(_with_text_times(varying), width, rows)
     if frame.height > rows:
         notes = [f"{frame.height} rows, {frame.height - rows} not shown", *notes]
-    nulls = f"null in every row: {', '.join(null_columns)}" if null_columns else ""
-    nulls = textwrap.fill(nulls, width or 1_000)
-    return "\n".join(filter(None, (heading, table, nulls, "; ".join([*notes, rest]) if notes else "")))
+    null_note = f"null in every row: {', '.join(null_columns)}" if null_columns else ""
+    footer = "; ".join([*notes, rest]) if notes else ""
+    return "\n".join(filter(None, (heading, table, textwrap.fill(null_note, width or 1_000), footer)))
 
 
 def _fitted_table(frame: pl.DataFrame, width: int | None, rows: int) -> tuple[str, list[str]]:

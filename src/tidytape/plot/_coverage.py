@@ -228,8 +228,12 @@ def label_rows(ax: Axes, groups: Sequence[str], names: Sequence[str], notes: Seq
         ax.axhline(row - 0.5, color=style.inside(ax).grid, linewidth=0.8, zorder=1)
     for text in ax.get_yticklabels():
         text.set_parse_math(False)
-    ink = style.around(ax).ink
-    look: dict[str, Any] = {"va": "center", "fontsize": "small", "color": ink, "parse_math": False}
+    look: dict[str, Any] = {
+        "va": "center",
+        "fontsize": "small",
+        "color": style.around(ax).ink,
+        "parse_math": False,
+    }
     transform = ax.get_yaxis_transform()
     if has_room and len(starts) > 1:
         offset = -_LETTER * max(map(len, names)) - 14  # left of the names of the rows [pt]

@@ -78,8 +78,9 @@ class _PriceRows:
     def mean_side_volume(self) -> NDArray[np.float64]:
         """Return for each row the mean volume per side (bought or sold) over all rows of its interval."""
         _, interval_index = np.unique(self.time, return_inverse=True)
-        volume, rows = np.bincount(interval_index, self.buy + self.sell), np.bincount(interval_index)
-        return (volume / (2 * rows))[interval_index]
+        return (np.bincount(interval_index, self.buy + self.sell) / (2 * np.bincount(interval_index)))[
+            interval_index
+        ]
 
 
 def footprint(

@@ -188,8 +188,7 @@ def liquidation_heatmap(
         Height of the rows in which volumes are added up. By default a row is one level, or several levels if there
         would be more than 60 rows. [quote per coin]
     prices : (float, float), optional
-        Lowest and highest price to show; by default all prices with liquidations, and those of the candles.
-        [quote per coin]
+        Lowest and highest price to show; by default all with liquidations, and those of the candles. [quote per coin]
     quote : str, optional
         Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo

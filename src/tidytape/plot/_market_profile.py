@@ -193,16 +193,15 @@ def draw_sessions(ax: Axes, tpo: Sessions, style: str, timezone: str | tzinfo) -
 
 def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
     colours = looks.inside(ax)
-    prices, prints = tpo.prices, tpo.prints
     session_by_start = {session.start: session for session in tpo.sessions}
-    session_rows = [(_session_of(session_by_start, row), row) for row in prices.iter_rows(named=True)]
+    session_rows = [(_session_of(session_by_start, row), row) for row in tpo.prices.iter_rows(named=True)]
 
     value_areas = PolyCollection(
         [_box(s.start, s.end, row["val"], row["vah"] + tpo.height) for s, row in session_rows],
         facecolors=colours.value_area,
         edgecolors="none",
         zorder=0.4,
-        label=f"Value area, {prices['share'][0]:.0%}" if len(prices) else "Value area",
+        label=f"Value area, {tpo.prices['share'][0]:.0%}" if len(tpo.prices) else "Value area",
     )
     half_row = tpo.height / 2
     pocs = LineCollection(
@@ -243,7 +242,7 @@ def _drawn(ax: Axes, tpo: Sessions, style: str) -> MarketProfile:
     singles = PolyCollection(
         [
             _box((s := _session_of(session_by_start, row)).start, s.end, row["low"], row["high"] + tpo.height)
-            for row in prints.iter_rows(named=True)
+            for row in tpo.prints.iter_rows(named=True)
         ],
         facecolors=(*looks.rgb(looks.CYCLE[5]), 0.22),
         edgecolors=looks.CYCLE[5],

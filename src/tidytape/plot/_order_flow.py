@@ -179,8 +179,9 @@ def _read(
     time = rows.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     values = numbers(rows, "sides", ("delta", "cvd"))
     steps = np.diff(np.unique(time))
-    shortest = steps.min() / DAY if steps.size else candles.width
-    width = interval.seconds * SECOND / DAY if interval else shortest
+    width = (
+        interval.seconds * SECOND / DAY if interval else steps.min() / DAY if steps.size else candles.width
+    )
     return _Flow(identity, dates_of(time), float(width), values["delta"], values["cvd"])
 
 

@@ -103,7 +103,6 @@ _DARK = Palette(
 _TITLE, _SMALLEST = 12.0, 8.0  # usual font size of titles, and the smallest in a narrow figure [pt]
 _LETTER = 0.56  # usual width of a letter as a share of the font size
 _ABOVE = 22.0  # distance between axes and title if a legend is between them [pt]
-_BELOW = 46  # distance between axes and a legend below them, for the labels of the ticks and of the axis [pt]
 _ROUND_DAYS = (0.25, 0.5, 1, 2, 3, 7, 14, 30, 60, 90, 180, 365, 730)  # [d]
 # Black and white text have equal contrast on a background of this relative luminance: sqrt(1.05 * 0.05) - 0.05.
 _EQUAL_CONTRAST = 0.179
@@ -419,7 +418,7 @@ def legend(
         "below": {
             "loc": "upper left",
             "bbox_to_anchor": (0.0, 0.0),
-            "bbox_transform": ax.transAxes + _down(ax, _BELOW),
+            "bbox_transform": ax.transAxes + _down(ax, 46),  # below the labels of the ticks and of the axis
             "borderaxespad": 0,
             "frameon": False,
         },

@@ -168,9 +168,13 @@ def surface(
 def _middles(segments: list[list[Floats]], days: Floats) -> list[tuple[float, float]]:
     """Return where to label contours: at the middle of each segment that is long enough."""
     shortest = _LABELLED * np.log(days[-1] / days[0])
-    lines = (line for of_value in segments for line in of_value if len(line))
-    middles = (line[len(line) // 2] for line in lines if np.ptp(np.log(line[:, 0])) >= shortest)
-    return [(float(x), float(y)) for x, y in middles]
+    long_lines = (
+        line
+        for of_value in segments
+        for line in of_value
+        if len(line) and np.ptp(np.log(line[:, 0])) >= shortest
+    )
+    return [(float(x), float(y)) for x, y in (line[len(line) // 2] for line in long_lines)]
 
 
 def _quality(fits: nw.DataFrame[Any]) -> str:
@@ -215,11 +219,13 @@ def _refined(days: Floats, moneyness: Floats, values: Floats) -> tuple[Floats, F
 
 def _along(values: Floats, points: Floats, fine: Floats) -> Floats:
     """Interpolate the last axis linearly at finer points; NaN if a neighbour on either side is NaN."""
-    left_index = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
-    share = (fine - points[left_index]) / (points[left_index + 1] - points[left_index])
-    left, right = values[:, left_index], values[:, left_index + 1]
+    before = np.clip(np.searchsorted(points, fine, side="right") - 1, 0, len(points) - 2)
+    share = (fine - points[before]) / (points[before + 1] - points[before])
+    earlier, later = values[:, before], values[:, before + 1]
     # At a point itself take its value, even if the other neighbour is NaN.
-    interpolated = np.where(share <= 0, left, np.where(share >= 1, right, left + (right - left) * share))
+    interpolated = np.where(
+        share <= 0, earlier, np.where(share >= 1, later, earlier + (later - earlier) * share)
+    )
     # Drop single known points between unknown ones: they would have no width.
     is_known = np.pad(np.isfinite(interpolated), ((0, 0), (1, 1)))
     return np.where(is_known[:, :-2] | is_known[:, 2:], interpolated, np.nan)

@@ -170,9 +170,8 @@ def _value_column(value: str | None, frame: nw.DataFrame[Any]) -> str:
         raise MissingColumnError(["implied_volatility"], available=frame.columns)
     value_column = value or present[0]
     length_column = "days" if "days" in frame.columns and "tenor" not in frame.columns else "tenor"
-    columns = (length_column, "timestamp", value_column)
-    if missing_columns := [name for name in columns if name not in frame.columns]:
-        raise MissingColumnError(missing_columns, available=frame.columns)
+    if absent := [name for name in (length_column, "timestamp", value_column) if name not in frame.columns]:
+        raise MissingColumnError(absent, available=frame.columns)
     return value_column
 
 

@@ -74,10 +74,8 @@ class Tracks:
 
     def bounds(self) -> tuple[float, float] | None:
         """Return when the first interval starts and the last one ends [d]; None without values."""
-        filled = [track for track in self.by_label.values() if track.start.size]
-        if not filled:
-            return None
-        return min(track.start[0] for track in filled), max(track.end[-1] for track in filled)
+        spans = [(track.start[0], track.end[-1]) for track in self.by_label.values() if track.start.size]
+        return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
 
 
 def tracks(

@@ -64,8 +64,9 @@ def coarser(frame: object, parameter: str, interval: Interval | None) -> Any:
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is None:
         candles = candles.with_columns(nw.col("timestamp").dt.replace_time_zone("UTC"))
     is_traded = bool({*_TRADED} & {*candles.columns}) or "amount_unit" not in candles.columns
-    columns = (*_PRICES, *(_TRADED if is_traded else ()))
-    missing_columns = [name for name in columns if name not in candles.columns]
+    missing_columns = [
+        name for name in (*_PRICES, *(_TRADED if is_traded else ())) if name not in candles.columns
+    ]
     # `resample` needs all columns of the schema: fill the missing ones, and drop them from its result.
     fillers = {
         name: nw.lit(1.0)

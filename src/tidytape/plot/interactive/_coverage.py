@@ -52,8 +52,9 @@ def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool 
         if spans is not None:
             row, start, end = _spans(spans)
             texts = ["<br>".join([*map(html.escape, drawn.rows[index]), drawn.notes[index]]) for index in row]
-            lines = line_by_row[row]
-            _add_spans(canvas, drawn.ax, lines, start, end, name=name, shade=shade, texts=texts, edge=edge)
+            _add_spans(
+                canvas, drawn.ax, line_by_row[row], start, end, name=name, shade=shade, texts=texts, edge=edge
+            )
             canvas.done.add(spans)
     canvas.layout["annotations"] += [
         {
@@ -62,8 +63,12 @@ def coverage(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool 
         }
         for line, market in market_by_line.items()
     ]  # fmt: skip
-    number = len(line_by_row) + len(market_by_line)
-    return _figure_of(canvas, line_by_row, [table for _, table in drawn.rows], number)
+    return _figure_of(
+        canvas,
+        line_by_row,
+        [table for _, table in drawn.rows],
+        len(line_by_row) + len(market_by_line),
+    )
 
 
 def completeness(frame: IntoFrame, /, *, timezone: str | tzinfo = "UTC", dark: bool = False) -> Figure:

@@ -103,8 +103,11 @@ def add_grid(canvas: Canvas, mappable: AxesImage | QuadMesh, *, most: int = MOST
         if is_image
         else values[_middles(rows, rows_per_cell)][:, _middles(columns, columns_per_cell)]
     )
-    is_merged = is_image and rows_per_cell * columns_per_cell > 1
-    merge_note = f", largest of {rows_per_cell} × {columns_per_cell}" if is_merged else ""
+    merge_note = (
+        f", largest of {rows_per_cell} × {columns_per_cell}"
+        if is_image and rows_per_cell * columns_per_cell > 1
+        else ""
+    )
     unit = split_label(bar.ax.get_ylabel())[1] if bar else ""
     canvas.add(
         ax,

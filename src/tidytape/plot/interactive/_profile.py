@@ -87,10 +87,10 @@ def candles_with_profile(
     """
     canvas = Canvas("candles_with_profile", timezone, dark=dark, height=6.4)
     axes = panels.panels(canvas.hidden)
-    left, right = (0.0, _WIDTH), (_WIDTH + _GAP, 1.0)
-    canvas.add_axes(axes.price, left, (1 - _HEIGHT, 1.0))
-    canvas.add_axes(axes.profile, right, (1 - _HEIGHT, 1.0))
-    canvas.add_axes(axes.volume, left, (0.0, 1 - _HEIGHT - 2 * _GAP))
+    candle_range, profile_range = (0.0, _WIDTH), (_WIDTH + _GAP, 1.0)
+    canvas.add_axes(axes.price, candle_range, (1 - _HEIGHT, 1.0))
+    canvas.add_axes(axes.profile, profile_range, (1 - _HEIGHT, 1.0))
+    canvas.add_axes(axes.volume, candle_range, (0.0, 1 - _HEIGHT - 2 * _GAP))
     interval = coarse_interval(canvas, candles, "candles")
     drawn = panels.candles_with_profile(
         coarser(candles, "candles", interval), profile, axes=axes, share=share, rule=rule, tie=tie, stop=stop,

@@ -28,9 +28,9 @@ def points_to_send(x: Floats, y: Floats, most: int) -> NDArray[np.int64]:
     span = float(x[-1] - x[0]) or 1.0
     column = np.minimum(((x - x[0]) / span * columns).astype(np.int64), columns - 1)
     starts = np.flatnonzero(np.diff(column, prepend=-1))
-    kept = [starts]
+    indexes = [starts]
     for key in (np.where(np.isnan(y), np.inf, y), np.where(np.isnan(y), np.inf, -y), ~np.isnan(y)):
         # Sort within each column by the key; points of equal keys stay in order of time.
         order = np.lexsort((key, column))
-        kept.append(order[starts])
-    return np.unique(np.concatenate(kept))
+        indexes.append(order[starts])
+    return np.unique(np.concatenate(indexes))
