@@ -23,9 +23,8 @@ TAIL = 600
 
 _YEAR = 365.25 * SECONDS  # [s]
 _RISE_LASTS = 1_500.0  # time in which the rise of volatility after a shock decays [s]
-_CLOSED_ACTIVITY = (
-    0.25  # activity that still moves the hidden price of a closed market, relative to the usual
-)
+# Activity that still moves the hidden price of a closed market, relative to the usual.
+_CLOSED_ACTIVITY = 0.25
 
 # Parts of the log volatility: the memory [min] and the standard deviation of each.
 _MEMORIES = [10.0, 120.0, 2_160.0]

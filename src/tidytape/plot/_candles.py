@@ -55,7 +55,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     Returns
     -------
     Candles
-        The artists, one line and one rectangle per candle. For a frame with none the picture says "no data".
+        The artists, one line and one rectangle per candle. For a frame without candles the picture says "no data".
 
         - ``ax`` : Axes. The axes drawn on.
         - ``wicks`` : LineCollection. One line per candle, from low to high.

@@ -36,9 +36,8 @@ from tidytape.times import SECOND
 
 _FURTHEST = 100.0  # without an argument, the picture shows prices up to this distance from the mid [bps]
 _SIZES = 30  # order sizes of a curve
-_SIZES_PER_CALL = (
-    5  # the time of a call of `books.slippage` grows with the square of the number of order sizes
-)
+# The time of a call of `books.slippage` grows with the square of the number of order sizes.
+_SIZES_PER_CALL = 5
 _SMALLEST = 1e-3  # smallest order size, as a share of the size of the larger side near the mid
 
 

@@ -120,9 +120,8 @@ class _Screen:
         self._ax, self._figure = ax, ax.figure
         self._first_axes = list(self._figure.axes)
         self._is_inline = "inline" in mpl.get_backend().lower()
-        self._handle: Any = (
-            None  # to the picture of a notebook, or to the manager of a window, once it is shown
-        )
+        # To the picture of a notebook, or to the manager of a window, once it is shown.
+        self._handle: Any = None
 
     def draw(self, frame: Any, draw: Callable[..., object]) -> None:
         for axes in self._figure.axes:

@@ -28,9 +28,8 @@ _EXPIRY_TIME = time(8, tzinfo=UTC)  # time of the day at which options expire
 COLOURS = "viridis"
 _BRIGHTEST = 0.85  # on white the colours end at this share of the scale: yellow is hard to see
 _DARKEST = 0.3  # on black the colours begin at this share of the scale: violet is hard to see
-_LISTED = (
-    12  # a legend lists up to this many expiries; if there are more, every second, every third and so on
-)
+# A legend lists up to this many expiries; if there are more, every second, every third and so on.
+_LISTED = 12
 
 _AXES = {
     "moneyness": ("Log-moneyness ln(K/F)", "1"),

@@ -40,9 +40,8 @@ Black would vanish on a black background, yellow on a white one.
 """
 
 OF = " · "  # separates the subject of a title from the market
-_VISIBLE = (
-    0.85  # share of the viridis scale that is used: its yellow is hard to see on white, its violet on black
-)
+# Share of the viridis scale that is used: its yellow is hard to see on white, its violet on black.
+_VISIBLE = 0.85
 _DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 

@@ -31,9 +31,8 @@ _DAYS = {tenor.value: tenor.days for tenor in Tenor}
 
 _PALEST = 0.35  # on white, the first time of a symbol has this share of the symbol's colour
 _DIMMEST = 0.55  # the same on black
-_MOST_TIMES = (
-    6  # a legend lists up to this number of times of a symbol; of more times a map is drawn by default
-)
+# A legend lists up to this number of times of a symbol; of more times a map is drawn by default.
+_MOST_TIMES = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def coarser(frame: object, parameter: str, interval: Interval | None) -> Any:
     missing_columns = [
         name for name in (*_PRICES, *(_TRADED if is_traded else ())) if name not in candles.columns
     ]
-    # `resample` needs all columns of the schema: fill the missing ones, and drop them from its result.
+    # `resample` needs all prices and volumes: fill the missing columns, and drop them from its result.
     fillers = {
         name: nw.lit(1.0)
         if name == "volume"
