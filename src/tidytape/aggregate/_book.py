@@ -276,7 +276,7 @@ def book_heatmap(
     block_size : Decimal, int, float or str, > 0
         Height of a block. [quote per coin]
     max_depth : int, >= 1, optional
-        Keep so many blocks per side, those closest to the other side; all of them by default.
+        Keep this many blocks per side, those closest to the other side; all of them by default.
     max_age : timedelta, >= 0
         How long a book is believed after the market's last event. An interval at whose end it is older has no rows:
         the recording may have stopped.
@@ -379,7 +379,7 @@ def book_of(
     amount : {"coin", "quote"}
         What ``size`` counts.
     max_depth : int, >= 1, optional
-        Keep so many blocks per side, those closest to the other side; all of them by default.
+        Keep this many blocks per side, those closest to the other side; all of them by default.
     in_progress : int, optional
         Time of the market's last event: the interval it lies in is returned as it stands then. [ns since the epoch]
 

@@ -53,9 +53,9 @@ def candle_profile(
     Parameters
     ----------
     candles : frame, n rows, in any order
-        ``timestamp`` int64 [ns since the epoch] or with a zone, ``volume`` [coin, or USD if so asked], and ``close``,
-        or ``low`` and ``high`` [quote per coin]. With ``side`` (schema TRADE_AGG, ``client.candles(by_side=True)``)
-        the sides are told apart.
+        ``timestamp`` int64 [ns since the epoch] or with a zone, ``volume`` [coin; USD if fetched in USD], and
+        ``close``, or ``low`` and ``high`` [quote per coin]. With ``side`` (schema TRADE_AGG,
+        ``client.candles(by_side=True)``) the sides are told apart.
     interval : str
         Name or alias of an interval, no shorter than the candles', e.g. ``"1d"``. Buckets are aligned to the Unix epoch
         in UTC, weeks to Monday.

@@ -59,9 +59,9 @@ def candle_tpo(
     Parameters
     ----------
     candles : frame, n rows, in any order
-        ``timestamp`` int64 [ns since the epoch] or with a zone, ``open``, ``high``, ``low``, ``close`` [quote per
-        coin] and ``volume``. Candles are no longer than a time block: minutes serve every ``block_minutes``. With
-        ``side``, as of ``client.candles(by_side=True)``, the volumes of both sides are told apart.
+        ``timestamp`` int64 [ns since the epoch] or with a zone, ``open``, ``high``, ``low``, ``close`` [quote per coin]
+        and ``volume``. Candles are no longer than a time block: minutes serve every ``block_minutes``. With ``side``,
+        as in ``client.candles(by_side=True)``, the volumes of both sides are told apart.
     block_size : Decimal, int, float or str, > 0
         Height of a row. [quote per coin]
     interval : str
@@ -74,12 +74,12 @@ def candle_tpo(
         Where a candle's volume lies: spread evenly over its range, or on the row of its close; see
         `tidytape.aggregate.candle_profile`.
     now : int, optional
-        As of `tidytape.aggregate.tpo`. [ns]
+        As in `tidytape.aggregate.tpo`. [ns]
 
     Returns
     -------
     frame, one row per market, session and price row touched; of the same kind as ``candles``
-        The columns of schema TPO_AGG, as of ``client.tpo``, but for ``is_final`` and for those of identity that the
+        The columns of schema TPO_AGG, as in ``client.tpo``, but for ``is_final`` and for those of identity that the
         candles lack; ``buy_volume`` and ``sell_volume`` only of candles by side. And ``spreading`` : str, the rule: it
         marks the profile as one of candles. Sorted by (exchange, raw_symbol, timestamp, price).
 

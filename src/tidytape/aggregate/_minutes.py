@@ -204,7 +204,7 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     Parameters
     ----------
     trades : frame, n rows, in any order
-        As of `minute_candles`; ``sequence`` is not needed.
+        As in `minute_candles`; ``sequence`` is not needed.
     block_size : Decimal, int, float or str, > 0
         Height of a row. [quote per coin]
 

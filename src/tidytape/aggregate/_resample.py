@@ -208,8 +208,8 @@ def gapfill(
     interval : str
         Name or alias of the candles' interval.
     start, end : datetime, date, str or int
-        The window, start inclusive, end exclusive: the intervals that start in it are filled. ISO 8601 text, and what
-        has no zone is UTC; an int counts nanoseconds since the epoch. [ns]
+        The window, start inclusive, end exclusive: the intervals that start in it are filled. ISO 8601 text, and a time
+        without a zone is UTC; an int counts nanoseconds since the epoch. [ns]
     last : frame, one row per series, of the same kind as ``candles``, optional
         The last close of each series before the window: the columns that name a series, and ``close``
         [quote per coin]. A series of which there is no candle is filled from it too.

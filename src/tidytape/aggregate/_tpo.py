@@ -80,7 +80,7 @@ def tpo(
     ----------
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
-        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin]; and
+        zone as in `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin]; and
         ``sequence`` int64, the order of the trades of a moment, which those of a client lack. Nothing but the opening
         and the closing price needs it.
     interval : str
@@ -204,7 +204,7 @@ def tpo_of(
     profile : frame, m rows, in any order, of the same kind
         From `tidytape.aggregate.minute_profile` of the same trades, of a block size that divides this one.
     interval, block_size, session, block_minutes, now
-        As of `tpo`.
+        As in `tpo`.
     amount : {"coin", "quote"}
         What the volumes count.
     united : bool
@@ -258,7 +258,7 @@ def tpo_touches(
     Parameters
     ----------
     trades, interval, block_size, session, block_minutes
-        As of `tpo`.
+        As in `tpo`.
 
     Returns
     -------
@@ -320,7 +320,7 @@ def tpo_touches_of(
     Parameters
     ----------
     candles, profile, interval, block_size, session, block_minutes, amount, united
-        As of `tpo_of`.
+        As in `tpo_of`.
 
     Returns
     -------

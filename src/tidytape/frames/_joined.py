@@ -386,7 +386,7 @@ def standing_sums(
     """
     close, others = columns[-1], columns[:-1]
     offsets = {name: f"beside_{name}" for name in others}
-    key, tally = [*series, "timestamp"], [STANDING, UNKNOWN, *counts]
+    key, more = [*series, "timestamp"], [STANDING, UNKNOWN, *counts]
     reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
     is_addable = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
     next_time = nw.col("timestamp").shift(-1).over(*members, *series, order_by="timestamp")
@@ -400,7 +400,7 @@ def standing_sums(
         part for name in others for part in exact.difference(name, close, offsets[name])
     )
     # A close counts until the next report. Another column's offset from it counts only at the report's own time.
-    standing, brief = [*exact.parts_of(close), *tally], exact.parts_of(*offsets.values())
+    standing, brief = [*exact.parts_of(close), *more], exact.parts_of(*offsets.values())
     changes = nw.concat(
         [
             reports.select(*key, *standing, *brief, __asked=nw.lit(0)),
@@ -423,6 +423,4 @@ def standing_sums(
         .with_columns(part for name in others for part in exact.added(close, offsets[name], name))
     )
     holds = (nw.col(STANDING) > 0) & (nw.col(UNKNOWN) == 0)
-    return sums.select(
-        *key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *tally
-    )
+    return sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)

@@ -44,7 +44,7 @@ def depth_within(
     ----------
     frame : frame, n rows, key (series, timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG. Uses ``timestamp``, ``side`` (BID or ASK), ``price`` [quote per coin] and
-        ``size`` [coin; USD if so asked].
+        ``size`` [coin; USD if fetched in USD].
     bps : float or iterable of float, > 0
         x, the distance, both ends included; several are a row each. [1e-4 of the mid]
     block_size : Decimal, int, float or str, > 0, optional
@@ -52,7 +52,7 @@ def depth_within(
         where the height is not known at ``price``, its low edge, which leaves every mid half a block low.
         [quote per coin]
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def depth_within(
         - ``bps`` : float64, the distance.
         - ``mid`` : float64, null where a side is empty or something of the book is not known. [quote per coin]
         - ``bid_depth``, ``ask_depth`` : float64, null where there is no mid, or where the distance is known to be less
-          than half a block: what lies where inside a block is not known. [coin; USD if so asked]
+          than half a block: what lies where inside a block is not known. [coin; USD if fetched in USD]
         - ``bid_covered``, ``ask_covered`` : bool, whether what was sent of the side reaches so far. If not, the depth
           is a lower bound. Null where there is no mid.
         - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
@@ -245,7 +245,7 @@ def slippage(
         its middle; where the height is not known at ``price``, its low edge, which makes buys and sells half a block
         low. [quote per coin]
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------

@@ -60,7 +60,7 @@ def regrid(
     ----------
     frame : frame, n rows, key (series, timestamp, side, price) or (series, timestamp, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG, whose ``size`` it adds, or VENUEX_LIQUIDATION_AGG, whose ``liquidations``.
-        [coin; USD if so asked]
+        [coin; USD if fetched in USD]
     block_size : Decimal, int, float or str, > 0, optional
         Height of a row, the decimal it is written as; a whole multiple of that of the frame, or blocks are put whole
         where their low edge is. Prices stay as they are without it. [quote per coin]
@@ -70,7 +70,7 @@ def regrid(
     time : {"last", "mean", "sum"}, optional
         What becomes of the times of an interval; for a book ``last``, for liquidations ``sum``, unless said.
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def walls(
     ----------
     frame : frame, n rows, key (series, timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG. Uses ``timestamp``, ``side``, ``price`` [quote per coin] and ``size`` [coin; USD
-        if so asked].
+        if fetched in USD].
     threshold : float, > 0
         Least size. [as ``size``]
     snapshots : int, >= 1
@@ -209,7 +209,7 @@ def walls(
         Snapshots further apart do not follow each other: what happened in between is not known, and a wall ends. By
         default each snapshot follows the one before, however long ago that was.
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------

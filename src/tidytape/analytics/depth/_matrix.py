@@ -48,7 +48,7 @@ class Matrix:
     Attributes
     ----------
     bids, asks : array, float32, times × prices
-        Size of each side. 0 where a book had none, NaN where nothing was sent. [coin; USD if so asked]
+        Size of each side. 0 where a book had none, NaN where nothing was sent. [coin; USD if fetched in USD]
     times : array, datetime64[ns], ascending
         Start of the interval of each line, in UTC.
     prices : array, float64, ascending
@@ -81,7 +81,7 @@ class LiquidationMatrix:
     Attributes
     ----------
     liquidations : array, float32, times × prices
-        0 where there were none, NaN outside the prices sent of a time. [coin; USD if so asked]
+        0 where there were none, NaN outside the prices sent of a time. [coin; USD if fetched in USD]
     times : array, datetime64[ns], ascending
         Start of the interval of each line, in UTC.
     prices : array, float64, ascending
@@ -115,7 +115,7 @@ def matrix(
     ----------
     frame : frame, n rows, key (timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG of one market. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price`` [quote
-        per coin], ``size`` [coin; USD if so asked], and the columns that name the series.
+        per coin], ``size`` [coin; USD if fetched in USD], and the columns that name the series.
     block_size : Decimal, int, float or str, > 0, optional
         Height of a row, the decimal it is written as; rows are its integer multiples. Without it, rows are the widest
         that leave the prices apart as they came. [quote per coin]
@@ -187,7 +187,7 @@ def liquidation_matrix(
     ----------
     frame : frame, n rows, key (timestamp, price), any order
         Schema VENUEX_LIQUIDATION_AGG of one coin. Uses ``timestamp`` [UTC], ``price`` [quote per coin],
-        ``liquidations`` [coin; USD if so asked], and the columns that name the series.
+        ``liquidations`` [coin; USD if fetched in USD], and the columns that name the series.
     block_size, interval, prices
         As for `matrix`.
 

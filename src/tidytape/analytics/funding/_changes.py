@@ -10,7 +10,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
+from tidytape.analytics._series import IS_REPEATED, Duration, finite, length, repeated
 from tidytape.errors import SettlementWarning
 from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
@@ -40,7 +40,7 @@ def warn_if_settled_between(
     rows = (
         repeated(table.rows.filter(~time.is_null()), [*series, "timestamp"])
         .with_columns(__rate=finite(rate), __since=(time - first) % every)
-        .filter(~nw.col("__rate").is_null(), nw.col(TWICE) == 0)
+        .filter(~nw.col("__rate").is_null(), nw.col(IS_REPEATED) == 0)
     )
     changed = (
         # A row that lasts beyond a settlement closes with the next settlement's rate.

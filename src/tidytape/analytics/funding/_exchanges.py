@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import TWICE, Duration, across, finite, without_repeats
+from tidytape.analytics._series import IS_REPEATED, Duration, across, finite, without_repeats
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames._door import MARKET
@@ -44,7 +44,7 @@ def spread(
 
     Returns
     -------
-    frame, one row per by, timestamp and ordered pair of markets, sorted so, of the kind of ``frame``
+    frame, one row per by, timestamp and ordered pair of markets, sorted by these, of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, ``other_exchange``, ``other_raw_symbol`` and ``spread`` :
         float64, above 0 if the first market's longs pay more [1 per funding interval], null if a rate is not
         finite, or if one of the markets appears twice.
@@ -123,7 +123,7 @@ def carry(
 
     Returns
     -------
-    frame, one row per by and timestamp with two markets or more, sorted so, of the kind of ``frame``
+    frame, one row per by and timestamp with two markets or more, sorted by these, of the kind of ``frame``
         ``by``, ``timestamp``, ``long_exchange``, ``long_raw_symbol``, ``short_exchange``, ``short_raw_symbol``, and
 
         - ``gross`` : float64, funding of both legs over the holding. [1]
@@ -204,7 +204,7 @@ _RESULTS = (
 
 def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
-    key, is_single = [*series, "timestamp"], nw.col(TWICE) == 0
+    key, is_single = [*series, "timestamp"], nw.col(IS_REPEATED) == 0
     rows = without_repeats(rows.filter(~nw.col("timestamp").is_null()), series).select(
         *key, *MARKET, *(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
     )

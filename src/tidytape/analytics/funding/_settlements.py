@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
+from tidytape.analytics._series import IS_REPEATED, Duration, finite, length, repeated
 from tidytape.analytics.funding._changes import warn_if_settled_between
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
@@ -78,7 +78,7 @@ def accrued(
         The frame's columns, and
 
         - ``payment`` : float64, received at this settlement; below 0, paid. Null where rate, position or price is not
-          finite or the row is there twice, and of rows whose column ``interval`` is longer than ``settled_every`` or
+          finite or the row appears twice, and of rows whose column ``interval`` is longer than ``settled_every`` or
           names no interval. [as ``position`` times ``price``]
         - ``accrued`` : float64, sum of the payments so far; null from the first settlement on whose payment is not
           known. [the same]
@@ -143,7 +143,7 @@ def accrued(
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
     rows = (
         repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
-        .with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
+        .with_columns(payment=nw.when(is_within, nw.col(IS_REPEATED) == 0).then(paid * -1.0))
         .with_columns(
             __payment=nw.col("payment").fill_null(0.0),
             __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
@@ -216,9 +216,9 @@ def predicted_error(
         - ``predicted_known_at`` : when the prediction was known, ``timestamp`` minus ``lead`` in whole intervals.
         - ``predicted`` : float64, null unless there is one row, and no more, whose interval ended at
           ``predicted_known_at``.
-        - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row is there twice,
-          longer than ``settled_every``, or its column ``interval`` names no interval: it ends with another
-          settlement's rate.
+        - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row appears twice,
+          longer than ``settled_every``, or its column ``interval`` names no interval: it ends with another settlement's
+          rate.
         - ``error`` : float64, predicted minus settled. [1 per funding interval]
 
     Raises
@@ -280,7 +280,7 @@ def predicted_error(
             known_at=nw.col("timestamp"),
             predicted_known_at=nw.col("__predicted_at"),
             predicted=nw.when(nw.col("__forecasts") == 1).then(nw.col("__predicted")),
-            settled=nw.when(is_within, nw.col(TWICE) == 0).then(finite(rate)),
+            settled=nw.when(is_within, nw.col(IS_REPEATED) == 0).then(finite(rate)),
         )
         .with_columns(error=nw.col("predicted") - nw.col("settled"))
     )

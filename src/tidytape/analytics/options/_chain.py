@@ -68,14 +68,14 @@ class Chain(Generic[IntoFrameT]):
         results: Iterable[str] = (),
         keeps_expiry: bool = False,
     ) -> Chain[IntoFrameT]:
-        """Return the chain opened; errors as of `OpenTable.of` and `OpenTable.series`.
+        """Return the chain opened; errors as in `OpenTable.of` and `OpenTable.series`.
 
         Parameters
         ----------
         native : frame
             Eager or lazy, of any engine.
         by : str, iterable of str or None
-            As of `OpenTable.series`; the identity columns of single options do not tell chains apart.
+            As in `OpenTable.series`; the identity columns of single options do not tell chains apart.
         numbers : iterable of str
             Columns of numbers that the frame must have.
         results : iterable of str
@@ -148,7 +148,7 @@ class Chain(Generic[IntoFrameT]):
         return quotes.with_columns(__mixed=mixed).with_columns(nw.col("__mixed").max().over(*self.smile))
 
     def collected(self, rows: Rows, why: str) -> nw.DataFrame[Any]:
-        """Return rows in memory, as of `OpenTable.collected`."""
+        """Return rows in memory, as in `OpenTable.collected`."""
         return replace(self.table, rows=rows).collected(why)
 
 

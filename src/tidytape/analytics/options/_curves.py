@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
 from tidytape.analytics._arguments import flag, integer, is_number
-from tidytape.analytics._series import TWICE, repeated
+from tidytape.analytics._series import IS_REPEATED, repeated
 from tidytape.analytics.options._chain import Floats, floats, number_column
 from tidytape.analytics.options._maturity import at_maturities, maturities, single
 from tidytape.analytics.options._svi import LEE, PARAMETERS
@@ -58,7 +58,7 @@ def smile(
         As `svi` returns them. Uses ``timestamp``, ``expiry``, ``days`` [d], ``forward`` [quote per coin]; ``a``, ``b``,
         ``rho``, ``m`` and ``sigma``, of total variance [1]; ``lowest`` and ``highest``, the log-moneyness fitted. [1]
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
     moneyness : float or iterable of float, optional
         Where, as ln(K/F); otherwise evenly over the range of each fit. [1]
     steps : int
@@ -139,7 +139,7 @@ def surface(
 
     .. math:: w(k, \tau) = w_1(k) + (w_2(k) - w_1(k)) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
 
-    A fit that failed, or that is there twice, is not passed over, and nothing is extrapolated in time.
+    A fit that failed, or that appears twice, is not passed over, and nothing is extrapolated in time.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def surface(
     moneyness : float or iterable of float
         Where, as ln(K/F). [1]
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
     wings : bool
         Whether to follow the curves beyond the quotes they were fitted to; null there otherwise.
 
@@ -262,7 +262,7 @@ def svi_arbitrage(
         As `svi` returns them. Uses ``timestamp``, ``days`` [d], and ``a``, ``b``, ``rho``, ``m`` and ``sigma``, of
         total variance. [1]
     by : str or iterable of str, optional
-        Columns that tell one series from another; by default the identity columns that the frame has.
+        Columns that tell one series from another; by default the identity columns of the frame.
     wings : bool
         Whether to search beyond the quotes that the curves were fitted to. Otherwise the search stays within the
         quotes, from ``lowest`` to ``highest``; between two expiries, within the quotes of both.
@@ -325,7 +325,7 @@ def svi_arbitrage(
     chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
-    used = (TWICE, *PARAMETERS, *ranges)
+    used = (IS_REPEATED, *PARAMETERS, *ranges)
     rows = with_next(collected, used, over=chain, order_by=("days",)).collect().sort(*chain, "days")
     parts = [1, 1 + len(PARAMETERS)]
     times, parameters, quoted = np.split(floats(rows, *used), parts)

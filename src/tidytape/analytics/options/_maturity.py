@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import is_number, number, one_of
-from tidytape.analytics._series import TWICE, of_rows, repeated
+from tidytape.analytics._series import IS_REPEATED, of_rows, repeated
 from tidytape.analytics._smile import is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
@@ -53,7 +53,7 @@ def constant_maturity(
     days : float, str, or iterable of these, > 0
         The maturities, in days [d] or as tenors, e.g. ``"1m"``, which has 30.
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are, and ``moneyness`` or
+        Columns that tell one series from another; by default the identity columns of the frame, and ``moneyness`` or
         ``strike`` if ``points`` have one.
     columns : iterable of str, optional
         The columns of volatilities; otherwise those named ``iv_…``.
@@ -62,7 +62,7 @@ def constant_maturity(
     -------
     frame, one row per (by, timestamp, days), sorted by these, of the kind of ``points``
         The rules ``atm`` and ``delta``, if ``points`` has them; and the columns of volatilities, null where a maturity
-        lies outside of the expiries, or one around it lacks the point or is there twice. [%]
+        lies outside of the expiries, or one around it lacks the point or appears twice. [%]
 
     Raises
     ------
@@ -159,7 +159,7 @@ def at_maturities(
 
 def single(rows: Rows, key: Sequence[str], names: Iterable[str]) -> Rows:
     """Return the rows; values are null where several rows have the key, because none of them is the right one."""
-    is_single = nw.col(TWICE) == 0
+    is_single = nw.col(IS_REPEATED) == 0
     return repeated(rows, key).with_columns(
         nw.when(is_single).then(nw.col(name)).alias(name) for name in names
     )

@@ -54,7 +54,7 @@ def atm_volatility(
     frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
         - ``days`` : float64, to the expiry, ACT/365. [d]
         - ``forward`` : float64, the median over the quotes that count; none does where the chain is of several
-          underlyings, as of `forward`. [quote per coin]
+          underlyings, as in `forward`. [quote per coin]
         - ``iv_atm`` : float64, null where no two listed strikes lie around the money. [%]
         - ``atm`` : str, the rule.
 
@@ -127,7 +127,7 @@ def delta_points(
     frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
         - ``days`` : float64, to the expiry, ACT/365. [d]
         - ``forward`` : float64, the median over the quotes that count; none does where the chain is of several
-          underlyings, as of `forward`. [quote per coin]
+          underlyings, as in `forward`. [quote per coin]
         - ``iv_atm`` : float64, null outside the listed strikes. [%]
         - ``iv_25p``, ``iv_25c`` : float64, the like, and so for every other delta. [%]
         - ``atm``, ``delta`` : str, the rules.

@@ -101,8 +101,8 @@ def realized_volatility(
     frame, n rows, key (series, timestamp), sorted by it, of the kind of ``frame``
         ``by``, ``timestamp``, and
 
-        - ``realized_volatility`` : float64, null before there are enough candles, and where one is missing, is
-          there twice, or has a price that is null or not above zero. Known when the row's candle ends. [%]
+        - ``realized_volatility`` : float64, null before there are enough candles, and where one is missing, appears
+          twice, or has a price that is null or not above zero. Known when the row's candle ends. [%]
         - ``estimator`` : str, ``window`` : int64, the arguments.
 
     Raises

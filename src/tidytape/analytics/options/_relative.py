@@ -47,14 +47,14 @@ def z_score(
         The column to compare.
     window : int, >= 2
         n, how many rows of the series before this one. Rows without a value count as rows, not as values; those of a
-        time that is there twice have none.
+        time that appears twice have none.
     least : int, optional
         How many values there must be among them; all n otherwise.
     by : str or iterable of str, optional
         The columns that tell one series from another. By default the identity columns that there are, ``tenor`` and
-        ``side`` among them, and what else tells rows of one time apart: the ``expiry`` or the ``days`` of a maturity,
-        ``strike``, ``moneyness``, ``price`` of levels, ``bps``, the other market of a spread, ``estimator`` and
-        ``window``.
+        ``side`` among them, and whatever else tells rows of one time apart: the ``expiry`` or the ``days`` of a
+        maturity, ``strike``, ``moneyness``, ``price`` of levels, ``bps``, the other market of a spread, ``estimator``
+        and ``window``.
 
     Returns
     -------

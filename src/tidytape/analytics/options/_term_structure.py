@@ -59,7 +59,7 @@ def term_structure(
     at : time, optional
         Of each series the last chain at or before it; every chain otherwise.
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def slope(
     flat : float, >= 0
         The slope up to which, either way, the structure is called flat. [vol points]
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
@@ -203,9 +203,9 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     ----------
     structure : frame, n rows, one per (by, timestamp, days), any order
         As `term_structure` returns it. Uses ``timestamp``, ``days`` [d] and ``implied_volatility`` [%]; rows without
-        one of the last two, or with one not above 0, are passed over, and so are maturities that are there twice.
+        one of the last two, or with one not above 0, are passed over, and so are maturities that appear twice.
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns of the frame.
 
     Returns
     -------
@@ -383,7 +383,7 @@ def tenor_slope(
 
     Notes
     -----
-    A tenor that is there twice at a time has no value: tell such series apart with ``by``.
+    A tenor that appears twice at a time has no value: tell such series apart with ``by``.
 
     References
     ----------

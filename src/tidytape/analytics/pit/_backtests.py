@@ -1,4 +1,4 @@
-"""Candles as the frames that libraries of backtests take."""
+"""Candles in the form that backtesting libraries take."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _CANDLE = ("open", "high", "low", "close", "volume")
 
 
 def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) -> pd.DataFrame:
-    """Candles of one series as the data of backtesting.py: ``Backtest(to_backtesting(candles), Strategy)``.
+    """Convert candles of one series to the data of backtesting.py: ``Backtest(to_backtesting(candles), Strategy)``.
 
     Parameters
     ----------
     candles : frame, n rows, key (timestamp), any order
         Schema TRADE_SIDE_AGNOSTIC_AGG of one series. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close``
-        [quote per coin] and ``volume`` [coin; USD if so asked].
+        [quote per coin] and ``volume`` [coin; USD if fetched in USD].
     columns : str or iterable of str
-        More columns to keep, as they are: a strategy sees them as ``self.data.<name>``, at the row's ``next``.
+        More columns to keep unchanged. A strategy reads them as ``self.data.<name>`` in its ``next``.
 
     Returns
     -------
     pandas.DataFrame, n rows
-        Columns ``Open``, ``High``, ``Low``, ``Close``, ``Volume``, float64, by time of opening, ascending, in UTC; and
-        ``columns``. Needs the extra ``pandas``, of any engine's frame.
+        Columns ``Open``, ``High``, ``Low``, ``Close``, ``Volume``, float64, and ``columns``. The index is the start of
+        the candle, ascending, in UTC.
 
     Raises
     ------
@@ -48,12 +48,12 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
 
     Notes
     -----
-    A row is stamped with the start of its candle, and the library calls ``next`` when the candle is complete: orders of
-    that call are filled at the open of the next row, unless ``trade_on_close=True``. So nothing looks ahead. What else
-    a strategy is to see goes in by `asof_join` of the candles' ``known_at`` with the facts, and from there by
+    The time of a row is the start of its candle. The library calls ``next`` when the candle is complete, and fills the
+    orders of that call at the open of the next row, unless ``trade_on_close=True``. So nothing looks ahead. To give a
+    strategy other data, join them to the candles with `asof_join` on the candles' ``known_at``, and name them in
     ``columns``.
 
-    The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
+    The candle of an interval in progress will still change: leave it out with ``as_of(candles, now)``.
 
     References
     ----------
@@ -82,24 +82,24 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
 def to_vectorbt(
     candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol", columns: str | Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Candles of several series side by side, as vectorbt takes them: ``Portfolio.from_signals(frame["Close"], …)``.
+    """Convert candles of several series to vectorbt's wide form: ``Portfolio.from_signals(frame["Close"], …)``.
 
     Parameters
     ----------
     candles : frame, n rows, key (by, timestamp), any order
         Schema TRADE_SIDE_AGNOSTIC_AGG. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close`` [quote per coin]
-        and ``volume`` [coin; USD if so asked].
+        and ``volume`` [coin; USD if fetched in USD].
     by : str or iterable of str
-        The columns that tell series apart, one of them at least.
+        Columns that tell series apart, at least one.
     columns : str or iterable of str
-        More columns to keep, as they are: ``frame["rate_close"]`` has a column per series, as ``frame["Close"]`` does.
+        More columns to keep unchanged: ``frame["rate_close"]`` has a column per series, as ``frame["Close"]`` does.
 
     Returns
     -------
     pandas.DataFrame, one row per time
         Columns ``(field, *by)`` with the fields ``Open``, ``High``, ``Low``, ``Close``, ``Volume`` and ``columns``:
-        ``frame["Close"]`` has a column per series. Candles are float64; NaN where a series has no candle; by time of
-        opening, ascending, in UTC. Needs the extra ``pandas``, of any engine's frame.
+        ``frame["Close"]`` has a column per series. Candles are float64, and NaN where a series has no candle. The index
+        is the start of the candle, ascending, in UTC.
 
     Raises
     ------
@@ -111,11 +111,11 @@ def to_vectorbt(
 
     Notes
     -----
-    A row is stamped with the start of its candle and holds its close, which is known an interval later. vectorbt fills
-    a signal at the price of the same row: a signal made of a row's close belongs in the next row, ``signal.shift(1)``,
-    filled at ``frame["Open"]``, or what is bought is bought at a price that was not known yet to be had.
+    The time of a row is the start of its candle, but the row holds the close, which is known one interval later.
+    vectorbt fills a signal at the price of the same row. So move a signal that is computed from a row's close to the
+    next row, ``signal.shift(1)``, and fill it at ``frame["Open"]``; otherwise it trades at a price of the past.
 
-    The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
+    The candle of an interval in progress will still change: leave it out with ``as_of(candles, now)``.
 
     References
     ----------
@@ -148,7 +148,7 @@ def to_vectorbt(
 
 
 def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.DataFrame:
-    """Candles of one series as the data of NautilusTrader's ``BarDataWrangler(bar_type, instrument).process(…)``.
+    """Convert candles of one series to the data of NautilusTrader's ``BarDataWrangler(…).process``.
 
     Parameters
     ----------
@@ -156,13 +156,13 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
         Schema TRADE_SIDE_AGNOSTIC_AGG of one series. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close``
         [quote per coin] and ``volume`` [coin].
     interval : str, optional
-        Name or alias of the interval; what the column ``interval`` says in each row, unless said.
+        Name or alias of the interval; by default the column ``interval`` of each row.
 
     Returns
     -------
     pandas.DataFrame, n rows
-        Columns ``open``, ``high``, ``low``, ``close``, ``volume``, float64, in this order, by ``timestamp``: the time
-        at which each candle is **complete**, ascending, in UTC. Needs the extra ``pandas``, of any engine's frame.
+        Columns ``open``, ``high``, ``low``, ``close``, ``volume``, float64, in this order. The index ``timestamp`` is
+        the time at which each candle is **complete**, ascending, in UTC.
 
     Raises
     ------
@@ -173,9 +173,9 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
 
     Notes
     -----
-    That engine shows a bar to a strategy at the bar's ``ts_init`` and demands that this be the bar's close [1]_. The
-    wrangler makes it of the index, so the index is the close, and ``ts_init_delta`` stays 0: stamped with its start, a
-    bar would be shown an interval too early.
+    NautilusTrader shows a bar to a strategy at the bar's ``ts_init``, which must be the close of the bar [1]_. The
+    wrangler takes ``ts_init`` from the index. So the index is the close, and ``ts_init_delta`` stays 0: with the start
+    of the bar, a strategy would see it one interval too early.
 
     References
     ----------
@@ -205,7 +205,7 @@ def _by_time(
     more: Iterable[str] = (),
     hint: str | None = None,
 ) -> pd.DataFrame:
-    """Return candles as a pandas frame by time and series, ascending, with more columns behind.
+    """Return candles as a pandas frame indexed by time and series, ascending, with ``more`` columns after the prices.
 
     Raises
     ------
@@ -219,10 +219,10 @@ def _by_time(
             "candles", got="a time twice, or none", expected="each time once in a series", hint=hint
         )
     times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
-    # Words become text on every engine: a pandas level of categories takes no new names, so no column could be added.
-    words = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
+    # Categories become text: a caller could add no column to a pandas frame whose column names are categories.
+    categories = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
     return (
-        candles.with_columns(times, *[nw.col(name).cast(nw.String) for name in words])
+        candles.with_columns(times, *[nw.col(name).cast(nw.String) for name in categories])
         .to_pandas()
         .set_index(key)
     )

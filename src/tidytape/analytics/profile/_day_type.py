@@ -55,8 +55,8 @@ def initial_balance(
         (``tpo_count``, ``first_touch_block``, ``last_touch_block``), or touches of `tidytape.aggregate.tpo_touches`
         (``block_id``). Blocks count from 0 at the session's start.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one session from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     minutes : float, > 0
         Length of the initial balance, from the session's start. [min]
     block_minutes : float, > 0, optional
@@ -205,16 +205,16 @@ def day_type(
     Parameters
     ----------
     levels : frame, n rows, one per (by, timestamp, price), or per (by, timestamp, block, price), any order
-        TPO levels that say their blocks, as of `initial_balance`, of sessions that start at ``timestamp``.
+        TPO levels that say their blocks, as in `initial_balance`, of sessions that start at ``timestamp``.
     by : str or iterable of str, optional
-        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
-        value. Without any, all sessions are of one series.
+        The columns that tell one series of sessions from another; by default the identity columns of the frame. Null
+        counts as a value. Without any, all sessions are of one series.
     minutes : float, > 0
         Length of the initial balance. [min]
     lookback : int, >= 1
         How many sessions before make what is usual. [session]
     max_quiet, min_normal, max_trend, extreme, max_valley, min_second : float, above 0 and at most 1
-        Thresholds; the last two as of `shape`. [1]
+        Thresholds; the last two as in `shape`. [1]
     row_size : float or Decimal, > 0, optional
         The step of the prices, for `shape`. [price]
     block_minutes : float, > 0, optional
@@ -224,7 +224,7 @@ def day_type(
 
     Returns
     -------
-    frame, one row per (by, timestamp) that a block touched, sorted so, of the kind of ``levels``
+    frame, one row per (by, timestamp) that a block touched, sorted by these, of the kind of ``levels``
         ``by``, ``timestamp``, ``period_end`` where the levels have it, and
 
         - ``day_type`` : str, null without an initial balance.

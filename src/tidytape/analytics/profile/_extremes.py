@@ -39,10 +39,10 @@ def single_prints(
     Parameters
     ----------
     levels : frame, n rows, one per (by, price), or per (by, block, price), any order
-        TPO levels that say their blocks, as of `initial_balance`.
+        TPO levels that say their blocks, as in `initial_balance`.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one session from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     row_size : float or Decimal, > 0, optional
         The step of the prices. With it a price without a row ends a run, and prices are published exactly on the
         grid. Without it rows are neighbours as given, whatever lies between. [price]
@@ -118,7 +118,7 @@ def tails(
     Parameters
     ----------
     levels, by, row_size, now, block_minutes, price
-        As of `single_prints`.
+        As in `single_prints`.
     min_excess_rows : int, >= 1
         From how many rows on a tail is excess. [row]
 
@@ -128,7 +128,7 @@ def tails(
         ``by``, and
 
         - ``end`` : str, ``"high"`` or ``"low"``. A session that one block made is a tail of both.
-        - ``low``, ``high``, ``rows``, ``first_block``, ``last_block``, ``is_in_progress`` : as of `single_prints`.
+        - ``low``, ``high``, ``rows``, ``first_block``, ``last_block``, ``is_in_progress`` : as in `single_prints`.
         - ``is_excess`` : bool, whether it has ``min_excess_rows`` rows.
         - ``min_excess_rows`` : int64, the argument.
 
@@ -184,7 +184,7 @@ def poor_extremes(
     Parameters
     ----------
     levels, by, row_size, now, block_minutes, price
-        As of `single_prints`.
+        As in `single_prints`.
     min_excess_rows : int, >= 1
         From how many rows on a tail is excess. [row]
 

@@ -63,8 +63,8 @@ def composite(
         Height of a row of the grid: a multiple of the height of the rows given, which are put where their low edge
         lies. [price]
     by : str or iterable of str, optional
-        The columns that tell one composite from another; by default the identity columns there are, so that all
-        sessions of a series become one. Null is a value.
+        The columns that tell one composite from another; by default the identity columns of the frame, so that all
+        sessions of a series become one. Null counts as a value.
     price : str
         Column of the rows' prices. [price]
     count : str or iterable of str
@@ -72,7 +72,7 @@ def composite(
 
     Returns
     -------
-    frame, one row per (by, price), sorted so, of the kind of ``levels``
+    frame, one row per (by, price), sorted by these, of the kind of ``levels``
         ``by``, and
 
         - ``block_size`` : float64, the ``row_size``, null where that of a level is not known; and ``amount_unit`` of
@@ -216,20 +216,20 @@ def naked_pocs(
     levels : frame, n rows, one per (by, timestamp, price), any order
         Profiles of sessions that start at ``timestamp``, int64 nanoseconds or times with a zone.
     by : str or iterable of str, optional
-        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
-        value. Without any, all sessions are of one series.
+        The columns that tell one series of sessions from another; by default the identity columns of the frame. Null
+        counts as a value. Without any, all sessions are of one series.
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``; on coarser rows as of `value_area`. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``; on coarser rows as in `value_area`. [count]
     tie : {"center", "lower", "upper"}
-        As of `point_of_control`.
+        As in `point_of_control`.
     row_size : float or Decimal, > 0, optional
         The step of the prices: levels are added up on this grid first. Without it the rows are those given. [price]
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``levels``
         ``by``, ``timestamp``, ``period_end`` where the levels have it, and
 
         - ``poc`` : float64, null where the session has none. [price]

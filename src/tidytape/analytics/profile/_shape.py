@@ -49,8 +49,8 @@ def shape(
     levels : frame, n rows, one per (by, price), any order
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
-        The columns that tell one profile from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one profile from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     low_poc, high_poc : float, 0 < low_poc <= high_poc <= 1
         Where the lower part of the range ends and the upper begins. [1]
     max_valley : float, 0 < max_valley <= 1
@@ -221,8 +221,8 @@ def nodes(
     levels : frame, n rows, one per (by, price), any order
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
-        The columns that tell one profile from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one profile from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     within : int, >= 1
         k. Noise makes nodes: the finer the rows, the larger it should be. [row]
     price : str

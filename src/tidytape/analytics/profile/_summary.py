@@ -87,21 +87,21 @@ def summary(
         `tidytape.aggregate.tpo`, touches of `tidytape.aggregate.tpo_touches`, or volume profiles. What needs blocks is
         null where the frame has none, and ``has_blocks`` says so.
     by : str or iterable of str, optional
-        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
-        value. Without any, all sessions are of one series.
+        The columns that tell one series of sessions from another; by default the identity columns of the frame. Null
+        counts as a value. Without any, all sessions are of one series.
     count : str
         What the point of control, the value area, the nodes and the shape count, e.g. ``volume`` or ``tpo_count``, on
-        rows coarser than the levels as of `value_area`. The others count blocks. [count]
+        rows coarser than the levels as in `value_area`. The others count blocks. [count]
     share, rule, tie, stop, poc_tie, row_size
-        As of `value_area`; ``row_size`` for all.
+        As in `value_area`; ``row_size`` for all.
     minutes, extension_from
-        As of `initial_balance`.
+        As in `initial_balance`.
     min_excess_rows, now
-        As of `poor_extremes`.
+        As in `poor_extremes`.
     within
-        As of `nodes`.
+        As in `nodes`.
     lookback
-        As of `day_type`.
+        As in `day_type`.
     thresholds : mapping of str to float, optional
         Those of `shape` and `day_type`, where they are not to be the default; the two agree on ``max_valley`` and
         ``min_second``.
@@ -112,14 +112,14 @@ def summary(
 
     Returns
     -------
-    frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
+    frame, one row per (by, timestamp), sorted by these, of the kind of ``levels``
         ``by``, ``timestamp``, ``period_end`` where the levels have it, and, float64 where not said otherwise,
 
         - ``high``, ``low`` : the highest and the lowest row [price]; ``total`` : the count of all [count];
-        - ``poc``, ``poc_count``, ``val``, ``vah``, ``value_area_share`` : as of `point_of_control`, `value_area`;
-        - ``is_naked`` bool, ``touched_at`` as ``timestamp`` : as of `naked_pocs`;
+        - ``poc``, ``poc_count``, ``val``, ``vah``, ``value_area_share`` : as in `point_of_control`, `value_area`;
+        - ``is_naked`` bool, ``touched_at`` as ``timestamp`` : as in `naked_pocs`;
         - ``high_nodes``, ``low_nodes`` : how many `nodes` there are;
-        - ``shape`` str, ``poc_position``, ``mean_position``, ``valley_depth``, ``second_share`` : as of `shape`;
+        - ``shape`` str, ``poc_position``, ``mean_position``, ``valley_depth``, ``second_share`` : as in `shape`;
         - ``has_blocks`` : bool, whether the frame says blocks, which the next need;
         - what `initial_balance` gives;
         - ``single_print_runs``, ``single_print_rows`` : how many single prints, and rows in them, tails not counted;

@@ -61,8 +61,8 @@ def value_area(
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
         The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
-        columns there are, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named. Null
-        is a value.
+        columns of the frame, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named.
+        Null counts as a value.
     price : str
         Column of the rows' prices. [price]
     count : str
@@ -169,8 +169,8 @@ def point_of_control(
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
         The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
-        columns there are, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named. Null
-        is a value.
+        columns of the frame, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named.
+        Null counts as a value.
     price : str
         Column of the rows' prices. [price]
     count : str
@@ -267,14 +267,14 @@ def developing(
         `tidytape.aggregate.tpo_touches` (``block_id``), of sessions that start at ``timestamp``. Where there is a
         ``period_end``, the last block ends with it.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
-        and ``period_end``. Null is a value.
+        The columns that tell one session from another; by default the identity columns of the frame, ``timestamp`` and
+        ``period_end``. Null counts as a value.
     count : str, optional
         Column of touches to add up, e.g. ``"volume"``, for a volume profile as it developed. Without it, or of
         ``"tpo_count"``, touches are counted.
         Of levels it is not known in which block they traded it. [count]
     share, rule, tie, stop, poc_tie, row_size
-        As of `value_area`.
+        As in `value_area`.
     now : epoch seconds, datetime, date or ISO 8601 string, optional
         Up to when the session is known: blocks that end later have not closed. Without it, all have.
     block_minutes : float, > 0, optional
@@ -284,12 +284,12 @@ def developing(
 
     Returns
     -------
-    frame, one row per (by, block), sorted so, of the kind of ``levels``
+    frame, one row per (by, block), sorted by these, of the kind of ``levels``
         From the first block of a session that touched a row to its last: ``by``, and
 
         - ``block`` : int64, from 0 at the session's start.
         - ``known_at`` : as ``timestamp``, when the block closes; null where nobody knows how long it is.
-        - ``poc``, ``val``, ``vah``, ``value_area_share`` : float64, as of `value_area`.
+        - ``poc``, ``val``, ``vah``, ``value_area_share`` : float64, as in `value_area`.
         - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments.
 
     Raises
