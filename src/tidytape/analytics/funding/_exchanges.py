@@ -1,4 +1,4 @@
-"""Funding rates of several exchanges against each other, and the pair of markets that pays best."""
+"""Differences of funding rates between markets, and the pair of markets that pays best."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tidytape.times import DAY
 def spread(
     frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None, rate: str = "rate_close"
 ) -> IntoFrameT:
-    r"""Differences of the funding rates of all markets, every one against every other.
+    r"""Differences of funding rates between each two markets.
 
     .. math:: s_{ij} = f_i - f_j
 
-    A matrix in long form: pivot it on ``other_exchange`` for a wide one. It is antisymmetric, and its diagonal, zero,
-    is left out.
+    The result is a matrix in long form: pivot it on ``other_exchange`` for the wide form. The matrix is antisymmetric;
+    its diagonal, which is zero, is left out.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def carry(
     rate: str = "rate_close",
     funding_interval: Duration | None = None,
 ) -> IntoFrameT:
-    r"""Best pair of markets to be long on one and short on the other, if the rates stay as they are.
+    r"""The pair of markets that pays best if you are long on one, short on the other, and the rates do not change.
 
     .. math::
 
@@ -203,7 +203,7 @@ _RESULTS = (
 
 
 def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
-    """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
+    """Return one row per ordered pair of markets and time; values of the second market are ``__other_<name>``."""
     key, is_single = [*series, "timestamp"], nw.col(IS_REPEATED) == 0
     rows = without_repeats(rows.filter(~nw.col("timestamp").is_null()), series).select(
         *key, *MARKET, *(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
@@ -218,20 +218,21 @@ def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.
 
 
 def _warn_of_unknown_names(table: OpenTable[Any], costs: Mapping[str, float]) -> None:
-    """Warn where a cost has no market and a market has no cost: one of the names may be misspelt."""
+    """Warn if a cost has no market and a market has no cost: one of the names may be misspelt."""
     exchanges = {
         str(name) for name in table.rows.select("exchange").unique().collect()["exchange"].drop_nulls()
     }
-    unknown, free = sorted(map(str, {*costs} - exchanges)), sorted(exchanges - {*costs})
-    if unknown and free:
+    unused, uncosted = sorted(map(str, {*costs} - exchanges)), sorted(exchanges - {*costs})
+    if unused and uncosted:
         message = (
-            f"costs: no market is of {', '.join(unknown)}, and there is no cost for {', '.join(free)}, whose markets "
-            "are in no pair; is a name misspelt?"
+            f"costs: no market is of {', '.join(unused)}, and there is no cost for {', '.join(uncosted)}, whose "
+            "markets are in no pair; is a name misspelt?"
         )
         warnings.warn(NoMatchWarning(message, keys=["exchange"]), stacklevel=3)
 
 
 def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
+    """Return the cost of each row's market; null if the mapping lacks its exchange."""
     if isinstance(costs, str):
         return finite(costs)
     by_exchange = costs if isinstance(costs, Mapping) else {"all": costs}
