@@ -121,7 +121,7 @@ def candle_profile(
     table = OpenTable.of(candles, times=["timestamp"], numbers=[*PRICES[spreading], "volume"])
     if spreading == "uniform" and table.is_eager:
         _require_room(table.rows, grid)
-    keys = table.series(None, without=["side", "timestamp", *_RESULTS])
+    keys = table.series_columns(None, without=["side", "timestamp", *_RESULTS])
     groups = [name for name in keys if name != "interval"]
     unit = ["amount_unit"] if "amount_unit" in table.names else []
     rows = table.rows.filter(~nw.col("timestamp").is_null())

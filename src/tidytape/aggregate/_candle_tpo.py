@@ -27,7 +27,7 @@ from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import BUCKET, MARKET
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_start, length_of
-from tidytape.frames._units import AMOUNT_UNIT, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.schema import schema_of
 from tidytape.times import MINUTE, SECOND, interval_of
 
@@ -128,7 +128,9 @@ def candle_tpo(
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
         nw.lit("").alias(name) for name in MARKET if name not in table.names
     )
-    rows = of_one(replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles").rows
+    rows = require_one_unit(
+        replace(table, rows=rows), AMOUNT_UNIT, [*MARKET], ["volume"], parameter="candles"
+    ).rows
     rows = _with_lost(rows, cut)
     pieces = with_rows(_pieces(rows, cut.piece), cut, eager=table.is_eager)
     traded = rows.with_columns(volume=nw.when(~nw.col(_LOST)).then(nw.col("volume")))

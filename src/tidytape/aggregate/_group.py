@@ -280,27 +280,33 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     needed = [*MARKET, *point_key, *columns]
     table = OpenTable.of(points, needed, times=[name for name in needed if name in _TIMES])
     frame: Any = table.rows.with_columns(nw.col(*MARKET).cast(nw.String()))
-    series, common_columns = ([name for name in names if name in table.names] for names in (_SERIES, _COMMON))
-    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series, *common_columns))
-    smallest = {name: within(nw.col(name).min(), series) for name in common_columns}
+    series_columns, common_columns = (
+        [name for name in names if name in table.names] for names in (_SERIES, _COMMON)
+    )
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series_columns, *common_columns))
+    smallest = {name: within(nw.col(name).min(), series_columns) for name in common_columns}
     frame = frame.with_columns(
-        nw.when(smallest[name] == within(nw.col(name).max(), series)).then(smallest[name]).alias(name)
+        nw.when(smallest[name] == within(nw.col(name).max(), series_columns)).then(smallest[name]).alias(name)
         for name in common_columns
     )
-    series += common_columns
-    frame = in_one_unit(frame, data_type, series)
-    keys = [*series, *point_key]
+    series_columns += common_columns
+    frame = in_one_unit(frame, data_type, series_columns)
+    keys = [*series_columns, *point_key]
     if is_of_rates:
-        grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
+        grouped = _weighted(frame, series_columns, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
-        grouped = standing_sums(frame, frame, members=MARKET, series=series, columns=OHLC, carry=DAY)
+        grouped = standing_sums(
+            frame, frame, members=MARKET, series_columns=series_columns, columns=OHLC, carry=DAY
+        )
         coverage = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
         grouped = grouped.with_columns(coverage.alias(COVERAGE))
     elif data_type in CANDLES:
         frame = with_coverage(frame, columns)
         grouped = consolidated(frame, keys, [*columns, COVERAGE], members=MARKET)
     else:
-        frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in point_key else ())
+        frame = with_coverage(
+            frame, columns, point=[*series_columns, "timestamp"] if "price" in point_key else ()
+        )
         grouped = summed(frame, keys, [*columns, COVERAGE])
     order = dict.fromkeys(
         (*schema.identity, *schema.descriptors, "timestamp", *point_key, *columns, *schema.names)
@@ -311,7 +317,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
 
 def _weighted(
     frame: Any,
-    series: Sequence[str],
+    series_columns: Sequence[str],
     rates: Sequence[str],
     weights: Any,
     *,
@@ -319,7 +325,7 @@ def _weighted(
 ) -> Any:
     """Return the mean of each rate over the members with rate and open interest, and the coverage of ``rate_close``."""
     member = [*MARKET, "timestamp"]
-    of_series = [name for name in ("coin",) if name in series]
+    of_series = [name for name in ("coin",) if name in series_columns]
     weights = OpenTable.of(
         weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
     ).rows.select(
@@ -332,7 +338,7 @@ def _weighted(
     members_without_rate = (
         joined(
             weights.with_columns(nw.lit(0).alias(_ALL)),
-            frame.select(nw.lit(0).alias(_ALL), *series).unique(),
+            frame.select(nw.lit(0).alias(_ALL), *series_columns).unique(),
             on=[_ALL, *of_series],
             how="inner",
         )
@@ -344,7 +350,7 @@ def _weighted(
     )
     weights = weights.drop(*of_series)
     rows = nw.concat([frame.join(weights, on=member, how="left"), members_without_rate], how="diagonal")
-    weight, keys = nw.col(_WEIGHT), [*series, "timestamp"]
+    weight, keys = nw.col(_WEIGHT), [*series_columns, "timestamp"]
     is_known = weight.is_finite().fill_null(value=False)
     rows = rows.with_columns(
         nw.when(is_known).then(0.0).otherwise(1.0).alias(_LACKS_WEIGHT),

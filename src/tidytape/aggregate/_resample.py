@@ -15,7 +15,7 @@ from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
-from tidytape.frames._units import AMOUNT_UNIT, is_of_one
+from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND, interval_of
@@ -139,14 +139,14 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     """
     length, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
     frame: Any = points
-    series = [name for name in series_of(frame, data_type) if name != "interval"]
+    series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
     level = ["price"] if "price" in schema.key else []
-    keys = [*series, BUCKET, *level]
+    keys = [*series_columns, BUCKET, *level]
     frame = frame.with_columns(bucket_start(nw.col("timestamp"), length).alias(BUCKET))
-    frame = in_one_unit(frame, data_type, [*series, BUCKET])
+    frame = in_one_unit(frame, data_type, [*series_columns, BUCKET])
     if data_type in CANDLES:
         frame = traded(frame, keys)
-    frame = with_coverage(frame, columns, point=[*series, BUCKET] if level else ())
+    frame = with_coverage(frame, columns, point=[*series_columns, BUCKET] if level else ())
     combined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}
     )
@@ -159,7 +159,7 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
         if name in schema.names and name not in result_series
     ]
     rows: Rows = combined.select(*result_series, "timestamp", *payload, COVERAGE)
-    return rows.sort(*series, "timestamp", *level)
+    return rows.sort(*series_columns, "timestamp", *level)
 
 
 def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
@@ -169,9 +169,9 @@ def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
     """
     if AMOUNT_UNIT not in frame.collect_schema().names():
         return frame
-    has_one_unit, schema = is_of_one(AMOUNT_UNIT, keys), schema_of(data_type)
+    is_summable, schema = has_one_unit(AMOUNT_UNIT, keys), schema_of(data_type)
     amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
-    return frame.with_columns(nw.when(has_one_unit).then(nw.col(name)).alias(name) for name in amounts)
+    return frame.with_columns(nw.when(is_summable).then(nw.col(name)).alias(name) for name in amounts)
 
 
 def series_of(frame: Rows, data_type: str) -> list[str]:
@@ -262,46 +262,49 @@ def gapfill(
     if other := next((interval for interval in intervals_of(table) if interval is not length), None):
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
-    series, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
+    series_columns, units = (
+        series_of(frame, "TRADE_AGG"),
+        [name for name in table.names if name == AMOUNT_UNIT],
+    )
     frame = frame.with_columns(nw.col(*OHLC, "volume").cast(nw.Float64)).with_columns(
         nw.col(name).cast(nw.String()) for name in units
     )
     close = nw.col("close").cast(nw.Float64)
-    rows = frame.select(*series, "timestamp", nw.when(close.is_finite()).then(close), *units)
+    rows = frame.select(*series_columns, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
-        before = OpenTable.of(last, [*series, "close"], parameter="last").rows
-        categories = [name for name in series if table.schema[name] == nw.Categorical]
+        before = OpenTable.of(last, [*series_columns, "close"], parameter="last").rows
+        categories = [name for name in series_columns if table.schema[name] == nw.Categorical]
         last_closes = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in categories).select(
-            *series,
+            *series_columns,
             nw.lit(begin - 1, nw.Int64()).alias("timestamp"),
             nw.when(close.is_finite()).then(close),
             *(nw.lit(None, nw.String()).alias(name) for name in units),
         )
         rows = nw.concat([rows, last_closes])
     time = nw.col("timestamp")
-    following = time.shift(-1).over(*series, order_by="timestamp").fill_null(until)
+    following = time.shift(-1).over(*series_columns, order_by="timestamp").fill_null(until)
     # The gap after each candle consists of the intervals in the window that start before the next candle.
     first = nw.max_horizontal(bucket_start(time, length) + step, nw.lit(begin, nw.Int64()))
     final = bucket_start(nw.min_horizontal(following, nw.lit(until, nw.Int64())) - 1, length)
     order = ["timestamp"]
     rows = rows.with_columns(
-        *(last_known(name, by=series, order=order) for name in ("close", *units)),
+        *(last_known(name, by=series_columns, order=order) for name in ("close", *units)),
         __begin=first,
         __first=nw.lit(0, nw.Int64()),
         __last=(final - first) // step,
     ).with_columns(
-        nw.col(name).fill_null(strategy="backward").over(*series, order_by=order) for name in units
+        nw.col(name).fill_null(strategy="backward").over(*series_columns, order_by=order) for name in units
     )
     gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0, nw.col("__begin") > time)
     filled = spread(gaps, "__first", "__last", name="__number", digits=6).select(
-        *series,
+        *series_columns,
         (nw.col("__begin") + nw.col("__number") * step).alias("timestamp"),
         *(nw.col("close").alias(name) for name in OHLC),
         nw.lit(0.0).alias("volume"),
         *(nw.lit(1.0).alias(name) for name in table.names if name == COVERAGE),
         *units,
     )
-    return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*series, "timestamp"])
+    return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*series_columns, "timestamp"])
 
 
 def _moment(parameter: str, time: TimeLike) -> int:

@@ -17,7 +17,7 @@ from tidytape.frames._door import MARKET
 from tidytape.frames._joined import joined
 from tidytape.frames._table import IDENTITY, OpenTable
 from tidytape.frames._times import length_of
-from tidytape.frames._units import AMOUNT_UNIT, is_of_one
+from tidytape.frames._units import AMOUNT_UNIT, has_one_unit
 from tidytape.times import HOUR
 
 
@@ -87,7 +87,7 @@ def is_of_levels(names: Iterable[str]) -> bool:
     return "price" in names and not _POINTS & names and bool(_LEVELS & names)
 
 
-def of_rows(table: OpenTable[Any], *, without: Iterable[str] = ()) -> list[str]:
+def row_columns(table: OpenTable[Any], *, without: Iterable[str] = ()) -> list[str]:
     """Return the columns that, with the time, identify a row: the identity columns, and columns such as ``expiry``.
 
     A series may have several rows at each time: one per maturity, per expiry, per distance from the mid, per second
@@ -135,8 +135,8 @@ def across(
 ) -> list[str]:
     """Return the columns that markets must share to be compared: ``by``, or all columns of the key but the market's."""
     if by is None:
-        return of_rows(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
-    return table.series(by, without=("timestamp", *without))
+        return row_columns(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
+    return table.series_columns(by, without=("timestamp", *without))
 
 
 def markets(
@@ -157,21 +157,21 @@ def markets(
         If the frame has a row for each price, and ``by`` does not tell prices apart.
     """
     table = OpenTable.of(frame, MARKET, times=["timestamp", *times], numbers=numbers)
-    series = across(table, by, without=[*MARKET, *numbers, *times, *results])
-    if "price" in table.names and "price" not in {*series, *numbers}:
+    series_columns = across(table, by, without=[*MARKET, *numbers, *times, *results])
+    if "price" in table.names and "price" not in {*series_columns, *numbers}:
         raise QueryError(
             "by",
-            got=series,
+            got=series_columns,
             expected="'price' among the columns: the frame has it, and so may have several rows per market",
             hint="add it to by, or drop the column",
         )
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in numbers)
-    return table, rows, series
+    return table, rows, series_columns
 
 
 def with_repeats(
     rows: nw.LazyFrame[Any],
-    series: Sequence[str],
+    series_columns: Sequence[str],
     *,
     members: Sequence[str] = MARKET,
     of_amounts: bool = False,
@@ -181,11 +181,11 @@ def with_repeats(
     Amounts in different units cannot be summed. So with ``of_amounts`` the rows also get `HAS_MIXED_UNITS`, 1.0 where a
     series has several amount units, and `IS_REPEATED` is 1.0 there, too.
     """
-    rows = repeated(rows, [*series, *members, "timestamp"])
+    rows = repeated(rows, [*series_columns, *members, "timestamp"])
     if not of_amounts:
         return rows
     has_unit = AMOUNT_UNIT in rows.collect_schema().names()
-    differ = ~is_of_one(AMOUNT_UNIT, series) if has_unit else nw.lit(value=False)
+    differ = ~has_one_unit(AMOUNT_UNIT, series_columns) if has_unit else nw.lit(value=False)
     return rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(HAS_MIXED_UNITS)).with_columns(
         nw.max_horizontal(IS_REPEATED, HAS_MIXED_UNITS).alias(IS_REPEATED)
     )
@@ -200,7 +200,7 @@ def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
 
 def without_repeats(
     rows: nw.LazyFrame[Any],
-    series: Sequence[str],
+    series_columns: Sequence[str],
     *,
     members: Sequence[str] = MARKET,
     amounts: Sequence[str] = (),
@@ -209,8 +209,8 @@ def without_repeats(
 
     Repeated rows get amount 0, so that sums do not count the arbitrary row.
     """
-    rows = with_repeats(rows, series, members=members, of_amounts=bool(amounts)).unique(
-        subset=[*series, *members, "timestamp"], keep="any"
+    rows = with_repeats(rows, series_columns, members=members, of_amounts=bool(amounts)).unique(
+        subset=[*series_columns, *members, "timestamp"], keep="any"
     )
     is_single = nw.col(IS_REPEATED) == 0
     return rows.with_columns(
@@ -223,7 +223,7 @@ def finite(name: str) -> nw.Expr:
     return nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
 
 
-def one_engine(table: OpenTable[Any], other: OpenTable[Any], parameter: str) -> None:
+def require_one_engine(table: OpenTable[Any], other: OpenTable[Any], parameter: str) -> None:
     """Raise QueryError unless two frames have the same engine and, in DuckDB, the same connection."""
     first, second = table.engine, other.engine
     if first is not second:

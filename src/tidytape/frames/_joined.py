@@ -349,7 +349,7 @@ def standing_sums(
     moments: Any,
     *,
     members: Sequence[str],
-    series: Sequence[str],
+    series_columns: Sequence[str],
     columns: Sequence[str],
     carry: int,
     counts: Sequence[str] = (),
@@ -367,8 +367,8 @@ def standing_sums(
         stays the last known value until the next report, and replaces the other columns where they are null or the
         member sends no report. If it is null, the stock is unknown until the next report.
     moments : frame, m rows
-        ``series`` and ``timestamp`` int64 [ns], each once or more often.
-    members, series : sequence of str
+        ``series_columns`` and ``timestamp`` int64 [ns], each once or more often.
+    members, series_columns : sequence of str
         Columns that name a member, and the series it is a member of.
     columns : sequence of str
         The columns that are reported, float64 and finite.
@@ -380,16 +380,16 @@ def standing_sums(
     Returns
     -------
     frame, one row per series and moment
-        ``series``, ``timestamp``; the columns, null where no report holds, or where one that holds is unknown or beyond
-        `MOST`, because its rounding would spoil later sums; `STANDING`, how many reports hold; `UNKNOWN`, how many of
-        them are unknown or beyond `MOST`; and the counts.
+        ``series_columns``, ``timestamp``; the columns, null where no report holds, or where one that holds is unknown
+        or beyond `MOST`, because its rounding would spoil later sums; `STANDING`, how many reports hold; `UNKNOWN`, how
+        many of them are unknown or beyond `MOST`; and the counts.
     """
     close, others = columns[-1], columns[:-1]
     offsets = {name: f"beside_{name}" for name in others}
-    key, more = [*series, "timestamp"], [STANDING, UNKNOWN, *counts]
+    key, more = [*series_columns, "timestamp"], [STANDING, UNKNOWN, *counts]
     reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
     is_addable = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
-    next_time = nw.col("timestamp").shift(-1).over(*members, *series, order_by="timestamp")
+    next_time = nw.col("timestamp").shift(-1).over(*members, *series_columns, order_by="timestamp")
     reports = reports.with_columns(
         nw.when(is_addable).then(0.0).otherwise(1.0).alias(UNKNOWN),
         nw.lit(1.0).alias(STANDING),
@@ -405,7 +405,7 @@ def standing_sums(
         [
             reports.select(*key, *standing, *brief, __asked=nw.lit(0)),
             reports.select(
-                *series,
+                *series_columns,
                 nw.col("__end").alias("timestamp"),
                 *((0.0 - nw.col(name)).alias(name) for name in standing),
                 *(nw.lit(0.0).alias(name) for name in brief),
@@ -418,7 +418,7 @@ def standing_sums(
     )
     sums = changes.group_by(*key).agg(nw.col(*standing, *brief, "__asked").sum())
     sums = (
-        sums.with_columns(nw.col(*standing).cum_sum().over(*series, order_by="timestamp"))
+        sums.with_columns(nw.col(*standing).cum_sum().over(*series_columns, order_by="timestamp"))
         .filter(nw.col("__asked") > 0)
         .with_columns(part for name in others for part in exact.added(close, offsets[name], name))
     )

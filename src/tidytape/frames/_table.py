@@ -47,7 +47,7 @@ def categories_of(frame: Frame, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: types[name] for name in names}
 
 
-def worded(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFrame[Any]:
+def with_categories_as_text(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFrame[Any]:
     """Return the rows with these categorical columns as text, except for polars' Categorical.
 
     All frames share the categories of that type. It sorts, joins and compares as text does, and groups faster.
@@ -58,8 +58,8 @@ def worded(rows: nw.LazyFrame[Any], categories: Mapping[str, Any]) -> nw.LazyFra
     return rows.with_columns(nw.col(*names).cast(nw.String))
 
 
-def categorised(frame: Any, categories: Mapping[str, Any]) -> Any:
-    """Return the frame with columns of text as these categories; undoes `worded`.
+def with_text_as_categories(frame: Any, categories: Mapping[str, Any]) -> Any:
+    """Return the frame with columns of text as these categories; undoes `with_categories_as_text`.
 
     If a type is None, polars makes new categories of the texts in the column; DuckDB leaves the column as text.
     """
@@ -200,7 +200,7 @@ class OpenTable(Generic[IntoFrameT]):
         lazy: nw.LazyFrame[Any] = frame.lazy()  # so that the engine can optimise the query
         clocks = {name: clock_of(frame, name, schema[name]) for name in times}
         categories = categories_of(frame, schema)
-        rows = worded(counted(lazy, clocks), categories if as_text else {})
+        rows = with_categories_as_text(counted(lazy, clocks), categories if as_text else {})
         casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
         integers = [
             name for name, clock in clocks.items() if clock.is_nanoseconds and schema[name] != nw.Int64
@@ -230,7 +230,7 @@ class OpenTable(Generic[IntoFrameT]):
         nulls = frame.select(nw.col(*names).is_null())
         return {name: next(other for other in names if (nulls[other] == nulls[name]).all()) for name in names}
 
-    def with_words(
+    def with_text_columns(
         self, words: Mapping[str, str | None], *, of: OpenTable[Any] | None = None
     ) -> OpenTable[IntoFrameT]:
         """Return the table for results that have new columns of text, or other texts in a column of the frame.
@@ -262,7 +262,9 @@ class OpenTable(Generic[IntoFrameT]):
         """Names of the columns, in order."""
         return list(self.schema)
 
-    def series(self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()) -> list[str]:
+    def series_columns(
+        self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()
+    ) -> list[str]:
         """Return the columns that tell one series from another: ``by``, or by default the frame's identity columns.
 
         Raises
@@ -340,7 +342,7 @@ class OpenTable(Generic[IntoFrameT]):
             names = result.collect_schema().names()
             clocks = {name: clock for name, clock in clocks.items() if name in names}
             result = dated(result.lazy(), clocks)
-        rows = categorised(result.lazy(), self.categories)
+        rows = with_text_as_categories(result.lazy(), self.categories)
         if self.door is None:
             return cast("IntoFrameT", rows.to_native())
         collected = rows.collect("polars", engine="streaming" if in_parts else "auto")

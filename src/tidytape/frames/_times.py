@@ -88,7 +88,7 @@ def _within(count: nw.Expr, unit: int) -> nw.Expr:
     return nw.when((count >= -most) & (count <= most)).then(count * unit)
 
 
-def counted_beside(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyFrame[Any]:
+def with_counted(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyFrame[Any]:
     """Return the frame with another column, ``name``: the times of ``column`` as int64 nanoseconds.
 
     Raises

@@ -28,7 +28,7 @@ BLOCK_SIZE: Final = "block_size"
 _NOUNS: Final = {AMOUNT_UNIT: "amount unit", BLOCK_SIZE: "block size"}
 
 
-def of_one(
+def require_one_unit(
     table: OpenTable[IntoFrameT],
     column: str,
     keys: Sequence[str],
@@ -60,7 +60,9 @@ def of_one(
     unit = nw.col(column).cast(nw.String)
     if table.is_eager and len(table.rows.select(unit).unique().collect()) <= 1:
         return table
-    table, mixed_values = _checked(table, column, is_of_one(column, keys), dict.fromkeys([*values, column]))
+    table, mixed_values = _checked(
+        table, column, has_one_unit(column, keys), dict.fromkeys([*values, column])
+    )
     if mixed_values:
         values_in_series = f"{column} {' and '.join(sorted(map(str, mixed_values)))} in one series"
         raise QueryError(
@@ -82,13 +84,13 @@ def _checked(
     return replace(table, rows=table.rows.with_columns(valid_values)), []
 
 
-def is_of_one(column: str, keys: Sequence[str]) -> nw.Expr:
+def has_one_unit(column: str, keys: Sequence[str]) -> nw.Expr:
     """Return whether rows of the same keys have one amount unit, or one block size; null counts as a unit."""
     value = nw.col(column).cast(nw.String).fill_null("")
     return within(value.min(), keys) == within(value.max(), keys)
 
 
-def counting(
+def require_unit(
     table: OpenTable[IntoFrameT],
     unit: str,
     values: Iterable[str],
@@ -113,7 +115,7 @@ def counting(
     return table
 
 
-def on_blocks(
+def require_blocks(
     table: OpenTable[IntoFrameT], step: Fraction, price: str, *, parameter: str, exactly: bool = False
 ) -> OpenTable[IntoFrameT]:
     """Refuse levels that cannot be added up to rows of the height ``step``; return the table.

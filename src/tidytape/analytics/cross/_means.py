@@ -18,7 +18,7 @@ from tidytape.analytics._series import (
     across,
     finite,
     markets,
-    one_engine,
+    require_one_engine,
     with_repeats,
     without_repeats,
 )
@@ -30,7 +30,7 @@ from tidytape.frames._joined import COVERAGE, as_of, joined, standing_sums, weig
 from tidytape.frames._rows import first
 from tidytape.frames._table import IDENTITY, OpenTable
 from tidytape.frames._times import length_of
-from tidytape.frames._units import AMOUNT_UNIT, counting
+from tidytape.frames._units import AMOUNT_UNIT, require_unit
 
 
 def oi_weighted(
@@ -114,17 +114,17 @@ def oi_weighted(
     other = OpenTable.of(
         open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"
     )
-    one_engine(table, other, "open_interest")
-    series = across(table, by, without=[*MARKET, rate, *results])
+    require_one_engine(table, other, "open_interest")
+    series_columns = across(table, by, without=[*MARKET, rate, *results])
     if by is None:
-        series = [name for name in series if name in IDENTITY or name in other.names]
-    shared = [name for name in series if name != "interval"]
+        series_columns = [name for name in series_columns if name in IDENTITY or name in other.names]
+    shared = [name for name in series_columns if name != "interval"]
     require(shared, other.names)
     has_lengths = "interval" in table.names and "interval" in other.names
     length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
     rate_rows, reports = (opened.rows.filter(~nw.col("timestamp").is_null()) for opened in (table, other))
     rate_rows = rate_rows.select(
-        *MARKET, *series, "timestamp", finite(rate), __end=nw.col("timestamp") + length
+        *MARKET, *series_columns, "timestamp", finite(rate), __end=nw.col("timestamp") + length
     )
     amount = nw.when(nw.col(interest) < 0).then(0.0).otherwise(finite(interest)).alias("__weight")
     unit = [name for name in other.names if name == AMOUNT_UNIT]
@@ -132,8 +132,10 @@ def oi_weighted(
         reports = reports.filter(length > 0)  # the end of other reports is unknown
     key_columns = [nw.col(name).cast(table.schema[name]) for name in (*MARKET, *shared)]
     reports = reports.select(*key_columns, *unit, amount, timestamp=nw.col("timestamp") + length)
-    result = _oi_weighted(rate_rows, reports, rate, series=series, shared=shared, carry=longest)
-    return table.closed(result.select(*series, "timestamp", rate, *results), sort=[*series, "timestamp"])
+    result = _oi_weighted(rate_rows, reports, rate, by=series_columns, shared=shared, carry=longest)
+    return table.closed(
+        result.select(*series_columns, "timestamp", rate, *results), sort=[*series_columns, "timestamp"]
+    )
 
 
 def _oi_weighted(
@@ -141,22 +143,28 @@ def _oi_weighted(
     reports: nw.LazyFrame[Any],
     rate: str,
     *,
-    series: Sequence[str],
+    by: Sequence[str],
     shared: Sequence[str],
     carry: int,
 ) -> nw.LazyFrame[Any]:
     """Return the mean of rates, weighted by the open interest last reported at the end of each rate's interval."""
-    keys = [*series, "timestamp"]
+    keys = [*by, "timestamp"]
     # If an average covers rates of several interval lengths, it uses the open interest at the end of the shortest.
     rates = rates.with_columns(nw.col("__end").min().over(*keys))
     rates = (
-        without_repeats(rates, series, amounts=[rate])
+        without_repeats(rates, by, amounts=[rate])
         .filter(~nw.col(rate).is_null())
         .with_columns(__start=nw.col("timestamp"), timestamp=nw.col("__end"))
     )
     reports = without_repeats(reports, shared, amounts=["__weight"])
     total_interest = standing_sums(
-        reports, rates, members=MARKET, series=shared, columns=["__weight"], carry=carry, counts=[IS_REPEATED]
+        reports,
+        rates,
+        members=MARKET,
+        series_columns=shared,
+        columns=["__weight"],
+        carry=carry,
+        counts=[IS_REPEATED],
     ).select(*shared, "timestamp", open_interest=nw.col("__weight"), __again=nw.col(IS_REPEATED))
     # Duplicate reports get weight 1, so that the market still counts. A report without a number gets -1, so that it
     # replaces the report before it; the join gives -1 to a market without a report, too.
@@ -165,7 +173,7 @@ def _oi_weighted(
     rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry).with_columns(
         nw.col("__weight").fill_null(-1.0)
     )
-    at = [*series, "__start"]
+    at = [*by, "__start"]
     is_known = (nw.col("__weight").min().over(*at) >= 0).cast(nw.Int64())
     rows = (
         rows.with_columns(__known=is_known)
@@ -179,7 +187,7 @@ def _oi_weighted(
     # The two sums are rounded separately, so their quotient could exceed 1.
     coverage = nw.min_horizontal(nw.col(f"__used_{rate}") / nw.col("open_interest"), nw.lit(1.0))
     return averages.select(
-        *series,
+        *by,
         nw.col("__start").alias("timestamp"),
         nw.when(is_single).then(nw.col(rate)).alias(rate),
         coverage=nw.when(is_known).then(coverage),
@@ -254,8 +262,8 @@ def volume_weighted(
     [(0, 11.0, 4.0, 2, 1.0)]
     """
     arguments.one_of("unit", unit, ("coin", "quote"))
-    table, _, series = markets(frame, by, [price, volume], results=["vwap", "markets", COVERAGE])
-    table = counting(
+    table, _, series_columns = markets(frame, by, [price, volume], results=["vwap", "markets", COVERAGE])
+    table = require_unit(
         table,
         {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[unit].value,
         [volume],
@@ -263,7 +271,7 @@ def volume_weighted(
         expected="volumes that count what unit says",
         hint="unit='quote' where they count USD, unit='coin' where they count coins",
     )
-    keys = [*series, "timestamp"]
+    keys = [*series_columns, "timestamp"]
     vwap, traded = nw.col("vwap"), nw.col("__volume")
     rows = (
         table.rows.filter(~nw.col("timestamp").is_null())
@@ -277,7 +285,7 @@ def volume_weighted(
         vwap=nw.when(is_known).then(vwap).otherwise(1.0),
         __volume=nw.when(is_known).then(traded).otherwise(1.0),
     )
-    rows = without_repeats(rows, series, amounts=["__volume"]).with_columns(
+    rows = without_repeats(rows, series_columns, amounts=["__volume"]).with_columns(
         nw.col(IS_REPEATED).max().over(*keys),
         __weight=traded / vwap if unit == "quote" else traded,
         __reporting=nw.col(COVERAGE).sum().over(*keys),
@@ -348,9 +356,9 @@ def dispersion(
     >>> apart.select("markets", "mean", "median", "range", "deviation", "lowest_exchange", "highest_exchange").row(0)
     (3, 11.0, 11.0, 2.0, 1.0, 'A', 'B')
     """
-    table, rows, series = markets(frame, by, [value], results=_STATISTICS)
-    keys = [*series, "timestamp"]
-    rows = with_repeats(rows.filter(~nw.col(value).is_null()), series)
+    table, rows, series_columns = markets(frame, by, [value], results=_STATISTICS)
+    keys = [*series_columns, "timestamp"]
+    rows = with_repeats(rows.filter(~nw.col(value).is_null()), series_columns)
     rows = exact.in_parts(rows.with_columns(__down=-nw.col(value), __mean=nw.col(value)), "__mean")
     squared = (nw.col(value) - nw.col(value).mean().over(*keys)) ** 2
     rows = (
@@ -379,7 +387,7 @@ def dispersion(
         .sqrt(),
     ).with_columns(relative_range=nw.when(median > 0).then(nw.col("range") / median))
     known = [nw.when(nw.col(IS_REPEATED) == 0).then(nw.col(name)).alias(name) for name in _STATISTICS[1:]]
-    return table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET}).closed(
+    return table.with_text_columns({f"{end}_{name}": name for end in _ENDS for name in MARKET}).closed(
         statistics.select(*keys, "markets", *known), sort=keys
     )
 
@@ -445,8 +453,8 @@ def premium(
     """
     added = ["reference", "premium", "reference_rule"]
     arguments.column("value", value, reserved=added)
-    table, rows, series = markets(frame, by, [value], results=added)
-    rows = with_repeats(rows.filter(~nw.col(value).is_null()), series)
+    table, rows, series_columns = markets(frame, by, [value], results=added)
+    rows = with_repeats(rows.filter(~nw.col(value).is_null()), series_columns)
     if isinstance(reference, Mapping):
         require(reference, table.names)
         if not reference or not all(isinstance(name, str) for name in reference.values()):
@@ -467,7 +475,7 @@ def premium(
         arguments.one_of("reference", reference, ("median", "mean"))
         rule, reference_rows, is_single = reference, rows, nw.col(IS_REPEATED) == 0
         statistic = nw.col(value).median() if reference == "median" else nw.col(value).mean()
-    keys = [*series, "timestamp"]
+    keys = [*series_columns, "timestamp"]
     references = (
         reference_rows.group_by(*keys)
         .agg(statistic.alias("reference"), nw.len().alias("__count"), nw.col(IS_REPEATED).max())

@@ -101,8 +101,8 @@ def total(
     [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
     amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
-    table, rows, series = markets(frame, by, amounts, results=["markets", COVERAGE])
-    keys, reports = [*series, "timestamp"], without_repeats(rows, series, amounts=amounts)
+    table, rows, series_columns = markets(frame, by, amounts, results=["markets", COVERAGE])
+    keys, reports = [*series_columns, "timestamp"], without_repeats(rows, series_columns, amounts=amounts)
     if carry is None:
         is_complete = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
         reports = reports.with_columns(
@@ -112,7 +112,13 @@ def total(
     else:
         longest, counts = arguments.duration("carry", carry), [IS_REPEATED, HAS_MIXED_UNITS]
         sums = standing_sums(
-            reports, rows, members=MARKET, series=series, columns=amounts, carry=longest, counts=counts
+            reports,
+            rows,
+            members=MARKET,
+            series_columns=series_columns,
+            columns=amounts,
+            carry=longest,
+            counts=counts,
         )
     reporting, has_share = (
         nw.col(STANDING) - nw.col(UNKNOWN),
@@ -172,17 +178,17 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
     """
     arguments.column("amount", amount, reserved=["total", "share"])
-    table, _, series = markets(frame, by, [amount], results=["total", "share"])
-    rows = with_repeats(table.rows.filter(~nw.col("timestamp").is_null()), series, of_amounts=True)
+    table, _, series_columns = markets(frame, by, [amount], results=["total", "share"])
+    rows = with_repeats(table.rows.filter(~nw.col("timestamp").is_null()), series_columns, of_amounts=True)
     in_sum = [exact.summed("total"), nw.col(IS_REPEATED).max()]
     rows = (
         exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
-        .with_columns(part.over(*series, "timestamp") for part in in_sum)
+        .with_columns(part.over(*series_columns, "timestamp") for part in in_sum)
         .with_columns(total=nw.when(nw.col(IS_REPEATED) == 0).then(exact.total("total")))
     )
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
-    return table.closed(result, sort=[*series, "timestamp", *MARKET])
+    return table.closed(result, sort=[*series_columns, "timestamp", *MARKET])
 
 
 def dominance(
@@ -256,28 +262,37 @@ def dominance(
     table = OpenTable.of(frame, [token], times=["timestamp"], numbers=[marketcap])
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
     arguments.column("marketcap", marketcap, reserved=added)
-    series = across(table, by, without=[token, marketcap, *added])
+    series_columns = across(table, by, without=[token, marketcap, *added])
     columns = [name for name in table.names if name not in added]
     rows = table.rows.filter(~nw.col("timestamp").is_null()).select(*columns)
     is_in_universe, cap = nw.col(token).is_in(names), finite(marketcap)
     caps = without_repeats(
-        rows.filter(is_in_universe).with_columns(__cap=cap), series, members=[token], amounts=["__cap"]
+        rows.filter(is_in_universe).with_columns(__cap=cap),
+        series_columns,
+        members=[token],
+        amounts=["__cap"],
     )
     sums = standing_sums(
-        caps, rows, members=[token], series=series, columns=["__cap"], carry=longest, counts=[IS_REPEATED]
+        caps,
+        rows,
+        members=[token],
+        series_columns=series_columns,
+        columns=["__cap"],
+        carry=longest,
+        counts=[IS_REPEATED],
     )
     known_count = nw.col(STANDING) - nw.col(UNKNOWN)
     sums = sums.select(
-        *series,
+        *series_columns,
         "timestamp",
         universe_total=nw.when(nw.col(IS_REPEATED) == 0, known_count == len(names)).then(nw.col("__cap")),
         universe_known=known_count.cast(nw.Int64()),
     )
-    result = joined(rows, sums, on=[*series, "timestamp"]).with_columns(
+    result = joined(rows, sums, on=[*series_columns, "timestamp"]).with_columns(
         dominance=nw.when(is_in_universe, nw.col("universe_total") > 0).then(cap / nw.col("universe_total")),
         universe_size=nw.lit(len(names), nw.Int64()),
     )
-    return table.closed(result.select(*columns, *added), sort=[*series, "timestamp", token])
+    return table.closed(result.select(*columns, *added), sort=[*series_columns, "timestamp", token])
 
 
 _TIMES = ("first_timestamp", "last_timestamp")
@@ -343,9 +358,11 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "markets").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
-    table, rows, series = markets(frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE])
-    keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
-    rows = traded(with_repeats(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
+    table, rows, series_columns = markets(
+        frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE]
+    )
+    keys, key = [*series_columns, "timestamp"], [*series_columns, *MARKET, "timestamp"]
+    rows = traded(with_repeats(rows, series_columns, of_amounts=True), key).unique(subset=key, keep="any")
     rows = with_coverage(rows, ["volume"]).with_columns(
         markets=1.0 - nw.col(IDLE), __again=(nw.col(ROW_COUNT) > 1).cast(nw.Float64()).max().over(*keys)
     )

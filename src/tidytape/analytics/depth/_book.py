@@ -17,7 +17,7 @@ from tidytape.frames import _exact as exact
 from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit, require_unit
 
 _BPS = 10_000.0
 _NOISE = 1e-12  # rounding error of prices, sizes, their products and sums, as a share of them
@@ -387,7 +387,7 @@ def slippage(
         ]
 
     parts = [rows.select(*row(side, n, name)) for (side, n), name in cases.items()]
-    return table.with_words({"side": None}).closed(nw.concat(parts), sort=[*book, "side", "size"])
+    return table.with_text_columns({"side": None}).closed(nw.concat(parts), sort=[*book, "side", "size"])
 
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
@@ -420,13 +420,13 @@ def books_of(
     has_heights = grid is None and BLOCK_SIZE in table.names
     numbers = ["price", "size", *([BLOCK_SIZE] if has_heights else [])]
     table = OpenTable.of(table, ["side"], times=["timestamp"], numbers=numbers)
-    series = table.series(by, without=[*_TAKEN, *results])
+    series_columns = table.series_columns(by, without=[*_TAKEN, *results])
     height: nw.Expr = nw.lit(None if grid is None else float(grid.size), nw.Float64)
     if has_heights:
         height = nw.when(nw.col(BLOCK_SIZE).is_finite() & (nw.col(BLOCK_SIZE) > 0)).then(nw.col(BLOCK_SIZE))
-    book = [*series, "timestamp"]
+    book = [*series_columns, "timestamp"]
     if unit is not None:
-        table = counting(
+        table = require_unit(
             table,
             unit,
             ["size"],
@@ -434,10 +434,10 @@ def books_of(
             expected="sizes that count what amount says",
             hint="amount='quote' where they count USD, amount='coin' where they count coins",
         )
-    table = of_one(table, AMOUNT_UNIT, series, ["size"])
+    table = require_one_unit(table, AMOUNT_UNIT, series_columns, ["size"])
     if grid is not None:
-        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size", exactly=True)
-    table = of_one(table, BLOCK_SIZE, book, ["price"])
+        table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size", exactly=True)
+    table = require_one_unit(table, BLOCK_SIZE, book, ["price"])
     price, size = nw.col("price"), nw.col("size")
     is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
     rows = (

@@ -20,7 +20,7 @@ from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit
 from tidytape.times import INTERVALS, interval_of
 
 _NOISE = 1e-12
@@ -124,13 +124,19 @@ def regrid(
     table = OpenTable.of(table, sides, times=["timestamp"], numbers=["price", value])
     rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
-    series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", BLOCK_SIZE, *sides])
-    descriptors = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names and name not in series]
-    table = of_one(table, AMOUNT_UNIT, series, [value])
+    series_columns = table.series_columns(
+        by, without=["timestamp", "start", "price", value, "time_rule", BLOCK_SIZE, *sides]
+    )
+    descriptors = [
+        name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names and name not in series_columns
+    ]
+    table = require_one_unit(table, AMOUNT_UNIT, series_columns, [value])
     if grid is not None:
-        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
+        table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size")
     # Rows of one height may be made of blocks of several heights, but at one time such blocks would overlap.
-    table = of_one(table, BLOCK_SIZE, series if grid is None else [*series, "timestamp"], ["price"])
+    table = require_one_unit(
+        table, BLOCK_SIZE, series_columns if grid is None else [*series_columns, "timestamp"], ["price"]
+    )
 
     price, size = nw.col("price"), nw.col(value)
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
@@ -141,7 +147,7 @@ def regrid(
         start=nw.col("timestamp") if length is None else bucket_start(nw.col("timestamp"), length),
         __count=nw.lit(1.0),
     ).with_columns(nw.when(is_known).then(size).alias(value))
-    bucket = [*series, "start"]
+    bucket = [*series_columns, "start"]
     if grid is not None and BLOCK_SIZE in descriptors:
         is_height_known = (~nw.col(BLOCK_SIZE).is_null()).all().over(bucket)
         rows = rows.with_columns(nw.when(is_height_known).then(nw.lit(float(grid.size))).alias(BLOCK_SIZE))
@@ -154,7 +160,9 @@ def regrid(
     if grid is not None:
         rows = rows.with_columns(price=grid.edge(price))
     keys = [*bucket, *sides, "price", *descriptors]
-    interval_column = {} if length is None or "interval" not in series else {"interval": nw.lit(length.alias)}
+    interval_column = (
+        {} if length is None or "interval" not in series_columns else {"interval": nw.lit(length.alias)}
+    )
     result = (
         exact.in_parts(rows, value)
         .group_by(*keys)
@@ -166,10 +174,10 @@ def regrid(
             nw.lit(rule).alias("time_rule"),
             **interval_column,
         )
-        .select(*series, "timestamp", *sides, "price", value, *descriptors, "time_rule")
+        .select(*series_columns, "timestamp", *sides, "price", value, *descriptors, "time_rule")
     )
-    return table.with_words(dict.fromkeys(interval_column)).closed(
-        result, sort=[*series, "timestamp", *sides, "price"]
+    return table.with_text_columns(dict.fromkeys(interval_column)).closed(
+        result, sort=[*series_columns, "timestamp", *sides, "price"]
     )
 
 
@@ -267,15 +275,17 @@ def walls(
     shortest = nanoseconds("duration", duration)
     largest_gap = None if max_gap is None else nanoseconds("max_gap", max_gap)
     table = OpenTable.of(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
-    series = table.series(by, without=[*_TAKEN, *_RESULTS])
+    series_columns = table.series_columns(by, without=[*_TAKEN, *_RESULTS])
     for column in (AMOUNT_UNIT, BLOCK_SIZE):
-        table = of_one(table, column, series, ["size"])
-    level = [*series, "side", "price"]
+        table = require_one_unit(table, column, series_columns, ["size"])
+    level = [*series_columns, "side", "price"]
     time, number, size = nw.col("timestamp"), nw.col("__number"), nw.col("size")
-    rows = _numbered(table.rows.filter(~time.is_null()), series, largest_gap)
+    rows = _numbered(table.rows.filter(~time.is_null()), series_columns, largest_gap)
     # A null size is unknown, and so is a sum that contains it.
     is_known = size.is_finite() & (size >= 0)
-    sizes = rows.with_columns(size=nw.when(is_known).then(size), __newest=within(number.max(), series))
+    sizes = rows.with_columns(
+        size=nw.when(is_known).then(size), __newest=within(number.max(), series_columns)
+    )
     levels = (
         exact.in_parts(sizes, "size")
         .group_by(*level, "timestamp", "__number", "__newest")
@@ -304,46 +314,48 @@ def walls(
     result = wall_runs.filter(nw.col("snapshots") >= snapshots, lasted >= shortest).with_columns(
         size_mean=exact.total("size") / nw.col("snapshots")
     )
-    result = _with_absence(result, levels, series, at="__before", name="is_start_known")
-    result = _with_absence(result, levels, series, at="__after", name="is_end_known")
+    result = _with_absence(result, levels, series_columns, at="__before", name="is_start_known")
+    result = _with_absence(result, levels, series_columns, at="__after", name="is_end_known")
     return table.closed(
         result.select(*level, *_RESULTS),
-        sort=[*series, "first_timestamp", "side", "price"],
+        sort=[*series_columns, "first_timestamp", "side", "price"],
         times={"first_timestamp": "timestamp", "last_timestamp": "timestamp"},
     )
 
 
-def _numbered(rows: nw.LazyFrame[Any], series: list[str], largest_gap: int | None) -> nw.LazyFrame[Any]:
+def _numbered(
+    rows: nw.LazyFrame[Any], series_columns: list[str], largest_gap: int | None
+) -> nw.LazyFrame[Any]:
     """Add the ``__number`` of each row's snapshot in its series; a number is skipped at each gap that is too long."""
     time, gaps = nw.col("timestamp"), nw.col("__gaps")
-    rows = rows.with_columns(__number=within(time.rank("dense"), series).cast(nw.Int64))
+    rows = rows.with_columns(__number=within(time.rank("dense"), series_columns).cast(nw.Int64))
     if largest_gap is None:
         return rows
-    is_far = time - time.shift(1).over(*series, order_by="timestamp") > largest_gap
+    is_far = time - time.shift(1).over(*series_columns, order_by="timestamp") > largest_gap
     return (
         rows.with_columns(__gaps=is_far.fill_null(value=False).cast(nw.Int64))
-        .with_columns(gaps.cum_sum().over(*series, order_by="timestamp"))
+        .with_columns(gaps.cum_sum().over(*series_columns, order_by="timestamp"))
         # The rows of one snapshot have no order, so some of them may miss the gap before the snapshot.
-        .with_columns(__number=nw.col("__number") + gaps.max().over(*series, "timestamp"))
+        .with_columns(__number=nw.col("__number") + gaps.max().over(*series_columns, "timestamp"))
     )
 
 
 def _with_absence(
-    walls: nw.LazyFrame[Any], levels: nw.LazyFrame[Any], series: list[str], *, at: str, name: str
+    walls: nw.LazyFrame[Any], levels: nw.LazyFrame[Any], series_columns: list[str], *, at: str, name: str
 ) -> nw.LazyFrame[Any]:
     """Add column ``name``: whether the snapshot with the number in column ``at`` shows that the wall is absent."""
     price, number = nw.col("price"), nw.col("__number").alias(at)
     book = (
         levels.filter(price.is_finite())
-        .group_by(*series, "side", "__number")
+        .group_by(*series_columns, "side", "__number")
         .agg(__lowest=price.min(), __highest=price.max())
-        .select(*series, "side", number, "__lowest", "__highest")
+        .select(*series_columns, "side", number, "__lowest", "__highest")
     )
     unknown = levels.filter(nw.col("size").is_null()).select(
-        *series, "side", "price", number, __unknown=nw.lit(1)
+        *series_columns, "side", "price", number, __unknown=nw.lit(1)
     )
-    walls = joined(walls, book, on=[*series, "side", at])
-    walls = joined(walls, unknown, on=[*series, "side", "price", at])
+    walls = joined(walls, book, on=[*series_columns, "side", at])
+    walls = joined(walls, unknown, on=[*series_columns, "side", "price", at])
     is_shown = (
         nw.when(IS_BID).then(price >= nw.col("__lowest")).when(IS_ASK).then(price <= nw.col("__highest"))
     )

@@ -23,7 +23,7 @@ from tidytape.frames._dialects import in_sql
 from tidytape.frames._door import as_list
 from tidytape.frames._grid import Grid
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks
 from tidytape.times import SECOND, interval_of
 
 if TYPE_CHECKING:
@@ -254,11 +254,11 @@ def _arrays(
             "frame", got="a heatmap of liquidations", expected="a book", hint="liquidation_matrix takes it"
         ) from None
     descriptors = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names]
-    constants = one_series(table, [*table.series(without=["side"]), *descriptors])
+    constants = one_series(table, [*table.series_columns(without=["side"]), *descriptors])
     line_interval = constants.get("interval") if interval is None else interval
     step = None if line_interval is None else interval_of(line_interval).seconds * SECOND
     if grid is not None:
-        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
+        table = require_blocks(table, Fraction(grid.size), "price", parameter="block_size")
     columns = _columns(table.rows, value, sides, grid)
     if not columns["price"].size:
         return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)

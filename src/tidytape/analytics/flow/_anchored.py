@@ -29,7 +29,7 @@ from tidytape.frames._joined import EARLIEST
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_by, length_of
-from tidytape.frames._units import AMOUNT_UNIT, counting, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit, require_unit
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.times import MONDAY, SECOND, interval_of
 
@@ -237,11 +237,11 @@ def vwap(
     volume = amount_of(table, volume, VOLUMES)
     prices = ["price"] if "price" in table.names else ["high", "low", "close"]
     table = OpenTable.of(table, times=["timestamp"], numbers=[*prices, volume])
-    keys = table.series(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
-    table = counting(
+    keys = table.series_columns(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
+    table = require_unit(
         table, "COIN", [volume], parameter="frame", expected="amounts in coins", hint="fetch it without quote"
     )
-    table = of_one(table, AMOUNT_UNIT, keys, [volume])
+    table = require_one_unit(table, AMOUNT_UNIT, keys, [volume])
     has_lengths = interval is None and has_intervals(table, keys)
 
     price = sum((nw.col(name) for name in prices[1:]), nw.col(prices[0])) / float(len(prices))

@@ -15,7 +15,7 @@ from tidytape.analytics.flow._sides import LIQUIDATIONS, amount_of, buckets, quo
 from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.times import SECOND
 
 _OF_CASCADES = (
@@ -123,9 +123,9 @@ def large_trade_share(
         raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
     results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share", "threshold")
     table = OpenTable.of(trades, times=["timestamp"], numbers=[volume])
-    keys = table.series(by, without=["timestamp", *results, "threshold_rule"])
+    keys = table.series_columns(by, without=["timestamp", *results, "threshold_rule"])
     keys = [name for name in keys if by is not None or name != "side"]
-    table = of_one(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
+    table = require_one_unit(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
     start, is_within, interval_column = buckets(table, keys, interval)
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
         __amount=nw.when(usable(nw.col(volume)), is_within).then(nw.col(volume)),
@@ -138,7 +138,7 @@ def large_trade_share(
         .with_columns(threshold_rule=nw.lit(rule), **interval_column)
         .select(*keys, nw.col("__time").alias("timestamp"), *results, "threshold_rule")
     )
-    return table.with_words(dict.fromkeys(interval_column)).closed(rows, sort=[*keys, "timestamp"])
+    return table.with_text_columns(dict.fromkeys(interval_column)).closed(rows, sort=[*keys, "timestamp"])
 
 
 def _large(
@@ -274,8 +274,8 @@ def liquidation_cascades(
     table = OpenTable.of(frame)
     name = amount_of(table, liquidations, LIQUIDATIONS)
     table = OpenTable.of(table, times=["timestamp"], numbers=[name])
-    keys = table.series(by, without=["timestamp", *_OF_CASCADES])
-    table = of_one(table, AMOUNT_UNIT, keys, [name])
+    keys = table.series_columns(by, without=["timestamp", *_OF_CASCADES])
+    table = require_one_unit(table, AMOUNT_UNIT, keys, [name])
     amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")
     rows = table.rows.select(
         *keys, __amount=nw.when(usable(nw.col(name))).then(nw.col(name)), __time=nw.col("timestamp")

@@ -9,12 +9,12 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import number, one_of
-from tidytape.analytics._series import one_engine, warn_unless_met
+from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
-from tidytape.frames._units import counting
+from tidytape.frames._units import require_unit
 
 # Rows are joined by these identity columns only: the others may be known for one data type and null for the other.
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")
@@ -127,7 +127,7 @@ def oi_price_quadrant(
     columns = ["close", "open"] if change == "open_to_close" else ["close"]
     table = OpenTable.of(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
     other = OpenTable.of(candles, times=["timestamp"], numbers=columns, parameter="candles")
-    one_engine(table, other, "candles")
+    require_one_engine(table, other, "candles")
     # Candles have these columns, and open interest lacks them.
     for name in ("volume", "first_timestamp", "last_timestamp"):
         if name in table.names:
@@ -141,7 +141,7 @@ def oi_price_quadrant(
         raise QueryError(
             "candles", got="candles by side", expected="candles of both sides", hint="fetch without by_side"
         )
-    table = counting(
+    table = require_unit(
         table,
         AmountUnit.COIN.value,
         columns,
@@ -150,8 +150,8 @@ def oi_price_quadrant(
         hint="fetch it of single markets, without quote='USD'",
     )
     shared = [name for name in _SERIES if name in table.names and name in other.names]
-    keys = table.series(shared if by is None else by, without=["side", "timestamp", *_RESULTS])
-    other.series(keys)
+    keys = table.series_columns(shared if by is None else by, without=["side", "timestamp", *_RESULTS])
+    other.series_columns(keys)
     warn_unless_met("oi_price_quadrant", table, other, keys, called=("open_interest", "candles"))
     key = [*keys, "timestamp"]
     # A key may be text in one frame and categorical in the other.

@@ -15,7 +15,7 @@ from tidytape.errors import QueryError
 from tidytape.frames import _exact as exact
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import bucket_start, length_of
-from tidytape.frames._units import AMOUNT_UNIT, of_one
+from tidytape.frames._units import AMOUNT_UNIT, require_one_unit
 from tidytape.times import SECOND, interval_of
 
 VOLUMES = ("volume", "amount")
@@ -298,8 +298,8 @@ def sides(
         table = OpenTable.of(table, times=["timestamp"], numbers=amounts)
         bought, sold = (nw.col(name) for name in names)
         is_known = usable(bought) & usable(sold)
-    keys = table.series(by, without=["side", "timestamp", *names, *results])
-    table = of_one(table, AMOUNT_UNIT, keys, amounts)
+    keys = table.series_columns(by, without=["side", "timestamp", *names, *results])
+    table = require_one_unit(table, AMOUNT_UNIT, keys, amounts)
     known_amounts = (nw.when(is_known).then(amount) for amount in (bought, sold))
     table, rows = summed_by_bucket(table, keys, interval, dict(zip(names, known_amounts, strict=True)))
     return table, rows, keys
@@ -329,7 +329,7 @@ def summed_by_bucket(
         )
         .select(*keys, nw.col("__start").alias("timestamp"), *amounts)
     )
-    return table.with_words(dict.fromkeys(interval_column)), sums
+    return table.with_text_columns(dict.fromkeys(interval_column)), sums
 
 
 def _has_both(table: OpenTable[Any], side: nw.Expr) -> nw.Expr:

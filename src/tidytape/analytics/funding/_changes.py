@@ -24,7 +24,7 @@ _NOISE: Final = 1e-9
 
 def warn_if_settled_between(
     table: OpenTable[Any],
-    series: list[str],
+    keys: list[str],
     rate: str,
     settled_every: Duration,
     *,
@@ -38,7 +38,7 @@ def warn_if_settled_between(
     row_length: Any = length(table, interval) if has_length else nw.lit(0, nw.Int64)
     time, low, high = nw.col("timestamp"), nw.col("__low"), nw.col("__high")
     rows = (
-        repeated(table.rows.filter(~time.is_null()), [*series, "timestamp"])
+        repeated(table.rows.filter(~time.is_null()), [*keys, "timestamp"])
         .with_columns(__rate=finite(rate), __since=(time - first) % every)
         .filter(~nw.col("__rate").is_null(), nw.col(IS_REPEATED) == 0)
     )
@@ -46,19 +46,19 @@ def warn_if_settled_between(
         # Leave out rows that last beyond a settlement: they close with the next settlement's rate.
         rows.filter(nw.col("__since") + row_length <= every)
         .with_columns(__settled=time - nw.col("__since"))
-        .group_by(*series, "__settled")
+        .group_by(*keys, "__settled")
         .agg(__low=nw.col("__rate").min(), __high=nw.col("__rate").max())
         .filter(high - low > _NOISE * nw.max_horizontal(high.abs(), low.abs()))
-        .sort("__settled", *series)
+        .sort("__settled", *keys)
         .head(1)
-        .select(*series, "__settled")
+        .select(*keys, "__settled")
         .collect()
     )
     if len(changed) == 0:
         return
-    rows_of_market = joined(rows, changed.lazy().select(*series), on=series, how="inner") if series else rows
-    values = dict(zip(series, changed.row(0)[:-1], strict=True))
-    shown_columns = [name for name in MARKET if values.get(name)] or [name for name in series if values[name]]
+    rows_of_market = joined(rows, changed.lazy().select(*keys), on=keys, how="inner") if keys else rows
+    values = dict(zip(keys, changed.row(0)[:-1], strict=True))
+    shown_columns = [name for name in MARKET if values.get(name)] or [name for name in keys if values[name]]
     series_name = ", ".join(f"{name}={values[name]!r}" for name in shown_columns)
     own_rows = rows_of_market.select("timestamp", "__rate").sort("timestamp").collect()
     changes = _changes(own_rows["timestamp"].to_list(), own_rows["__rate"].to_list(), changed.row(0)[-1])

@@ -70,15 +70,15 @@ def spread(
     [('A', 'B', 0.0002), ('B', 'A', -0.0002)]
     """
     table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=[rate])
-    series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
+    series_columns = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
     rows = table.rows.with_columns(__rate=finite(rate))
     intervals = [OWN] if OWN in table.names else []
-    pairs = _pairs(rows, series, ["__rate", *intervals])
+    pairs = _pairs(rows, series_columns, ["__rate", *intervals])
     difference = nw.col("__rate") - nw.col("__other_rate")
     if intervals:
         difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
-    key = [*series, "timestamp", *MARKET, *_OTHER.values()]
-    return table.with_words({other: name for name, other in _OTHER.items()}).closed(
+    key = [*series_columns, "timestamp", *MARKET, *_OTHER.values()]
+    return table.with_text_columns({other: name for name, other in _OTHER.items()}).closed(
         pairs.select(*key, spread=difference), sort=key
     )
 
@@ -169,13 +169,13 @@ def carry(
     duration = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
     table = OpenTable.of(frame, MARKET, times=["timestamp"], numbers=numbers)
-    series = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
+    series_columns = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(duration) / own_interval(table, funding_interval)
     rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
     if table.is_eager and isinstance(costs, Mapping):
         _warn_of_unknown_names(table, costs)
     pairs = (
-        _pairs(rows, series, ["__earned", "__cost"])
+        _pairs(rows, series_columns, ["__earned", "__cost"])
         .with_columns(
             gross=nw.col("__other_earned") - nw.col("__earned"),
             costs=nw.col("__cost") + nw.col("__other_cost"),
@@ -184,12 +184,12 @@ def carry(
         .filter(~nw.col("carry").is_null())
         .with_columns(apr=nw.col("carry") * (365.0 * DAY / duration), __worse=-nw.col("carry"))
     )
-    keys, order = [*series, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
+    keys, order = [*series_columns, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
     results = dict(zip(_RESULTS, (*MARKET, *_OTHER.values(), "gross", "costs", "carry", "apr"), strict=True))
     best = pairs.group_by(*keys).agg(
         first(pairs, name, order).alias(result) for result, name in results.items()
     )
-    return table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET}).closed(
+    return table.with_text_columns({f"{leg}_{name}": name for leg in _LEGS for name in MARKET}).closed(
         best, sort=keys
     )
 
@@ -202,10 +202,10 @@ _RESULTS = (
 )
 
 
-def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
+def _pairs(rows: nw.LazyFrame[Any], series_columns: list[str], values: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per ordered pair of markets and time; values of the second market are ``__other_<name>``."""
-    key, is_single = [*series, "timestamp"], nw.col(IS_REPEATED) == 0
-    rows = without_repeats(rows.filter(~nw.col("timestamp").is_null()), series).select(
+    key, is_single = [*series_columns, "timestamp"], nw.col(IS_REPEATED) == 0
+    rows = without_repeats(rows.filter(~nw.col("timestamp").is_null()), series_columns).select(
         *key, *MARKET, *(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
     )
     others = {name: f"__other_{name.removeprefix('__')}" for name in values}

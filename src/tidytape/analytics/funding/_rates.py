@@ -13,7 +13,7 @@ from tidytape.analytics._series import EXPIRES, Duration, ends, finite, is_day
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames._table import OpenTable
-from tidytape.frames._times import counted_beside, midnights
+from tidytape.frames._times import midnights, with_counted
 from tidytape.query._values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
 from tidytape.times import DAY, SECOND
@@ -357,7 +357,7 @@ def _priced(
     elif (
         column
     ):  # a column of its own: the caller's expiry stays unchanged, even if it does not fit into int64
-        rows = counted_beside(rows, column, "__expiry")
+        rows = with_counted(rows, column, "__expiry")
     expiry_time: Any = nw.col("__expiry") if column else _moment(expiry, names)
     days = (expiry_time - ends(table, interval)).cast(nw.Float64()) / float(DAY)
     days_left = nw.when(days > 0).then(days)

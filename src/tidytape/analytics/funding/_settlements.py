@@ -126,10 +126,10 @@ def accrued(
     factors = [position] if price is None else [position, price]
     columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
     table = OpenTable.of(frame, times=["timestamp"], numbers=columns)
-    series = table.series(by, without=["timestamp", *_PAID, *columns])
+    series_columns = table.series_columns(by, without=["timestamp", *_PAID, *columns])
     is_within, more_settlements = _lengths(table, interval, every)
     if every is not None and table.is_eager:
-        warn_if_settled_between(table, series, rate, settled_every, anchor=anchor, interval=interval)
+        warn_if_settled_between(table, series_columns, rate, settled_every, anchor=anchor, interval=interval)
     paid = finite(rate)
     if every is not None:
         paid = paid * (float(every) / own_interval(table, funding_interval))
@@ -140,17 +140,17 @@ def accrued(
     for factor in factors:
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
     rows = (
-        repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
+        repeated(_settled(table.rows, every, anchor), [*series_columns, "timestamp"])
         .with_columns(payment=nw.when(is_within, nw.col(IS_REPEATED) == 0).then(paid * -1.0))
         .with_columns(
             __payment=nw.col("payment").fill_null(0.0),
             __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
             __due=nw.lit(1),
-            __first=within(nw.col("timestamp").min(), series),
+            __first=within(nw.col("timestamp").min(), series_columns),
         )
     )
     rows = rows.with_columns(
-        nw.col("__payment", "__known", "__due").cum_sum().over(*series, order_by="timestamp")
+        nw.col("__payment", "__known", "__due").cum_sum().over(*series_columns, order_by="timestamp")
     )
     due = nw.col("__due")
     if every is not None:
@@ -163,7 +163,7 @@ def accrued(
         missed=missed,
         coverage=nw.col("__known").cast(nw.Float64()) / due.cast(nw.Float64()),
     ).select(*dict.fromkeys([*table.names, *_PAID]))
-    return table.closed(result, sort=[*series, "timestamp"])
+    return table.closed(result, sort=[*series_columns, "timestamp"])
 
 
 def predicted_error(
@@ -246,12 +246,12 @@ def predicted_error(
     [None, 5e-05, -0.0001]
     """
     table = OpenTable.of(frame, times=["timestamp"], numbers=[rate, predicted])
-    series = table.series(by, without=["timestamp", *_ERRORS, rate, predicted])
+    series_columns = table.series_columns(by, without=["timestamp", *_ERRORS, rate, predicted])
     lead_time = 0 if lead is None else arguments.duration("lead", lead)
     every = _pause(settled_every)
     row_length = length(table, interval)
     is_within, _ = _lengths(table, interval, every)
-    key = [*series, "timestamp"]
+    key = [*series_columns, "timestamp"]
     settled = repeated(_settled(table.rows, every, anchor), key).unique(subset=key, keep="any")
     # Join on the time at which the prediction was known instead of shifting rows: then a gap gives null, not an older
     # prediction.
@@ -261,19 +261,19 @@ def predicted_error(
         before = nw.coalesce(latest - latest % row_length, before)
     forecasts = (
         table.rows.select(
-            *series,
+            *series_columns,
             (nw.col("timestamp") + row_length).alias("__predicted_at"),
             finite(predicted).alias("__predicted"),
         )
         .filter(~nw.col("__predicted_at").is_null())
-        .group_by(*series, "__predicted_at")
+        .group_by(*series_columns, "__predicted_at")
         .agg(nw.col("__predicted").max(), nw.len().alias("__forecasts"))
     )
     settled = settled.with_columns(__predicted_at=nw.col("timestamp") - before)
     result = (
-        joined(settled, forecasts, on=[*series, "__predicted_at"])
+        joined(settled, forecasts, on=[*series_columns, "__predicted_at"])
         .select(
-            *series,
+            *series_columns,
             "timestamp",
             known_at=nw.col("timestamp"),
             predicted_known_at=nw.col("__predicted_at"),

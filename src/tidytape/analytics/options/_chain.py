@@ -15,7 +15,7 @@ from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._series import EXPIRES
 from tidytape.analytics._smile import CALL, PUT, above_zero, is_above_zero, measured
 from tidytape.frames._table import OpenTable, Rows
-from tidytape.frames._times import counted_beside, midnights
+from tidytape.frames._times import midnights, with_counted
 from tidytape.times import DAY, YEAR
 
 Floats = NDArray[np.float64]
@@ -68,14 +68,14 @@ class Chain(Generic[IntoFrameT]):
         results: Iterable[str] = (),
         keeps_expiry: bool = False,
     ) -> Chain[IntoFrameT]:
-        """Open a chain; errors as in `OpenTable.of` and `OpenTable.series`.
+        """Open a chain; errors as in `OpenTable.of` and `OpenTable.series_columns`.
 
         Parameters
         ----------
         native : frame
             Eager or lazy, of any engine.
         by : str, iterable of str or None
-            As in `OpenTable.series`, but the identity columns of single options do not tell chains apart.
+            As in `OpenTable.series_columns`, but the identity columns of single options do not tell chains apart.
         numbers : iterable of str
             Columns of numbers that the frame must have.
         results : iterable of str
@@ -89,15 +89,18 @@ class Chain(Generic[IntoFrameT]):
         if table.schema["expiry"] == nw.Date:
             # In the result, an expiry that was a date is a time.
             clocks = {**table.clocks, "expiry": table.clocks["timestamp"]}
-            table, expiry_column = replace(table.with_words({"expiry": "timestamp"}), clocks=clocks), "expiry"
+            table, expiry_column = (
+                replace(table.with_text_columns({"expiry": "timestamp"}), clocks=clocks),
+                "expiry",
+            )
             rows = midnights(table.rows, expiry_column).with_columns(nw.col(expiry_column) + EXPIRES)
         elif keeps_expiry:
-            rows = counted_beside(table.rows, "expiry", expiry_column)
+            rows = with_counted(table.rows, "expiry", expiry_column)
         else:
             table = OpenTable.of(table, CHAIN_COLUMNS, times=["timestamp", expiry_column], numbers=numbers)
             rows = table.rows
         life = (nw.col(expiry_column) - nw.col("timestamp")).cast(nw.Float64)
-        keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
+        keys = table.series_columns(by, without=(*_OF_OPTIONS, *numbers, *results))
         return cls(table, rows.with_columns(life.alias("__life")), [*keys, "timestamp", "expiry"])
 
     @property

@@ -105,7 +105,7 @@ def smile(
     steps, wings = integer("steps", steps, most=10_000), flag("wings", wings)
     moneyness_points = None if moneyness is None else _moneyness_points(moneyness)
     table = _opened(fits, times=["timestamp", "expiry"], numbers=["forward"])
-    keys = [*table.series(by, without=_RESERVED), "timestamp", "expiry"]
+    keys = [*table.series_columns(by, without=_RESERVED), "timestamp", "expiry"]
     if moneyness_points is None:
         lowest, highest = nw.col("lowest"), nw.col("highest")
         rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)]).with_columns(
@@ -197,7 +197,7 @@ def surface(
         flag("wings", wings),
     )
     table = _opened(fits, times=["timestamp"], numbers=[])
-    chain = [*table.series(by, without=_RESERVED), "timestamp"]
+    chain = [*table.series_columns(by, without=_RESERVED), "timestamp"]
     curves = single(table.rows.drop("moneyness", strict=False), [*chain, "days"], ["a"])
     variances = _with_variance(crossed(curves, "moneyness", moneyness_points), wings=wings)
     keys, quality = [*chain, "moneyness"], _quality(table)
@@ -329,7 +329,7 @@ def svi_arbitrage(
     ranges = () if flag("wings", wings) else ("lowest", "highest")
     numbers = ["days", *PARAMETERS, *ranges]
     table = OpenTable.of(fits, times=["timestamp"], numbers=numbers, parameter="fits")
-    chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
+    chain = [*table.series_columns(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
     shifted_columns = (IS_REPEATED, *PARAMETERS, *ranges)

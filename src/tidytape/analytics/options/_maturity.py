@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import is_number, number, one_of
-from tidytape.analytics._series import IS_REPEATED, of_rows, repeated
+from tidytape.analytics._series import IS_REPEATED, repeated, row_columns
 from tidytape.analytics._smile import is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
@@ -165,13 +165,13 @@ def single(rows: Rows, key: Sequence[str], names: Iterable[str]) -> Rows:
     )
 
 
-def last_before(rows: Rows, at: TimeLike | None, series: Sequence[str]) -> Rows:
+def last_before(rows: Rows, at: TimeLike | None, series_columns: Sequence[str]) -> Rows:
     """Return the rows of each series' last time at or before ``at``; all rows if ``at`` is None."""
     if at is None:
         return rows
     rows = rows.filter(nw.col("timestamp") <= epoch_seconds(at, parameter="at") * SECOND)
     newest = nw.col("timestamp").max()
-    return rows.filter(nw.col("timestamp") == (newest.over(*series) if series else newest))
+    return rows.filter(nw.col("timestamp") == (newest.over(*series_columns) if series_columns else newest))
 
 
 def sloped(
@@ -251,8 +251,8 @@ def series_of(table: OpenTable[Any], by: str | Iterable[str] | None, *, without:
     """
     left_out = ("tenor", "timestamp", "days", *without)
     if by is None:
-        return of_rows(table, without=("expiry", *left_out))
-    keys = table.series(by, without=left_out)
+        return row_columns(table, without=("expiry", *left_out))
+    keys = table.series_columns(by, without=left_out)
     return [*keys, *(name for name in _RULES if name in table.names and name not in keys)]
 
 

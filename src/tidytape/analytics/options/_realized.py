@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import integer, nanoseconds, one_of, positive
-from tidytape.analytics._series import one_engine, warn_unless_met
+from tidytape.analytics._series import require_one_engine, warn_unless_met
 from tidytape.analytics._smile import above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
@@ -149,7 +149,7 @@ def realized_volatility(
     table = OpenTable.of(
         frame, [] if interval is not None else ["interval"], times=["timestamp"], numbers=prices
     )
-    series = table.series(by, without=("timestamp", *OHLC, *_REALIZED))
+    series_columns = table.series_columns(by, without=("timestamp", *OHLC, *_REALIZED))
     # Some engines need a partition column for a window function, and engines sort null times differently.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
@@ -159,14 +159,14 @@ def realized_volatility(
         else nw.lit(interval_of(interval).seconds * SECOND),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
-    result = _with_variance(rows, ["__one", *series], estimator, window).select(
-        *series,
+    result = _with_variance(rows, ["__one", *series_columns], estimator, window).select(
+        *series_columns,
         "timestamp",
         realized_volatility=(nw.col("__variance") * (per_year / nw.col("__length"))).sqrt() * 100.0,
         estimator=nw.lit(estimator),
         window=nw.lit(window, nw.Int64),
     )
-    return table.closed(result, sort=[*series, "timestamp"])
+    return table.closed(result, sort=[*series_columns, "timestamp"])
 
 
 def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) -> Rows:
@@ -294,12 +294,12 @@ def volatility_risk_premium(
     realized_table = OpenTable.of(
         realized, [on], times=["timestamp"], numbers=["realized_volatility"], parameter="realized"
     )
-    one_engine(implied_table, realized_table, "realized")
+    require_one_engine(implied_table, realized_table, "realized")
     measures = {name: alias for name, alias in _MEASURES.items() if name in realized_table.names}
     results = ["realized_volatility", *measures.values(), *_RESULTS]
     if colliding := [name for name in (*results, "known_at_realized") if name in implied_table.names]:
         raise QueryError("implied", got=f"a column {colliding[0]!r}", expected="a frame without it")
-    series = list(dict.fromkeys([on, *implied_table.series()]))
+    series_columns = list(dict.fromkeys([on, *implied_table.series_columns()]))
     implied_table, decisions, _ = known(implied_table, interval=implied_interval)
     realized_table, facts, _ = known(realized_table, interval=realized_interval)
     names = ("implied", "realized")
@@ -324,6 +324,6 @@ def volatility_risk_premium(
         volatility_risk_premium=iv - rv,
         variance_risk_premium=(iv / 100.0) * (iv / 100.0) - (rv / 100.0) * (rv / 100.0),
     )
-    return implied_table.with_words(
+    return implied_table.with_text_columns(
         {alias: name for name, alias in measures.items()}, of=realized_table
-    ).closed(result, sort=[*series, *measures.values(), "timestamp"], times={KNOWN_AT: "timestamp"})
+    ).closed(result, sort=[*series_columns, *measures.values(), "timestamp"], times={KNOWN_AT: "timestamp"})

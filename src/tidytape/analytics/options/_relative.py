@@ -13,7 +13,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import integer
-from tidytape.analytics._series import finite, of_rows
+from tidytape.analytics._series import finite, row_columns
 from tidytape.analytics.options._chain import number_column
 from tidytape.analytics.options._maturity import single
 from tidytape.errors import QueryError
@@ -212,9 +212,17 @@ def _opened(
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
     not_series = ("timestamp", value)
-    series = of_rows(table, without=not_series) if by is None else table.series(by, without=not_series)
+    series_columns = (
+        row_columns(table, without=not_series) if by is None else table.series_columns(by, without=not_series)
+    )
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
-    return table, single(rows, [*series, "timestamp"], ["__value"]), ["__one", *series], window, least
+    return (
+        table,
+        single(rows, [*series_columns, "timestamp"], ["__value"]),
+        ["__one", *series_columns],
+        window,
+        least,
+    )
 
 
 def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:

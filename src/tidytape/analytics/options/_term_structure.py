@@ -332,13 +332,15 @@ def tenor_structure(
     [('ONE_W', 7.0, 54.7), ('ONE_M', 30.0, 52.3)]
     """
     table, column = _opened(frame, value)
-    series = table.series(by, without=("tenor", "timestamp", column, "days"))
+    series_columns = table.series_columns(by, without=("tenor", "timestamp", column, "days"))
     tenor = nw.col("tenor").cast(nw.String)
     days = nw.lit(None, nw.Float64)
     for candidate in Tenor:
         days = nw.when(tenor == candidate.value).then(nw.lit(float(candidate.days))).otherwise(days)
-    rows = last_before(table.rows, at, series).select(*series, "timestamp", tenor, days.alias("days"), column)
-    return table.closed(rows, sort=[*series, "timestamp", "days"])
+    rows = last_before(table.rows, at, series_columns).select(
+        *series_columns, "timestamp", tenor, days.alias("days"), column
+    )
+    return table.closed(rows, sort=[*series_columns, "timestamp", "days"])
 
 
 def tenor_slope(
@@ -411,7 +413,9 @@ def tenor_slope(
         raise QueryError("short", got=short, expected=f"a tenor shorter than {far.alias}")
     table, column = _opened(frame, value)
     keys = [
-        *table.series(by, without=("tenor", "timestamp", column, "short_tenor", "long_tenor", *_SLOPE)),
+        *table.series_columns(
+            by, without=("tenor", "timestamp", column, "short_tenor", "long_tenor", *_SLOPE)
+        ),
         "timestamp",
     ]
     ends = {"short": near.value, "long": far.value}

@@ -75,7 +75,7 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     if more:
         arguments.columns("columns", more, reserved=("timestamp", *names, *names.values()))
     table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
-    one_series(table, table.series())
+    one_series(table, table.series_columns())
     return _by_time(table.rows, more=more).rename(columns=names)
 
 
@@ -137,14 +137,14 @@ def to_vectorbt(
     if more:
         arguments.columns("columns", more, reserved=("timestamp", *names, *names.values(), *as_list(by)))
     table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
-    series = table.series(by, without=["timestamp", *_CANDLE, *more])
-    if not series:
+    series_columns = table.series_columns(by, without=["timestamp", *_CANDLE, *more])
+    if not series_columns:
         raise QueryError("by", got=by, expected="at least one column")
-    others = [name for name in IDENTITY if name in table.names and name not in (*series, "interval")]
-    hint = f"tell the series apart, by={[*series, *others]}" if others else None
-    rows = _by_time(table.rows, series, more=more, hint=hint)
-    wide = cast("pd.DataFrame", rows.rename(columns=names).unstack(series))
-    return wide.rename_axis(columns=["field", *series])
+    others = [name for name in IDENTITY if name in table.names and name not in (*series_columns, "interval")]
+    hint = f"tell the series apart, by={[*series_columns, *others]}" if others else None
+    rows = _by_time(table.rows, series_columns, more=more, hint=hint)
+    wide = cast("pd.DataFrame", rows.rename(columns=names).unstack(series_columns))
+    return wide.rename_axis(columns=["field", *series_columns])
 
 
 def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.DataFrame:
@@ -194,13 +194,13 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     """
     table = OpenTable.of(candles, times=["timestamp"], numbers=_CANDLE)
     table, rows, _ = known(table, rule="interval", interval=interval)
-    one_series(table, table.series())
+    one_series(table, table.series_columns())
     return _by_time(rows.select(nw.col(*_CANDLE).cast(nw.Float64), timestamp=nw.col(WHEN)))
 
 
 def _by_time(
     rows: nw.LazyFrame[Any],
-    series: Sequence[str] = (),
+    series_columns: Sequence[str] = (),
     *,
     more: Iterable[str] = (),
     hint: str | None = None,
@@ -212,7 +212,7 @@ def _by_time(
     QueryError
         If a time is null, or there twice.
     """
-    key = ["timestamp", *series]
+    key = ["timestamp", *series_columns]
     candles = rows.select(*key, *_CANDLE, *more).sort(*key).collect()
     if candles.select(*key).is_duplicated().any() or candles["timestamp"].is_null().any():
         raise QueryError(
@@ -220,7 +220,7 @@ def _by_time(
         )
     times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
     # Categories become text: a caller could add no column to a pandas frame whose column names are categories.
-    categories = [name for name in series if candles.schema[name] in (nw.Categorical, nw.Enum)]
+    categories = [name for name in series_columns if candles.schema[name] in (nw.Categorical, nw.Enum)]
     return (
         candles.with_columns(times, *[nw.col(name).cast(nw.String) for name in categories])
         .to_pandas()

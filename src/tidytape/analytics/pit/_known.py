@@ -17,9 +17,9 @@ from tidytape.analytics._series import (
     WORDS,
     is_of_levels,
     knows_length,
-    of_rows,
-    one_engine,
     repeated,
+    require_one_engine,
+    row_columns,
     warn_unless_met,
 )
 from tidytape.errors import NoMatchWarning, QueryError
@@ -254,7 +254,7 @@ def asof_join(
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
     decision_table = OpenTable.of(decisions, times=[on], parameter="decisions")
     fact_table, rows, _ = known(facts, parameter="facts")
-    one_engine(decision_table, fact_table, "facts")
+    require_one_engine(decision_table, fact_table, "facts")
     keys = _by(decision_table, fact_table, by, on)
     names = _names(decision_table, fact_table, keys, suffix)
     time = {"__time": nw.col("timestamp")} if "timestamp" in fact_table.names else {}
@@ -264,7 +264,7 @@ def asof_join(
     matches = last_known(
         decision_table.rows, rows, names, at=on, by=keys, order=list(order_columns), limit=limit
     )
-    table = decision_table.with_words({new: name for name, new in names.items()}, of=fact_table)
+    table = decision_table.with_text_columns({new: name for name, new in names.items()}, of=fact_table)
     result = table.closed(matches.select(*decision_table.names, *names.values()), sort=[*keys, on])
     warn_unless_met("asof_join", decision_table, fact_table, keys, called=("decisions", "facts"))
     if order is None:
@@ -396,7 +396,7 @@ def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: l
     counts = repeated(rows, [*by, WHEN, *order]).select(IS_REPEATED).collect()[IS_REPEATED]
     if len(counts) == 0 or (counts == 0).any():
         return
-    others = [name for name in of_rows(facts) if name not in (*by, "interval")]
+    others = [name for name in row_columns(facts) if name not in (*by, "interval")]
     hint = f"; join by {', '.join(others)}, or keep one of each" if others else "; say an order"
     message = (
         f"asof_join: every fact is there more than once with the same keys and times, so none is taken{hint}"
@@ -415,7 +415,7 @@ def _by(
             if name in decisions.names and name in facts.names and name != "interval"
         ]
     else:
-        keys = decisions.series(by, without=[on])
+        keys = decisions.series_columns(by, without=[on])
         require(keys, facts.names)
     for name in keys:
         types = [table.schema[name] for table in (decisions, facts)]

@@ -285,7 +285,7 @@ def day_type(
         balances(rows, keys, step, minutes=minutes),
         block_features(rows, keys, step, min_second=thresholds["min_second"]),
     ]
-    result = with_day_features(merged(parts, keys), sessions.series, lookback).select(
+    result = with_day_features(merged(parts, keys), sessions.series_columns, lookback).select(
         *keys,
         day_type=day_label(thresholds),
         **{name: nw.col(name) for name in DAY_FEATURES},
@@ -306,7 +306,9 @@ def block_features(
     )
 
 
-def with_day_features(sessions: nw.LazyFrame[Any], series: list[str], lookback: int) -> nw.LazyFrame[Any]:
+def with_day_features(
+    sessions: nw.LazyFrame[Any], series_columns: list[str], lookback: int
+) -> nw.LazyFrame[Any]:
     """Add the `DAY_FEATURES` that follow from `balances`, for sessions that begin at ``start``."""
     high, low = nw.col("touched_high"), nw.col("touched_low")
     width, is_wide = high - low, high > low
@@ -314,7 +316,7 @@ def with_day_features(sessions: nw.LazyFrame[Any], series: list[str], lookback: 
     last_middle = (nw.col("last_high") + nw.col("last_low")) / 2
 
     def over(value: nw.Expr) -> nw.Expr:
-        return value.over(*series, order_by="start")
+        return value.over(*series_columns, order_by="start")
 
     sessions = sessions.with_columns(
         range=width,

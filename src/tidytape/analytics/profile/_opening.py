@@ -15,7 +15,7 @@ from tidytape.analytics._series import SESSION_END, knows_length
 from tidytape.errors import QueryError
 from tidytape.frames._door import are_apart, as_list, require
 from tidytape.frames._table import OpenTable
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_blocks, require_one_unit
 
 SESSION: Final = "timestamp"
 """Column of the start of a profile's session; with the identity columns it tells one profile from another."""
@@ -66,7 +66,7 @@ class Profiles(Generic[IntoFrameT]):
         return list(self.names)
 
     @property
-    def series(self) -> list[str]:
+    def series_columns(self) -> list[str]:
         """Working names of the columns that tell series apart, if profiles are the sessions of series."""
         return self.keys[: self.keys.index("start")]
 
@@ -172,7 +172,7 @@ def opened(
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )
-    columns = [*table.series(without=reserved), *by_default] if by is None else needed
+    columns = [*table.series_columns(without=reserved), *by_default] if by is None else needed
     if not columns and not of_series:
         raise QueryError("by", got=by, expected=f"{expected}, for the frame has no identity columns")
     if SESSION in columns and SESSION_END in table.names and SESSION_END not in (*columns, *reserved):
@@ -214,11 +214,13 @@ def _of_one_kind(
     price = numbers["price"]
     sessions = [*columns, SESSION] if SESSION in table.names and SESSION not in columns else columns
     if not is_of_blocks(numbers.get("count", BLOCKS)):
-        table = of_one(table, AMOUNT_UNIT, sessions if of_series else columns, [price], parameter="levels")
+        table = require_one_unit(
+            table, AMOUNT_UNIT, sessions if of_series else columns, [price], parameter="levels"
+        )
     if step is not None and BLOCK_SIZE not in columns:
-        table = on_blocks(table, step, price, parameter="row_size")
+        table = require_blocks(table, step, price, parameter="row_size")
     one_size_keys = sessions if of_series or step is not None else columns
-    return of_one(table, BLOCK_SIZE, one_size_keys, [price], parameter="levels")
+    return require_one_unit(table, BLOCK_SIZE, one_size_keys, [price], parameter="levels")
 
 
 def is_of_blocks(column: object) -> bool:

@@ -31,7 +31,7 @@ from tidytape.frames._joined import joined
 from tidytape.frames._rows import starts_run
 from tidytape.frames._table import OpenTable
 from tidytape.frames._times import length_of
-from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, of_one
+from tidytape.frames._units import AMOUNT_UNIT, BLOCK_SIZE, require_one_unit
 
 _SESSIONS: Final = "sessions"
 _START: Final = "__start"
@@ -162,13 +162,13 @@ def _with_description(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> 
     These are the row size, the amount unit, the start of the first session, the end of the last, and the number of
     sessions. `_START` keeps the start of each row's session.
     """
-    table, series = profiles.table, list(profiles.names.values())
+    table, series_columns = profiles.table, list(profiles.names.values())
     description: dict[str, nw.Expr] = {}
-    if BLOCK_SIZE in table.names and BLOCK_SIZE not in series:
-        is_known = (~nw.col(BLOCK_SIZE).is_null()).all().over(*series)
+    if BLOCK_SIZE in table.names and BLOCK_SIZE not in series_columns:
+        is_known = (~nw.col(BLOCK_SIZE).is_null()).all().over(*series_columns)
         description[BLOCK_SIZE] = nw.when(is_known).then(nw.lit(float(profiles.step or 0)))
     if amounts := [name for name in counts if not is_of_blocks(name)]:
-        table = of_one(table, AMOUNT_UNIT, series, amounts, parameter="levels")
+        table = require_one_unit(table, AMOUNT_UNIT, series_columns, amounts, parameter="levels")
         description |= {name: nw.col(name) for name in (AMOUNT_UNIT,) if name in table.names}
     rows = table.rows
     if SESSION in table.names:
@@ -176,21 +176,23 @@ def _with_description(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> 
         if SESSION_END not in table.names and "interval" in table.names and knows_length(table.names):
             length = length_of(nw.col("interval"))
             rows = rows.with_columns(nw.when(length > 0).then(start + length).alias(SESSION_END))
-        description[SESSION] = start.min().over(*series)
+        description[SESSION] = start.min().over(*series_columns)
         if SESSION_END in rows.collect_schema().names():
-            is_known = (~end.is_null()).all().over(*series)
-            description[SESSION_END] = nw.when(is_known).then(end.max().over(*series))
+            is_known = (~end.is_null()).all().over(*series_columns)
+            description[SESSION_END] = nw.when(is_known).then(end.max().over(*series_columns))
         # Each level counts as its share of a session, so the shares of all levels add up to the number of sessions.
-        session = [*dict.fromkeys([*series, _START])]
+        session = [*dict.fromkeys([*series_columns, _START])]
         sessions = nw.col(_SESSIONS) if _SESSIONS in table.names else part
         rows = rows.with_columns(start.alias(_START), __part=nw.lit(1.0)).with_columns(
             __part=sessions.max().over(*session) / part.sum().over(*session)
         )
-        description[_SESSIONS] = (part.sum().over(*series) + 0.5).floor().cast(nw.Int64)
+        description[_SESSIONS] = (part.sum().over(*series_columns) + 0.5).floor().cast(nw.Int64)
     if description:
         rows = rows.with_columns(**description)
     return replace(
-        profiles, table=replace(table, rows=rows), names=working_names(dict.fromkeys([*series, *description]))
+        profiles,
+        table=replace(table, rows=rows),
+        names=working_names(dict.fromkeys([*series_columns, *description])),
     )
 
 
@@ -281,7 +283,7 @@ def naked_pocs(
         low=nw.when(known).then(at), poc=nw.when(known, nw.col("from_poc") == 0).then(at)
     )
     ends = rows.group_by(*keys).agg(nw.col("poc", "low").min(), nw.col("low").max().alias("high"))
-    result = untouched(ends, sessions.series).select(
+    result = untouched(ends, sessions.series_columns).select(
         *keys,
         "poc",
         is_naked=nw.when(~nw.col("poc").is_null()).then(nw.col("touched_at").is_null()),
@@ -291,20 +293,20 @@ def naked_pocs(
     return sessions.closed(result, times={"touched_at": SESSION})
 
 
-def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
+def untouched(sessions: nw.LazyFrame[Any], series_columns: list[str]) -> nw.LazyFrame[Any]:
     """Add ``touched_at``, the start of the first later session of the series whose range contains the point of control.
 
     Sessions have a ``start`` [ns], a ``poc``, a ``low`` and a ``high``, each null where it is unknown. ``touched_at``
     is null where no session touched the point of control. [ns]
     """
     if in_sql(sessions):
-        return untouched_by_join(sessions, series)
-    rows = sessions.sort(*series, "start").collect()
+        return untouched_by_join(sessions, series_columns)
+    rows = sessions.sort(*series_columns, "start").collect()
     touched_at: list[int | None] = [None] * len(rows)
     naked: list[
         tuple[float, int]
     ] = []  # price and row of each naked point of control of the series, ascending
-    is_first = starts_run(rows, series)
+    is_first = starts_run(rows, series_columns)
     for row, (start, poc, low, high) in enumerate(rows.select("start", "poc", "low", "high").iter_rows()):
         if is_first[row]:
             naked.clear()
@@ -320,9 +322,9 @@ def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[An
     return rows.with_columns(nw.new_series("touched_at", touched_at, nw.Int64, backend="polars")).lazy()
 
 
-def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
+def untouched_by_join(sessions: nw.LazyFrame[Any], series_columns: list[str]) -> nw.LazyFrame[Any]:
     """Return the same as `untouched`, on any engine: a join compares each session with the later ones of its series."""
-    keys = [*series, "every"]  # a constant, because a series may have no keys to join by
+    keys = [*series_columns, "every"]  # a constant, because a series may have no keys to join by
     sessions = sessions.with_columns(every=nw.lit(0))
     poc, start = nw.col("poc"), nw.col("start")
     ranges = sessions.filter(~nw.col("low").is_null()).select(

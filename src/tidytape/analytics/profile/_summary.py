@@ -229,7 +229,9 @@ def summary(
     summaries = merged(parts, keys)
     if not sessions.has_blocks:
         summaries = summaries.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _OF_BLOCKS)
-    summaries = untouched(with_day_features(summaries, sessions.series, lookback), sessions.series)
+    summaries = untouched(
+        with_day_features(summaries, sessions.series_columns, lookback), sessions.series_columns
+    )
     return sessions.closed(summaries.select(*keys, **columns), times={"touched_at": SESSION})
 
 

@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import of_rows
+from tidytape.analytics._series import row_columns
 from tidytape.analytics.quality._gaps import count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
@@ -147,13 +147,13 @@ class Subject(Generic[IntoFrameT]):
         return [f"__number_{name}" for name in self.columns["unknown_value"]]
 
     @property
-    def series(self) -> list[str]:
+    def series_columns(self) -> list[str]:
         """Columns that tell one series from another; rows without a time are a series of their own."""
         return [*self.by, "__timed"]
 
     def shifted(self, column: str, rows: int) -> nw.Expr:
         """Return the value ``rows`` rows earlier in the series, or later if negative; equal times sort by numbers."""
-        return nw.col(column).shift(rows).over(self.series, order_by="__place")
+        return nw.col(column).shift(rows).over(self.series_columns, order_by="__place")
 
 
 def opened(
@@ -170,9 +170,9 @@ def opened(
     not_series = ["timestamp", *without]
     # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
     keys = (
-        of_rows(table, without=[*not_series, "price", "size"])
+        row_columns(table, without=[*not_series, "price", "size"])
         if by is None
-        else table.series(by, without=not_series)
+        else table.series_columns(by, without=not_series)
     )
     columns = _columns(table.schema, keys)
     # The ``interval`` of a raw trade is the query's, and that of a session is its parts': neither is the row's length.
@@ -306,10 +306,15 @@ def _number(name: str) -> nw.Expr:
 
 def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
     """Return the conditions of the checks that need no working column of their own."""
-    columns, series, timed, time = subject.columns, subject.series, nw.col("__timed"), nw.col("__time")
+    columns, series_columns, timed, time = (
+        subject.columns,
+        subject.series_columns,
+        nw.col("__timed"),
+        nw.col("__time"),
+    )
     numbers = [nw.col(name) for name in subject.numbers]
     side = nw.col("side").cast(nw.String)
-    price, book = _number("price"), [*(name for name in series if name != "side"), "__time"]
+    price, book = _number("price"), [*(name for name in series_columns if name != "side"), "__time"]
     is_order = price.is_finite() & (_number("size") > 0)
     bid, ask = (
         nw.when(is_order, side == book_side.value).then(price) for book_side in (BookSide.BID, BookSide.ASK)
@@ -318,7 +323,7 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
         "missing_time": ~timed,
         # A row with a null in its key is no duplicate.
         "duplicate": timed
-        & (nw.len().over([*series, "__time", *columns["key"]]) > 1)
+        & (nw.len().over([*series_columns, "__time", *columns["key"]]) > 1)
         & ~_any(nw.col(name).is_null() for name in columns["key"]),
         "infinite_value": _any(~number.is_null() & ~number.is_finite() for number in numbers),
         "inconsistent_ohlc": _any(
@@ -336,7 +341,7 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
         "unknown_value": _any(
             number.is_null() & (within(number.count(), subject.by) > 0) for number in numbers
         ),
-        "unordered": timed & (time.cum_max().over(series, order_by="__row") > time),
+        "unordered": timed & (time.cum_max().over(series_columns, order_by="__row") > time),
     }
 
 
@@ -355,7 +360,10 @@ def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     row_columns = [nw.col(name) for name in names]
     outside = [
         (value < least) | (value > most)
-        for value, least, most in (row_columns, [column.sum().over(subject.series) for column in row_columns])
+        for value, least, most in (
+            row_columns,
+            [column.sum().over(subject.series_columns) for column in row_columns],
+        )
     ]
     return rows, outside[0] & outside[1]
 
@@ -374,7 +382,9 @@ def _missing_bucket(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     """Flag the rows in the last interval of a series, if it lies too long before the latest interval of the frame."""
     bucket, length, end = nw.col("__bucket"), nw.col("__length"), nw.col("__last")
-    rows = rows.with_columns(__last=bucket.max().over(subject.series), __newest=bucket.max().over("__timed"))
+    rows = rows.with_columns(
+        __last=bucket.max().over(subject.series_columns), __newest=bucket.max().over("__timed")
+    )
     behind = nw.col("__newest") - end
     # The latest interval may belong to a series of another interval length, so only whole intervals of this one count.
     rows = rows.with_columns(__lag=count_of(behind - behind % length), __lag_from=end + length)
@@ -388,9 +398,9 @@ def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns['frozen_price'][-1]}", 1))
     is_same = nw.all_horizontal(*(price == nw.col("__before") for price in prices), ignore_nulls=False)
     rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64)).with_columns(
-        __run=(1 - nw.col("__same")).cum_sum().over(subject.series, order_by="__place")
+        __run=(1 - nw.col("__same")).cum_sum().over(subject.series_columns, order_by="__place")
     )
-    length = nw.col("__same").sum().over([*subject.series, "__run"])
+    length = nw.col("__same").sum().over([*subject.series_columns, "__run"])
     return rows, nw.col("__timed") & (nw.col("__same") == 1) & (length >= subject.limits["frozen"])
 
 
@@ -431,14 +441,14 @@ def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:
     A rate is compared with the median of its series, the price of a trade with the median of its hour.
     """
     compared, distance, limit = map(nw.col, ("__compared", "__distance", "__limit"))
-    series, value = subject.series, _number(name)
-    logarithm, peers = nw.when(value > 0, value.is_finite()).then(value).log(), subject.series
+    series_columns, value = subject.series_columns, _number(name)
+    logarithm, peers = nw.when(value > 0, value.is_finite()).then(value).log(), subject.series_columns
     is_rate, is_price = name in _RATES, name == "price"
     if is_rate:
         rows = rows.with_columns(__compared=nw.when(value.is_finite()).then(value))
     elif is_price:
         rows = rows.with_columns(__hour=bucket_by(nw.col("__time"), HOUR), __compared=logarithm)
-        peers = [*series, "__hour"]
+        peers = [*series_columns, "__hour"]
     else:
         rows = rows.with_columns(__log=logarithm)
         moves = {rows_back: nw.col("__log") - subject.shifted("__log", rows_back) for rows_back in (1, 2)}
@@ -446,14 +456,16 @@ def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:
     rows = rows.with_columns(__usual=compared.median().over(peers)).with_columns(
         __distance=(compared - nw.col("__usual")).abs()
     )
-    mad = distance.median().over(series)
-    deviation = nw.when(mad > 0).then(mad * _NORMAL).otherwise(distance.mean().over(series) * _NORMAL_MEAN)
+    mad = distance.median().over(series_columns)
+    deviation = (
+        nw.when(mad > 0).then(mad * _NORMAL).otherwise(distance.mean().over(series_columns) * _NORMAL_MEAN)
+    )
     rows = rows.with_columns(__limit=deviation * subject.limits["outlier"])
-    is_far = (compared.count().over(series) >= _ENOUGH) & (distance > limit)
+    is_far = (compared.count().over(series_columns) >= _ENOUGH) & (distance > limit)
     if is_rate:
         return rows, is_far
     # A value of 0 or less has no logarithm. In a series that is mostly positive it counts as far.
-    is_not_positive = (value <= 0) & (value.median().over(series) > 0)
+    is_not_positive = (value <= 0) & (value.median().over(series_columns) > 0)
     if is_price:
         return rows, _any([is_far, is_not_positive])
     # After a single outlier the move back is far, too. It is not flagged if both moves together are near the usual.

@@ -84,9 +84,9 @@ def gaps(
     """
     since, until = _window(start, end)
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
-    series = [*keys, "__step", "__length"]
+    series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    present, outside_buckets = rows.select(*series, "__bucket").unique(), []
+    present, outside_buckets = rows.select(*series_columns, "__bucket").unique(), []
     if since is not None:
         present = present.filter(bucket >= _first_from(since))
         outside_buckets.append(_first_from(since) - length)
@@ -94,10 +94,10 @@ def gaps(
         present = present.filter(bucket < _first_from(until))
         outside_buckets.append(_first_from(until))
     # The two intervals just outside the window count as present, so that a gap can begin or end at its edge.
-    edges = [rows.select(*series).unique().with_columns(__bucket=edge) for edge in outside_buckets]
+    edges = [rows.select(*series_columns).unique().with_columns(__bucket=edge) for edge in outside_buckets]
     runs = (
         nw.concat([present, *edges])
-        .with_columns(start=bucket + length, end=bucket.shift(-1).over(series, order_by="__bucket"))
+        .with_columns(start=bucket + length, end=bucket.shift(-1).over(series_columns, order_by="__bucket"))
         .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
@@ -177,7 +177,7 @@ def completeness(
     table, rows, keys = _opened(
         frame, by, interval, results=("start", "end", "expected", "present", "missing", "completeness")
     )
-    series = [*keys, "__step", "__length"]
+    series_columns = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
     # Intervals of different lengths start at different times, so each length has its own window of whole intervals.
     rows = rows.with_columns(
@@ -185,11 +185,11 @@ def completeness(
         end=_first_from((bucket + length).max() if until is None else until),
     )
     inside = (bucket >= nw.col("start")) & (bucket < nw.col("end"))
-    rows = rows.select(*series, "start", "end", "__bucket", __inside=inside.cast(nw.Int64)).unique()
+    rows = rows.select(*series_columns, "start", "end", "__bucket", __inside=inside.cast(nw.Int64)).unique()
     expected = nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64()))
     present = nw.col("present").cast(nw.Int64)
     if every is None:
-        counted = rows.group_by(*series, "start", "end").agg(present=nw.col("__inside").sum())
+        counted = rows.group_by(*series_columns, "start", "end").agg(present=nw.col("__inside").sum())
     else:
         counted = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
     counted = counted.select(
@@ -205,9 +205,9 @@ def completeness(
     return table.closed(counted, sort=order, times={"start": "timestamp", "end": "timestamp"})
 
 
-def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
+def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
     """Return how many intervals of each series are present in each span of the window."""
-    windows = rows.select(*series, "start", "end").unique().filter(nw.col("end") > nw.col("start"))
+    windows = rows.select(*series_columns, "start", "end").unique().filter(nw.col("end") > nw.col("start"))
     first, last = bucket_by(nw.col("start"), every), bucket_by(nw.col("end") - 1, every)
     number = ((last - first).cast(nw.Float64) / float(every)).round().cast(nw.Int64)
     spans = spread(
@@ -218,12 +218,12 @@ def _counted_by_span(rows: Rows, series: list[str], every: int) -> Rows:
     ).with_columns(__span=nw.col("__span") + nw.col("__number") * every)
     begin, end = nw.col("__span"), nw.col("__span") + every
     spans = spans.select(
-        *series,
+        *series_columns,
         "__span",
         start=nw.max_horizontal(nw.col("start"), _first_from(begin)),
         end=nw.min_horizontal(nw.col("end"), _first_from(end)),
     ).filter(nw.col("end") > nw.col("start"))
-    span = [*series, "__span"]
+    span = [*series_columns, "__span"]
     present = (
         rows.with_columns(__span=bucket_by(nw.col("__bucket"), every))
         .group_by(*span)
@@ -257,7 +257,7 @@ def _opened(
     if interval is None and "interval" not in table.names:
         expected, hint = "the length of an interval", "the frame has no column 'interval'"
         raise QueryError("interval", got=None, expected=expected, hint=hint)
-    keys = table.series(by, without=["timestamp", *results])
+    keys = table.series_columns(by, without=["timestamp", *results])
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(__time=nw.col("timestamp"))
     return table, with_grid(rows, interval).filter(nw.col("__step") > 0), keys
 
