@@ -475,9 +475,9 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
         )
     # An interval with events is busy. The quiet intervals after it have its last book, until the next busy interval or
     # until the book is too old. After the last busy interval the book is unknown.
-    start, following = nw.col("start"), nw.col("next_start")
-    intervals = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
-    lasting = nw.when(~following.is_null()).then(intervals - 1).otherwise(0)
+    start, next_start = nw.col("start"), nw.col("next_start")
+    intervals = nw.min_horizontal(next_start - start, nw.col("since") - start + age) // step
+    lasting = nw.when(~next_start.is_null()).then(intervals - 1).otherwise(0)
     quiet = spread(busy.with_columns(first=nw.lit(0), last=lasting), "first", "last", name="number", digits=6)
     return quiet.select(*MARKET, start=start + nw.col("number") * step).with_columns(
         timestamp=nw.col("start") + (step - 1)

@@ -141,10 +141,10 @@ def candle_tpo(
         levels = levels.join(
             rows.group_by(*MARKET).agg(nw.col(name).min() for name in names), on=[*MARKET], how="left"
         )
-    absent = {name for name in MARKET if name not in table.names}
+    dropped_columns = {name for name in MARKET if name not in table.names}
     if "side" not in table.names:
-        absent |= {*SIDES}
-    present = {*levels.collect_schema().names(), "interval", "block_size"} - absent
+        dropped_columns |= {*SIDES}
+    present = {*levels.collect_schema().names(), "interval", "block_size"} - dropped_columns
     levels = levels.with_columns(
         interval=nw.lit(interval_of(interval).alias), block_size=nw.lit(float(cut.grid.size))
     )

@@ -59,8 +59,8 @@ def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
 
     types = dict.fromkeys(_LEVEL, polars.Int64) | dict.fromkeys((*VOLUMES, "price", *AREA), polars.Float64)
     # `map_batches` takes one frame, so the two are stacked.
-    both = nw.concat([ranges, traded.select("session", "row", *VOLUMES)], how="diagonal").to_native()
-    rows: Rows = nw.from_native(both.map_batches(in_memory, schema=types))
+    stacked = nw.concat([ranges, traded.select("session", "row", *VOLUMES)], how="diagonal").to_native()
+    rows: Rows = nw.from_native(stacked.map_batches(in_memory, schema=types))
     return rows
 
 
@@ -84,8 +84,8 @@ def with_columns_of(rows: Rows, others: Rows, key: list[str]) -> Rows:
     """Add the columns of the other rows that have the same key; polars keeps the order of the rows."""
     if in_sql(rows):
         return rows.join(others, on=key, how="left")
-    joined = rows.to_native().join(others.to_native(), on=key, how="left", maintain_order="left")
-    return cast("Rows", nw.from_native(joined))
+    rows_with_others = rows.to_native().join(others.to_native(), on=key, how="left", maintain_order="left")
+    return cast("Rows", nw.from_native(rows_with_others))
 
 
 def _with_areas(levels: Rows, grid: Grid, *, in_memory: bool) -> Rows:

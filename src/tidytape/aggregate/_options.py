@@ -355,12 +355,12 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
         .filter(~(nw.col("forward").is_null() & nw.col("open_interest").is_null()))
     )
     moments = frame.group_by(*_COIN, BUCKET).agg(nw.col("timestamp").max()).select(*_COIN, "timestamp")
-    reported = latest(frame, bucket, [*_COIN, *_LISTED], "open_interest")
-    quoted = frame.group_by(*_COIN, *_LISTED, BUCKET).agg(nw.col("timestamp").max())
+    last_reports = latest(frame, bucket, [*_COIN, *_LISTED], "open_interest")
+    last_quotes = frame.group_by(*_COIN, *_LISTED, BUCKET).agg(nw.col("timestamp").max())
     stock = known_sum(
-        reported,
+        last_reports,
         moments,
-        all_reports=quoted.select(*_COIN, *_LISTED, "timestamp"),
+        all_reports=last_quotes.select(*_COIN, *_LISTED, "timestamp"),
         groups=_COIN,
         members=_LISTED,
         value="open_interest",

@@ -403,15 +403,15 @@ def funding(
     [(0.0002, 0.0004, 0.0006)]
     """
     length = values.milliseconds(funding_interval, parameter="funding_interval") * MILLISECOND
-    reported = nw.when(nw.col(_INTERVAL) > 0).then(nw.col(_INTERVAL))
+    rate_interval = nw.when(nw.col(_INTERVAL) > 0).then(nw.col(_INTERVAL))
     if unstated is not None:
-        reported = reported.fill_null(
+        rate_interval = rate_interval.fill_null(
             float(values.milliseconds(unstated, parameter="unstated") * MILLISECOND)
         )
     # Divide the intervals first: if they are equal the ratio is exactly 1, and the rate does not change.
     rates = (
         reports.with_columns(number(name) for name in (_INTERVAL, "rate", "predicted_rate"))
-        .with_columns((float(length) / reported).alias(_INTERVAL))
+        .with_columns((float(length) / rate_interval).alias(_INTERVAL))
         .with_columns(nw.col("rate", "predicted_rate") * nw.col(_INTERVAL))
     )
     return by_bucket(

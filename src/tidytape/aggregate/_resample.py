@@ -140,13 +140,13 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     length, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
     frame: Any = points
     series_columns = [name for name in series_of(frame, data_type) if name != "interval"]
-    level = ["price"] if "price" in schema.key else []
-    keys = [*series_columns, BUCKET, *level]
+    level_columns = ["price"] if "price" in schema.key else []
+    keys = [*series_columns, BUCKET, *level_columns]
     frame = frame.with_columns(bucket_start(nw.col("timestamp"), length).alias(BUCKET))
     frame = in_one_unit(frame, data_type, [*series_columns, BUCKET])
     if data_type in CANDLES:
         frame = traded(frame, keys)
-    frame = with_coverage(frame, columns, point=[*series_columns, BUCKET] if level else ())
+    frame = with_coverage(frame, columns, point=[*series_columns, BUCKET] if level_columns else ())
     combined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}
     )
@@ -155,11 +155,11 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     result_series = series_of(combined, data_type)
     payload = [
         name
-        for name in dict.fromkeys((*level, *columns, "volume"))
+        for name in dict.fromkeys((*level_columns, *columns, "volume"))
         if name in schema.names and name not in result_series
     ]
     rows: Rows = combined.select(*result_series, "timestamp", *payload, COVERAGE)
-    return rows.sort(*series_columns, "timestamp", *level)
+    return rows.sort(*series_columns, "timestamp", *level_columns)
 
 
 def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
@@ -183,9 +183,9 @@ def series_of(frame: Rows, data_type: str) -> list[str]:
 def payload_of(data_type: str) -> list[str]:
     """Return the value columns of a data type: those that are neither identity, descriptor or key, nor derived."""
     schema, kind = schema_of(data_type), DATA_TYPES[data_type]
-    named = {*schema.identity, *schema.descriptors, *schema.key}
+    key_columns = {*schema.identity, *schema.descriptors, *schema.key}
     fields = [*kind.fields, *(kind.levels[0].fields if kind.levels else ())]
-    return [field.column for field in fields if field.column not in named]
+    return [field.column for field in fields if field.column not in key_columns]
 
 
 _TIMES = ("first_timestamp", "last_timestamp")
@@ -272,9 +272,11 @@ def gapfill(
     close = nw.col("close").cast(nw.Float64)
     rows = frame.select(*series_columns, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
-        before = OpenTable.of(last, [*series_columns, "close"], parameter="last").rows
+        last_rows = OpenTable.of(last, [*series_columns, "close"], parameter="last").rows
         categories = [name for name in series_columns if table.schema[name] == nw.Categorical]
-        last_closes = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in categories).select(
+        last_closes = last_rows.with_columns(
+            nw.col(name).cast(nw.Categorical()) for name in categories
+        ).select(
             *series_columns,
             nw.lit(begin - 1, nw.Int64()).alias("timestamp"),
             nw.when(close.is_finite()).then(close),
@@ -282,10 +284,10 @@ def gapfill(
         )
         rows = nw.concat([rows, last_closes])
     time = nw.col("timestamp")
-    following = time.shift(-1).over(*series_columns, order_by="timestamp").fill_null(until)
+    next_time = time.shift(-1).over(*series_columns, order_by="timestamp").fill_null(until)
     # The gap after each candle consists of the intervals in the window that start before the next candle.
     first = nw.max_horizontal(bucket_start(time, length) + step, nw.lit(begin, nw.Int64()))
-    final = bucket_start(nw.min_horizontal(following, nw.lit(until, nw.Int64())) - 1, length)
+    final = bucket_start(nw.min_horizontal(next_time, nw.lit(until, nw.Int64())) - 1, length)
     order = ["timestamp"]
     rows = rows.with_columns(
         *(last_known(name, by=series_columns, order=order) for name in ("close", *units)),

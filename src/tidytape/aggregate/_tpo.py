@@ -522,11 +522,13 @@ def _traded(parts: Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
     )
     is_summed = cut.session is None and interval is Interval.DAY
     # The profile's volume is the float sum of two volumes; summing it in parts rounds it to their decimal sum.
-    summed = _SUMMED if is_summed else ("volume",)
-    traded = exact.in_parts(parts.numbered(cut.placed(profile)), *summed)
+    sum_columns = _SUMMED if is_summed else ("volume",)
+    volumes = exact.in_parts(parts.numbered(cut.placed(profile)), *sum_columns)
     if is_summed:
-        traded = traded.group_by(*key).agg(exact.summed(*summed))
-    return traded.select(*key, *(exact.total(name) if name in summed else nw.col(name) for name in _SUMMED))
+        volumes = volumes.group_by(*key).agg(exact.summed(*sum_columns))
+    return volumes.select(
+        *key, *(exact.total(name) if name in sum_columns else nw.col(name) for name in _SUMMED)
+    )
 
 
 def _opened(

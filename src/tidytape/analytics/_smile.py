@@ -135,13 +135,17 @@ def points(
     """
     smiles, names = options.with_columns(__distance=nw.col("__moneyness").abs()), list[str]()
     for number, ladder in enumerate(ladders):
-        part_column, x, following = f"__part_{number}", f"__x_{number}", f"__next_{number}_"
+        part_column, x, next_prefix = f"__part_{number}", f"__x_{number}", f"__next_{number}_"
         smiles = smiles.with_columns(ladder.chain_part.alias(part_column), ladder.x.alias(x))
         smiles = with_next(
-            smiles, (x, "implied_volatility"), over=(*over, part_column), order_by=order_by, prefix=following
+            smiles,
+            (x, "implied_volatility"),
+            over=(*over, part_column),
+            order_by=order_by,
+            prefix=next_prefix,
         ).with_columns(
             nw.when(nw.col(part_column) == part)
-            .then(interpolated(nw.lit(at), x, "implied_volatility", prefix=following))
+            .then(interpolated(nw.lit(at), x, "implied_volatility", prefix=next_prefix))
             .alias(name)
             for name, (part, at) in ladder.targets.items()
         )

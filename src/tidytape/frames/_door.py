@@ -296,8 +296,8 @@ def _to_arrow(column: pl.Series, original: _Original | None) -> Any:
     if not pa.types.is_dictionary(type_):
         return values.cast(type_, safe=False)
     encoded = values.dictionary_encode()
-    indices, words = encoded.indices.cast(type_.index_type), encoded.dictionary.cast(type_.value_type)
-    return pa.DictionaryArray.from_arrays(indices, words, ordered=type_.ordered)
+    indices, dictionary = encoded.indices.cast(type_.index_type), encoded.dictionary.cast(type_.value_type)
+    return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=type_.ordered)
 
 
 MARKET = ("exchange", "raw_symbol")

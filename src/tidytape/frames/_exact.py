@@ -139,9 +139,9 @@ def total(column: str) -> nw.Expr:
         [coin]
     """
     huge, eights, units, rest, remainder = (_part(column, part) for part in _PARTS)
-    counted = (huge + eights) * _UNITS + (units + (rest + remainder) / _RESTS)
+    in_units = (huge + eights) * _UNITS + (units + (rest + remainder) / _RESTS)
     # Divide by a column: for a constant polars multiplies by the rounded reciprocal.
-    exact = counted / (huge * 0.0 + _UNITS)
+    exact = in_units / (huge * 0.0 + _UNITS)
     # More coins than that cannot be counted in units, and then the other parts are below the last bit.
     amount = nw.when(huge.abs() < _MOST).then(exact).otherwise(huge)
     return nw.when(rest.abs() < _MOST).then(amount).alias(column)

@@ -79,9 +79,9 @@ def interpolated(at: nw.Expr, x: str, y: str, *, prefix: str = _NEXT) -> nw.Expr
     A row has the result if ``at`` lies between its ``x`` and the next row's; other rows are null. A row whose ``x``
     equals ``at`` gives its own ``y`` and needs no next row. So if ``x`` rises, at most one row has a result.
     """
-    here, there = nw.col(x), nw.col(f"{prefix}{x}")
-    line = nw.col(y) + (nw.col(f"{prefix}{y}") - nw.col(y)) * (at - here) / (there - here)
-    return nw.when(here == at).then(nw.col(y)).otherwise(nw.when((here < at) & (at < there)).then(line))
+    this_x, next_x = nw.col(x), nw.col(f"{prefix}{x}")
+    line = nw.col(y) + (nw.col(f"{prefix}{y}") - nw.col(y)) * (at - this_x) / (next_x - this_x)
+    return nw.when(this_x == at).then(nw.col(y)).otherwise(nw.when((this_x < at) & (at < next_x)).then(line))
 
 
 def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
@@ -93,9 +93,11 @@ def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
     is_first[:1] = True
     if keys:
         polars = rows.implementation.to_native_namespace()
-        here = polars.col(*keys)
+        key_values = polars.col(*keys)
         is_first[1:] = (
-            rows.to_native().select(polars.any_horizontal(here.ne_missing(here.shift()))).to_series()[1:]
+            rows.to_native()
+            .select(polars.any_horizontal(key_values.ne_missing(key_values.shift())))
+            .to_series()[1:]
         )
     return is_first
 

@@ -115,9 +115,9 @@ def suggestion(needed: Iterable[str], available: Iterable[str]) -> str | None:
     >>> suggestion(["price", "volume"], candles)
     'client.volume_profile(...) or client.tpo(...) returns it; aggregate.candle_profile(...) makes it of this frame'
     """
-    columns, known = set(available), frozenset[str]().union(*(source.has for source in sources()))
+    columns, source_columns = set(available), frozenset[str]().union(*(source.has for source in sources()))
     # A column of the frame that no source knows is the caller's own, e.g. a column to group by.
-    distinctive = {name for name in needed if name not in columns or name in known} - _EVERYWHERE
+    distinctive = {name for name in needed if name not in columns or name in source_columns} - _EVERYWHERE
     if distinctive <= columns or distinctive <= _ANYWHERE:
         return None
     matching = [source for source in sources() if distinctive <= source.has]

@@ -108,8 +108,8 @@ def require_unit(
     """
     if AMOUNT_UNIT not in table.names:
         return table
-    counted = nw.col(AMOUNT_UNIT).cast(nw.String)
-    table, others = _checked(table, AMOUNT_UNIT, counted.is_null() | (counted == unit), values)
+    unit_column = nw.col(AMOUNT_UNIT).cast(nw.String)
+    table, others = _checked(table, AMOUNT_UNIT, unit_column.is_null() | (unit_column == unit), values)
     if others:
         raise QueryError(parameter, got=f"amount_unit {others[0]}", expected=expected, hint=hint)
     return table

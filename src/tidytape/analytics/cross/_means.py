@@ -118,8 +118,8 @@ def oi_weighted(
     series_columns = across(table, by, without=[*MARKET, rate, *results])
     if by is None:
         series_columns = [name for name in series_columns if name in IDENTITY or name in other.names]
-    shared = [name for name in series_columns if name != "interval"]
-    require(shared, other.names)
+    join_columns = [name for name in series_columns if name != "interval"]
+    require(join_columns, other.names)
     has_lengths = "interval" in table.names and "interval" in other.names
     length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
     rate_rows, reports = (opened.rows.filter(~nw.col("timestamp").is_null()) for opened in (table, other))
@@ -130,9 +130,9 @@ def oi_weighted(
     unit = [name for name in other.names if name == AMOUNT_UNIT]
     if has_lengths:
         reports = reports.filter(length > 0)  # the end of other reports is unknown
-    key_columns = [nw.col(name).cast(table.schema[name]) for name in (*MARKET, *shared)]
+    key_columns = [nw.col(name).cast(table.schema[name]) for name in (*MARKET, *join_columns)]
     reports = reports.select(*key_columns, *unit, amount, timestamp=nw.col("timestamp") + length)
-    result = _oi_weighted(rate_rows, reports, rate, by=series_columns, shared=shared, carry=longest)
+    result = _oi_weighted(rate_rows, reports, rate, by=series_columns, shared=join_columns, carry=longest)
     return table.closed(
         result.select(*series_columns, "timestamp", rate, *results), sort=[*series_columns, "timestamp"]
     )
@@ -173,14 +173,14 @@ def _oi_weighted(
     rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry).with_columns(
         nw.col("__weight").fill_null(-1.0)
     )
-    at = [*by, "__start"]
-    is_known = (nw.col("__weight").min().over(*at) >= 0).cast(nw.Int64())
+    rate_keys = [*by, "__start"]
+    is_known = (nw.col("__weight").min().over(*rate_keys) >= 0).cast(nw.Int64())
     rows = (
         rows.with_columns(__known=is_known)
         .filter(nw.col("__weight") > 0)
-        .with_columns(nw.col(IS_REPEATED).max().over(*at))
+        .with_columns(nw.col(IS_REPEATED).max().over(*rate_keys))
     )
-    means = weighted(rows, [*at, "timestamp", "__known", IS_REPEATED], [rate], weight="__weight")
+    means = weighted(rows, [*rate_keys, "timestamp", "__known", IS_REPEATED], [rate], weight="__weight")
     averages: nw.LazyFrame[Any] = joined(means, total_interest, on=[*shared, "timestamp"], how="inner")
     is_single = (nw.col(IS_REPEATED) == 0) & (nw.col("__again") == 0)
     is_known = is_single & (nw.col("__known") == 1) & ~nw.col("open_interest").is_null()
@@ -272,22 +272,22 @@ def volume_weighted(
         hint="unit='quote' where they count USD, unit='coin' where they count coins",
     )
     keys = [*series_columns, "timestamp"]
-    vwap, traded = nw.col("vwap"), nw.col("__volume")
+    vwap, market_volume = nw.col("vwap"), nw.col("__volume")
     rows = (
         table.rows.filter(~nw.col("timestamp").is_null())
         .with_columns(vwap=finite(price), __volume=finite(volume))
-        .filter((traded > 0) | traded.is_null())
+        .filter((market_volume > 0) | market_volume.is_null())
     )
-    is_known = (vwap > 0) & (traded > 0)
+    is_known = (vwap > 0) & (market_volume > 0)
     # A market whose price or volume is unknown keeps a row, so that its time is in the result, with lower coverage.
     rows = rows.with_columns(
         nw.when(is_known).then(1.0).otherwise(0.0).alias(COVERAGE),
         vwap=nw.when(is_known).then(vwap).otherwise(1.0),
-        __volume=nw.when(is_known).then(traded).otherwise(1.0),
+        __volume=nw.when(is_known).then(market_volume).otherwise(1.0),
     )
     rows = without_repeats(rows, series_columns, amounts=["__volume"]).with_columns(
         nw.col(IS_REPEATED).max().over(*keys),
-        __weight=traded / vwap if unit == "quote" else traded,
+        __weight=market_volume / vwap if unit == "quote" else market_volume,
         __reporting=nw.col(COVERAGE).sum().over(*keys),
     )
     means = weighted(rows, [*keys, "__reporting", HAS_MIXED_UNITS, IS_REPEATED], ["vwap"], weight="__weight")
@@ -386,9 +386,11 @@ def dispersion(
         .then(nw.col("__squared") / nw.max_horizontal(count - 1, nw.lit(1.0)))
         .sqrt(),
     ).with_columns(relative_range=nw.when(median > 0).then(nw.col("range") / median))
-    known = [nw.when(nw.col(IS_REPEATED) == 0).then(nw.col(name)).alias(name) for name in _STATISTICS[1:]]
+    known_statistics = [
+        nw.when(nw.col(IS_REPEATED) == 0).then(nw.col(name)).alias(name) for name in _STATISTICS[1:]
+    ]
     return table.with_text_columns({f"{end}_{name}": name for end in _ENDS for name in MARKET}).closed(
-        statistics.select(*keys, "markets", *known), sort=keys
+        statistics.select(*keys, "markets", *known_statistics), sort=keys
     )
 
 
@@ -451,9 +453,9 @@ def premium(
     >>> premium(candles, reference={"exchange": "A"})["premium"].round(6).to_list()
     [0.0, 0.2, 0.1]
     """
-    added = ["reference", "premium", "reference_rule"]
-    arguments.column("value", value, reserved=added)
-    table, rows, series_columns = markets(frame, by, [value], results=added)
+    result_columns = ["reference", "premium", "reference_rule"]
+    arguments.column("value", value, reserved=result_columns)
+    table, rows, series_columns = markets(frame, by, [value], results=result_columns)
     rows = with_repeats(rows.filter(~nw.col(value).is_null()), series_columns)
     if isinstance(reference, Mapping):
         require(reference, table.names)
@@ -495,10 +497,10 @@ def _warn_unless_picked(table: OpenTable[Any], picked: nw.Expr, reference: Mappi
         return
     message = f"premium: no row is of the reference {shown(dict(reference))}, so every premium is null"
     for name, text in reference.items():
-        there = (
+        present_names = (
             table.rows.select(nw.col(name).cast(nw.String())).unique().collect()[name].drop_nulls().to_list()
         )
-        close = None if text in there else nearest(text, there)
+        close = None if text in present_names else nearest(text, present_names)
         message += f"; did you mean {close!r}?" if close else ""
     warnings.warn(NoMatchWarning(message, keys=reference), stacklevel=3)
 

@@ -260,10 +260,10 @@ def dominance(
     names = sorted(set(tokens))
     longest = arguments.duration("carry", carry)
     table = OpenTable.of(frame, [token], times=["timestamp"], numbers=[marketcap])
-    added = ["dominance", "universe_total", "universe_known", "universe_size"]
-    arguments.column("marketcap", marketcap, reserved=added)
-    series_columns = across(table, by, without=[token, marketcap, *added])
-    columns = [name for name in table.names if name not in added]
+    result_columns = ["dominance", "universe_total", "universe_known", "universe_size"]
+    arguments.column("marketcap", marketcap, reserved=result_columns)
+    series_columns = across(table, by, without=[token, marketcap, *result_columns])
+    columns = [name for name in table.names if name not in result_columns]
     rows = table.rows.filter(~nw.col("timestamp").is_null()).select(*columns)
     is_in_universe, cap = nw.col(token).is_in(names), finite(marketcap)
     caps = without_repeats(
@@ -292,7 +292,7 @@ def dominance(
         dominance=nw.when(is_in_universe, nw.col("universe_total") > 0).then(cap / nw.col("universe_total")),
         universe_size=nw.lit(len(names), nw.Int64()),
     )
-    return table.closed(result.select(*columns, *added), sort=[*series_columns, "timestamp", token])
+    return table.closed(result.select(*columns, *result_columns), sort=[*series_columns, "timestamp", token])
 
 
 _TIMES = ("first_timestamp", "last_timestamp")

@@ -114,18 +114,18 @@ def depth_within(
         __scale=mid.abs(),
     ).pipe(exact.in_parts, "size")
     sides = ("__below", "__above")
-    within = {
+    conditions = {
         f"{side}_{number}": nw.col(side) <= nw.col("__scale") * (distance + _NOISE * _BPS)
         for number, distance in enumerate(distances)
         for side in sides
     }
     rows = rows.with_columns(
-        part for name, is_within in within.items() for part in exact.where(is_within, "size", name)
+        part for name, is_within in conditions.items() for part in exact.where(is_within, "size", name)
     )
     rows = (
         rows.group_by(*book)
-        .agg(mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*within))
-        .with_columns(*map(exact.total, within))
+        .agg(mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*conditions))
+        .with_columns(*map(exact.total, conditions))
     )
     has_mid = ~mid.is_null()
 
@@ -331,15 +331,15 @@ def slippage(
     rows = rows.with_columns(nw.col("__upto", "__other").cum_sum().over(*outward, order_by="__outward"))
     inward = nw.col("__upto", "__other").shift(1).over(*outward, order_by="__outward").fill_null(0.0)
     rows = rows.with_columns(inward.name.suffix("_before"))
-    size_up_to, before = nw.col("__upto"), nw.col("__upto_before")
+    size_up_to, size_before = nw.col("__upto"), nw.col("__upto_before")
 
     sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
     cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(order_sizes))}
     fills = {}
     for (side, n), name in cases.items():
-        is_reached = sides[side] & (order_sizes[n] - before > _NOISE * order_sizes[n]) & (level_size > 0)
+        is_reached = sides[side] & (order_sizes[n] - size_before > _NOISE * order_sizes[n]) & (level_size > 0)
         is_last = is_reached & (order_sizes[n] - size_up_to <= _NOISE * order_sizes[n])
-        fill = nw.min_horizontal(order_sizes[n] - before, level_size)
+        fill = nw.min_horizontal(order_sizes[n] - size_before, level_size)
         fills[f"{name}_size"] = nw.when(is_reached).then(
             nw.min_horizontal(size_up_to, nw.lit(order_sizes[n]))
         )

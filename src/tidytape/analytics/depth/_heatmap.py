@@ -278,7 +278,7 @@ def walls(
     series_columns = table.series_columns(by, without=[*_TAKEN, *_RESULTS])
     for column in (AMOUNT_UNIT, BLOCK_SIZE):
         table = require_one_unit(table, column, series_columns, ["size"])
-    level = [*series_columns, "side", "price"]
+    level_key = [*series_columns, "side", "price"]
     time, number, size = nw.col("timestamp"), nw.col("__number"), nw.col("size")
     rows = _numbered(table.rows.filter(~time.is_null()), series_columns, largest_gap)
     # A null size is unknown, and so is a sum that contains it.
@@ -288,16 +288,16 @@ def walls(
     )
     levels = (
         exact.in_parts(sizes, "size")
-        .group_by(*level, "timestamp", "__number", "__newest")
+        .group_by(*level_key, "timestamp", "__number", "__newest")
         .agg(exact.summed("size"))
         .with_columns(exact.total("size"))
     )
     large = levels.filter(size >= threshold * (1 - _NOISE))
     # Within a run both numbers grow by one from snapshot to snapshot, so their difference identifies the run.
-    large_count = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
+    large_count = size.cum_count().over(*level_key, order_by="__number").cast(nw.Int64)
     wall_runs = (
         large.with_columns(__run=number - large_count, is_standing=number == nw.col("__newest"))
-        .group_by(*level, "__run")
+        .group_by(*level_key, "__run")
         .agg(
             exact.summed("size"),
             first_timestamp=time.min(),
@@ -317,7 +317,7 @@ def walls(
     result = _with_absence(result, levels, series_columns, at="__before", name="is_start_known")
     result = _with_absence(result, levels, series_columns, at="__after", name="is_end_known")
     return table.closed(
-        result.select(*level, *_RESULTS),
+        result.select(*level_key, *_RESULTS),
         sort=[*series_columns, "first_timestamp", "side", "price"],
         times={"first_timestamp": "timestamp", "last_timestamp": "timestamp"},
     )

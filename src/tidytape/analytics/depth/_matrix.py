@@ -294,8 +294,10 @@ def _columns(
         number = nw.when(second).then(nw.lit(1, nw.Int8)).otherwise(nw.lit(0, nw.Int8))
         columns |= {"side": number, "is_known": first | second}
     if grid is not None:
-        within = nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
-        columns["row"] = grid.row(within)
+        clipped_price = (
+            nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
+        )
+        columns["row"] = grid.row(clipped_price)
     # Each column comes in one piece, which numpy reads without a copy. Nulls become NaN.
     collect_arguments: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
     collected = rows.select(**columns).collect(**collect_arguments)
@@ -336,11 +338,11 @@ def _runs(columns: dict[str, NDArray[Any]], step: int | None) -> tuple[Integers,
     start = np.append(0, np.flatnonzero(changes) + 1)
     times, line = np.unique(time[start], return_inverse=True)
     if step is not None:
-        steps, off = np.divmod(times - times[0], step)
-        if off.any():
+        steps, remainder = np.divmod(times - times[0], step)
+        if remainder.any():
             raise QueryError(
                 "interval",
-                got=f"times {off.max():,} ns off",
+                got=f"times {remainder.max():,} ns off",
                 expected=f"times whole multiples of {step:,} ns apart",
             )
         line, times = steps[line], times[0] + step * np.arange(steps[-1] + 1)
@@ -398,11 +400,11 @@ class _Ladder:
         row = price - self.first / self.units
         row *= self.units / self.step
         np.rint(row, out=row)
-        off = row * self.step
-        off += self.first
-        off /= self.units
-        off -= price
-        return row.astype(np.int64) if max(off.max(), -off.min()) <= self.tolerance else None
+        error = row * self.step
+        error += self.first
+        error /= self.units
+        error -= price
+        return row.astype(np.int64) if max(error.max(), -error.min()) <= self.tolerance else None
 
 
 def _ladders(price: Floats, grid: Grid | None) -> Iterator[_Ladder]:

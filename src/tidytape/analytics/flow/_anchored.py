@@ -245,9 +245,9 @@ def vwap(
     has_lengths = interval is None and has_intervals(table, keys)
 
     price = sum((nw.col(name) for name in prices[1:]), nw.col(prices[0])) / float(len(prices))
-    traded = nw.when(usable(nw.col(volume))).then(nw.col(volume))
-    turnover = nw.when(traded == 0).then(0.0).otherwise(traded * price)
-    amounts = {"volume": traded, "__turnover": nw.when(turnover.is_finite()).then(turnover)}
+    known_volume = nw.when(usable(nw.col(volume))).then(nw.col(volume))
+    turnover = nw.when(known_volume == 0).then(0.0).otherwise(known_volume * price)
+    amounts = {"volume": known_volume, "__turnover": nw.when(turnover.is_finite()).then(turnover)}
     table, rows = summed_by_bucket(table, keys, interval, amounts)
 
     is_known = ~nw.col("volume").is_null() & ~nw.col("__turnover").is_null()

@@ -149,8 +149,10 @@ def oi_price_quadrant(
         expected="open interest in coin, for in USD it moves with the price",
         hint="fetch it of single markets, without quote='USD'",
     )
-    shared = [name for name in _SERIES if name in table.names and name in other.names]
-    keys = table.series_columns(shared if by is None else by, without=["side", "timestamp", *_RESULTS])
+    shared_columns = [name for name in _SERIES if name in table.names and name in other.names]
+    keys = table.series_columns(
+        shared_columns if by is None else by, without=["side", "timestamp", *_RESULTS]
+    )
     other.series_columns(keys)
     warn_unless_met("oi_price_quadrant", table, other, keys, called=("open_interest", "candles"))
     key = [*keys, "timestamp"]
@@ -202,14 +204,14 @@ def _points(
     ]
     values = [f"__{stock}_{column}" for stock in stocks for column in columns]
     # Grouping both frames at once replaces two group-bys and a join.
-    both = (
+    grouped = (
         nw.concat(points, how="diagonal")
         .group_by(*key)
         .agg(nw.col(*lengths, *values).max(), nw.len().alias("__points"))
         .filter(*(~nw.col(name).is_null() for name in lengths))
     )
     is_single = (nw.col("__points") == 2) & (nw.col(lengths[0]) == nw.col(lengths[1]))
-    return both.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
+    return grouped.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
 
 
 def _quadrant(*, price_band: float, oi_band: float) -> nw.Expr:

@@ -77,12 +77,12 @@ def _changes(times: list[int], rates: list[float], since: int) -> str:
     """Return a text that says when a rate first changes after ``since``, and the shortest time between its changes."""
     change_times = [
         time
-        for time, rate, before in zip(times[1:], rates[1:], rates, strict=False)
-        if abs(rate - before) > _NOISE * max(abs(rate), abs(before))
+        for time, rate, rate_before in zip(times[1:], rates[1:], rates, strict=False)
+        if abs(rate - rate_before) > _NOISE * max(abs(rate), abs(rate_before))
     ]
     first = next(time for time in change_times if time > since)
     description = f"changes at {datetime.fromtimestamp(first / SECOND, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    shortest = min((later - time for time, later in pairwise(change_times)), default=None)
+    shortest = min((next_time - time for time, next_time in pairwise(change_times)), default=None)
     if shortest is None:
         return description
     amount = f"{shortest // HOUR}h" if shortest % HOUR == 0 else f"{shortest / MINUTE:g}m"

@@ -255,10 +255,10 @@ def predicted_error(
     settled = repeated(_settled(table.rows, every, anchor), key).unique(subset=key, keep="any")
     # Join on the time at which the prediction was known instead of shifting rows: then a gap gives null, not an older
     # prediction.
-    before: Any = nw.lit(lead_time, nw.Int64)
+    prediction_lead: Any = nw.lit(lead_time, nw.Int64)
     if lead_time:
         latest = nw.lit(lead_time - 1, nw.Int64) + row_length
-        before = nw.coalesce(latest - latest % row_length, before)
+        prediction_lead = nw.coalesce(latest - latest % row_length, prediction_lead)
     forecasts = (
         table.rows.select(
             *series_columns,
@@ -269,7 +269,7 @@ def predicted_error(
         .group_by(*series_columns, "__predicted_at")
         .agg(nw.col("__predicted").max(), nw.len().alias("__forecasts"))
     )
-    settled = settled.with_columns(__predicted_at=nw.col("timestamp") - before)
+    settled = settled.with_columns(__predicted_at=nw.col("timestamp") - prediction_lead)
     result = (
         joined(settled, forecasts, on=[*series_columns, "__predicted_at"])
         .select(
@@ -310,10 +310,10 @@ def _lengths(table: OpenTable[Any], interval: Duration | None, every: int | None
             )
         return any_length
     row_length = length_of(nw.col("interval"))
-    more = ((row_length - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
-    return (row_length > 0) & (row_length <= every), nw.when(row_length > every).then(more).otherwise(
-        nw.lit(0)
-    )
+    settlements_inside = ((row_length - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
+    return (row_length > 0) & (row_length <= every), nw.when(row_length > every).then(
+        settlements_inside
+    ).otherwise(nw.lit(0))
 
 
 def _pause(settled_every: Duration) -> int | None:

@@ -337,15 +337,17 @@ def svi_arbitrage(
         with_next(collected, shifted_columns, over=chain, order_by=("days",)).collect().sort(*chain, "days")
     )
     parts = [1, 1 + len(PARAMETERS)]
-    times, parameters, quoted = np.split(floats(rows, *shifted_columns), parts)
+    times, parameters, quote_range = np.split(floats(rows, *shifted_columns), parts)
     next_times, next_parameters, next_quoted = np.split(floats(rows, *map(next_of, shifted_columns)), parts)
     is_fit = np.isfinite(parameters).all(axis=0)
     # An expiry that appears twice has no well-defined neighbour.
     is_pair = is_fit & np.isfinite(next_parameters).all(axis=0) & (times[0] == 0) & (next_times[0] == 0)
     bounds, pair_bounds = None, None
     if not wings:
-        bounds = quoted
-        pair_bounds = np.array([np.fmax(quoted[0], next_quoted[0]), np.fmin(quoted[1], next_quoted[1])])
+        bounds = quote_range
+        pair_bounds = np.array(
+            [np.fmax(quote_range[0], next_quoted[0]), np.fmin(quote_range[1], next_quoted[1])]
+        )
     a, b, rho, _, sigma = parameters
     _, next_b, next_rho, _, _ = next_parameters
     left_wing, right_wing = b * (1 - rho), b * (1 + rho)
@@ -399,12 +401,12 @@ def _least(
     value: Callable[..., Floats], parameters: Floats, is_known: Any, bounds: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return the least value of known row over k, and its k; NaN if the value is NaN for some k."""
-    least, at = np.full((2, len(is_known)), np.nan)
+    minimum, k_of_minimum = np.full((2, len(is_known)), np.nan)
     if bounds is not None:
         is_known = is_known & (bounds[0] < bounds[1])
         bounds = bounds[:, is_known]
     if not is_known.any():
-        return least, at
+        return minimum, k_of_minimum
     known_parameters = parameters[:, is_known]
     k = _grid(known_parameters, bounds)
     values = value(k, *known_parameters)
@@ -414,9 +416,11 @@ def _least(
     refined = elementwise.find_minimum(value, bracket, args=tuple(known_parameters))
     lowest = values[lowest_index, column]
     is_better = refined.success & (refined.f_x < lowest)
-    least[is_known] = np.where(is_better, refined.f_x, lowest)
-    at[is_known] = np.where(np.isnan(lowest), np.nan, np.where(is_better, refined.x, k[lowest_index, column]))
-    return least, at
+    minimum[is_known] = np.where(is_better, refined.f_x, lowest)
+    k_of_minimum[is_known] = np.where(
+        np.isnan(lowest), np.nan, np.where(is_better, refined.x, k[lowest_index, column])
+    )
+    return minimum, k_of_minimum
 
 
 def _grid(parameters: Floats, bounds: Floats | None) -> Floats:

@@ -217,7 +217,7 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
     if search.success and low[0] < curve[0] <= high[0]:
         return curve
 
-    # If variance is at its lower bound, level and wings depend on each other, so search all five numbers together.
+    # If variance is at its lower bound, intercept and wings depend on each other, so search all five numbers together.
     def errors(curve: Floats) -> Floats:
         return weight * (np.sqrt(_variance(curve, k)) - deviation)
 
@@ -243,7 +243,7 @@ def _best_curve_of(
 ) -> Callable[[float, float], tuple[Floats, Floats, Floats]]:
     """Return a function of m and ln σ that gives the errors of the best curve, their slopes in both, and the curve.
 
-    For given m and σ total variance is linear in its level and wings, so linear least squares finds these three. A
+    For given m and σ total variance is linear in its intercept and wings, so linear least squares finds these three. A
     search over all five numbers would be slow, because quotes hardly tell a steep wing from a distant m.
     """
     start = deviation
@@ -253,49 +253,51 @@ def _best_curve_of(
         nonlocal start
         sigma = np.exp(log_sigma)
         x, root, basis = _basis(k, m, sigma)
-        now, solution, free = start, np.zeros(3), [0]
+        fitted, solution, free = start, np.zeros(3), [0]
         for _ in range(8):  # Newton's method, because errors are measured in the root of the variance
-            scale = weight / (2 * now)
-            solution, free = _linear(basis * scale[:, None], (2 * deviation - now) * now * scale)
+            scale = weight / (2 * fitted)
+            solution, free = _linear(basis * scale[:, None], (2 * deviation - fitted) * fitted * scale)
             solution[0] = max(solution[0], least - sigma * np.sqrt(solution[1] * solution[2]))
-            before, now = now, np.sqrt(np.maximum(basis @ solution, _TINY))
-            if np.max(np.abs(now - before) / now) < 1e-9:
+            previous, fitted = fitted, np.sqrt(np.maximum(basis @ solution, _TINY))
+            if np.max(np.abs(fitted - previous) / fitted) < 1e-9:
                 break
-        start = now
-        level, left_wing, right_wing = solution
-        scale, mean = (weight / (2 * now))[:, None], (left_wing + right_wing) / 2
+        start = fitted
+        intercept, left_wing, right_wing = solution
+        scale, mean = (weight / (2 * fitted))[:, None], (left_wing + right_wing) / 2
         slopes = scale * np.column_stack(
             [(left_wing - right_wing) / 2 - mean * x / root, mean * sigma**2 / root]
         )
         of_others = scale * basis[:, free]
         slopes -= of_others @ np.linalg.lstsq(of_others, slopes, rcond=None)[0]
-        curve = np.array([level + sigma * np.sqrt(left_wing * right_wing), left_wing, right_wing, m, sigma])
-        return weight * (now - deviation), slopes, curve
+        curve = np.array(
+            [intercept + sigma * np.sqrt(left_wing * right_wing), left_wing, right_wing, m, sigma]
+        )
+        return weight * (fitted - deviation), slopes, curve
 
     return best
 
 
 def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
-    """Return level, left and right wing by least squares, wings from 0 to `LEE`, and the indices at no bound."""
+    """Return intercept, left and right wing by least squares, wings from 0 to `LEE`, and the indices at no bound."""
     best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
     ends = np.clip(best, 0.0, LEE)
-    free, least = [0, 1, 2], np.inf
+    free, least_error = [0, 1, 2], np.inf
     # Suppose in turn that each wing beyond its bound is at the bound.
     for wing_index in [index for index in (1, 2) if ends[index] != best[index]]:
         other, remainder = 3 - wing_index, target - basis[:, wing_index] * ends[wing_index]
-        level, wing = np.linalg.lstsq(basis[:, [0, other]], remainder, rcond=None)[0]
+        intercept, wing = np.linalg.lstsq(basis[:, [0, other]], remainder, rcond=None)[0]
         inside = min(max(wing, 0.0), LEE)
         if inside != wing:
-            level = basis[:, 0] @ (remainder - basis[:, other] * inside) / (basis[:, 0] @ basis[:, 0])
-        candidate = np.array([level, ends[1], ends[2]])
+            intercept = basis[:, 0] @ (remainder - basis[:, other] * inside) / (basis[:, 0] @ basis[:, 0])
+        candidate = np.array([intercept, ends[1], ends[2]])
         candidate[other] = inside
-        if (error := float(np.sum((target - basis @ candidate) ** 2))) < least:
-            best, least, free = candidate, error, [0, other] if inside == wing else [0]
+        if (error := float(np.sum((target - basis @ candidate) ** 2))) < least_error:
+            best, least_error, free = candidate, error, [0, other] if inside == wing else [0]
     return best, free
 
 
 def _basis(k: Floats, m: Any, sigma: Any) -> tuple[Floats, Floats, Floats]:
-    """Return k - m, the root in the curve's formula, and the factors of level, left and right wing."""
+    """Return k - m, the root in the curve's formula, and the factors of intercept, left and right wing."""
     x, root = k - m, np.hypot(k - m, sigma)
     return x, root, np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=-1)
 
@@ -333,9 +335,14 @@ def _guess(k: Floats, variance: Floats, weight: Floats, span: float) -> Floats:
     places, widths = np.linspace(k[0] - 0.9 * span, k[-1] + 0.9 * span, 15), span * np.geomspace(0.01, 4, 11)
     m, sigma = (grid.ravel()[:, None] for grid in np.meshgrid(places, widths))
     basis = _basis(k, m, sigma)[2] * weight[:, None]
-    level, wings = basis[:, :, 0], basis[:, :, 1:]
+    intercept_basis, wings = basis[:, :, 0], basis[:, :, 1:]
     slopes = np.clip(np.linalg.pinv(basis) @ (variance * weight), 0, LEE)[:, 1:, None]
-    rest = variance * weight - (wings @ slopes)[:, :, 0]
-    rest -= level * (np.sum(level * rest, axis=1) / np.sum(level * level, axis=1))[:, None]
-    best = np.argmin(np.sum(rest**2, axis=1))
+    remainder = variance * weight - (wings @ slopes)[:, :, 0]
+    remainder -= (
+        intercept_basis
+        * (np.sum(intercept_basis * remainder, axis=1) / np.sum(intercept_basis * intercept_basis, axis=1))[
+            :, None
+        ]
+    )
+    best = np.argmin(np.sum(remainder**2, axis=1))
     return np.array([m[best, 0], np.log(sigma[best, 0])])

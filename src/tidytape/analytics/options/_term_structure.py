@@ -172,15 +172,17 @@ def slope(
     >>> slope(structure, short="1w", long=90).select("short", "long", "slope", "structure").row(0)
     (60.0, 53.0, -7.0, 'backwardation')
     """
-    near, far = in_days("short", short), in_days("long", long)
-    if not near < far:
-        raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
+    short_days, long_days = in_days("short", short), in_days("long", long)
+    if not short_days < long_days:
+        raise QueryError("long", got=long, expected=f"a maturity longer than short, {short_days:g} days")
     table = OpenTable.of(structure, parameter="structure")
     if "iv_atm" in table.names and not set(table.names).intersection(VALUES):
         has_reversal = any(name.endswith("_call_minus_put") for name in table.names)
         is_skew = value == "skew" or (has_reversal and value != "implied_volatility")
         value_argument, note = (', value="skew"', "; skew is put minus call") if is_skew else ("", "")
-        call = f"term_structure(constant_maturity(points, days=[{near:g}, {far:g}]){value_argument})"
+        call = (
+            f"term_structure(constant_maturity(points, days=[{short_days:g}, {long_days:g}]){value_argument})"
+        )
         raise QueryError(
             "structure",
             got="points of smiles",
@@ -190,7 +192,7 @@ def slope(
     value_column = value_of(value, table.names)
     table = OpenTable.of(table, times=["timestamp"], numbers=["days", value_column], parameter="structure")
     keys = [*series_of(table, by, without=[value_column, "short_days", "long_days", *_SLOPE]), "timestamp"]
-    result = sloped(table.rows, keys, value_column, along="days", short=near, long=far, flat=flat)
+    result = sloped(table.rows, keys, value_column, along="days", short=short_days, long=long_days, flat=flat)
     return table.closed(result, sort=keys)
 
 
@@ -408,9 +410,11 @@ def tenor_slope(
     >>> tenor_slope(frame, short="1w", long="1m").select("slope", "structure").row(0)
     (-2.25, 'backwardation')
     """
-    near, far = (choice(tenor, Tenor, parameter=name) for name, tenor in (("short", short), ("long", long)))
-    if near.days >= far.days:
-        raise QueryError("short", got=short, expected=f"a tenor shorter than {far.alias}")
+    short_tenor, long_tenor = (
+        choice(tenor, Tenor, parameter=name) for name, tenor in (("short", short), ("long", long))
+    )
+    if short_tenor.days >= long_tenor.days:
+        raise QueryError("short", got=short, expected=f"a tenor shorter than {long_tenor.alias}")
     table, column = _opened(frame, value)
     keys = [
         *table.series_columns(
@@ -418,7 +422,7 @@ def tenor_slope(
         ),
         "timestamp",
     ]
-    ends = {"short": near.value, "long": far.value}
+    ends = {"short": short_tenor.value, "long": long_tenor.value}
     tenors = nw.col("tenor").cast(nw.String)
     rows = table.rows.with_columns(tenors).filter(tenors.is_in(list(ends.values())))
     return table.closed(sloped(rows, keys, column, along="tenor", **ends, flat=flat), sort=keys)

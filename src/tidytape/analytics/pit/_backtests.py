@@ -71,12 +71,12 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     3.0
     """
     names = {name: name.title() for name in _CANDLE}
-    more = as_list(columns)
-    if more:
-        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values()))
-    table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
+    more_columns = as_list(columns)
+    if more_columns:
+        arguments.columns("columns", more_columns, reserved=("timestamp", *names, *names.values()))
+    table = OpenTable.of(candles, more_columns, times=["timestamp"], numbers=_CANDLE)
     one_series(table, table.series_columns())
-    return _by_time(table.rows, more=more).rename(columns=names)
+    return _by_time(table.rows, more=more_columns).rename(columns=names)
 
 
 def to_vectorbt(
@@ -133,18 +133,20 @@ def to_vectorbt(
     {'BTCUSDT': 1.5, 'ETHUSDT': 2.0}
     """
     names = {name: name.title() for name in _CANDLE}
-    more = as_list(columns)
-    if more:
-        arguments.columns("columns", more, reserved=("timestamp", *names, *names.values(), *as_list(by)))
-    table = OpenTable.of(candles, more, times=["timestamp"], numbers=_CANDLE)
-    series_columns = table.series_columns(by, without=["timestamp", *_CANDLE, *more])
+    more_columns = as_list(columns)
+    if more_columns:
+        arguments.columns(
+            "columns", more_columns, reserved=("timestamp", *names, *names.values(), *as_list(by))
+        )
+    table = OpenTable.of(candles, more_columns, times=["timestamp"], numbers=_CANDLE)
+    series_columns = table.series_columns(by, without=["timestamp", *_CANDLE, *more_columns])
     if not series_columns:
         raise QueryError("by", got=by, expected="at least one column")
     others = [name for name in IDENTITY if name in table.names and name not in (*series_columns, "interval")]
     hint = f"tell the series apart, by={[*series_columns, *others]}" if others else None
-    rows = _by_time(table.rows, series_columns, more=more, hint=hint)
-    wide = cast("pd.DataFrame", rows.rename(columns=names).unstack(series_columns))
-    return wide.rename_axis(columns=["field", *series_columns])
+    rows = _by_time(table.rows, series_columns, more=more_columns, hint=hint)
+    wide_candles = cast("pd.DataFrame", rows.rename(columns=names).unstack(series_columns))
+    return wide_candles.rename_axis(columns=["field", *series_columns])
 
 
 def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.DataFrame:

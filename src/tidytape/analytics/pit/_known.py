@@ -117,8 +117,8 @@ def known_at(
     >>> known_at(candles)["known_at"].item().isoformat()
     '2024-08-08T13:00:00+00:00'
     """
-    table, rows, chosen = known(frame, rule=rule, interval=interval, delay=delay)
-    if chosen is None:
+    table, rows, used_rule = known(frame, rule=rule, interval=interval, delay=delay)
+    if used_rule is None:
         if nanoseconds("delay", delay):
             raise QueryError(
                 "delay",
@@ -126,8 +126,8 @@ def known_at(
                 expected="none, or the rule too: the frame says in known_at when its rows are known",
             )
         return frame
-    others = [name for name in table.names if name not in KNOWN]
-    result = rows.select(*others, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(chosen))
+    other_columns = [name for name in table.names if name not in KNOWN]
+    result = rows.select(*other_columns, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(used_rule))
     return table.closed(result, times={KNOWN_AT: "timestamp"}, like_rows=True)
 
 
@@ -281,7 +281,7 @@ def known(
     parameter: str = "frame",
 ) -> tuple[OpenTable[IntoFrameT], Rows, Rule | None]:
     """Open a frame; return the table, its rows with `WHEN`, and the rule, or None if the frame has ``known_at``."""
-    later = nanoseconds("delay", delay)
+    arrival_delay = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = OpenTable.of(frame, parameter=parameter)
     if rule is None and length is None:
@@ -303,7 +303,7 @@ def known(
         "period": nw.when(end >= start).then(end),
         "interval": nw.when(lengths > 0).then(start + lengths),
     }
-    return table, table.rows.with_columns((when[rule] + later).alias(WHEN)), rule
+    return table, table.rows.with_columns((when[rule] + arrival_delay).alias(WHEN)), rule
 
 
 def _refuse_to_guess(names: list[str]) -> None:
@@ -396,8 +396,8 @@ def _warn_of_repeated(facts: OpenTable[Any], rows: Rows, by: list[str], order: l
     counts = repeated(rows, [*by, WHEN, *order]).select(IS_REPEATED).collect()[IS_REPEATED]
     if len(counts) == 0 or (counts == 0).any():
         return
-    others = [name for name in row_columns(facts) if name not in (*by, "interval")]
-    hint = f"; join by {', '.join(others)}, or keep one of each" if others else "; say an order"
+    other_columns = [name for name in row_columns(facts) if name not in (*by, "interval")]
+    hint = f"; join by {', '.join(other_columns)}, or keep one of each" if other_columns else "; say an order"
     message = (
         f"asof_join: every fact is there more than once with the same keys and times, so none is taken{hint}"
     )

@@ -129,10 +129,10 @@ def balances(
         # If the length of a block is unknown, the balance is unknown.
         has_length=~length.is_null().max().over(keys),
     )
-    touched, is_early = nw.col("touched"), nw.col("first") * length < minutes
+    touched_price, is_early = nw.col("touched"), nw.col("first") * length < minutes
     rows = rows.with_columns(
-        balance=nw.when(is_early, nw.col("has_length")).then(touched),
-        last=nw.when(nw.col("last") == nw.col("last_block")).then(touched),
+        balance=nw.when(is_early, nw.col("has_length")).then(touched_price),
+        last=nw.when(nw.col("last") == nw.col("last_block")).then(touched_price),
     )
     parts = ("touched", "balance", "last")
     return rows.group_by(*keys).agg(

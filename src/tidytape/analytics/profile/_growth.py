@@ -292,9 +292,9 @@ def _grown(
     # decides which side comes first if two bounds are equal.
     order_key -= is_above * (_ABOVE_ALL + (1 if rules.tie == "up" else -1))
     order = np.argsort(order_key, kind="stable")  # both sides are sorted already: this merges them
-    added = (share * _WHOLE).astype(np.int64)[candidate[order]]
-    sums_through = np.cumsum(added)  # overflows and wraps around, see `_WHOLE`
-    sums_before = sums_through - added
+    amounts = (share * _WHOLE).astype(np.int64)[candidate[order]]
+    sums_through = np.cumsum(amounts)  # overflows and wraps around, see `_WHOLE`
+    sums_before = sums_through - amounts
     limit = (rules.share + (NOISE if rules.stop == "exceed" else -NOISE)) * _WHOLE
     is_taken = sums_before - sums_before[starts][session] < limit
     is_taken[starts] = True

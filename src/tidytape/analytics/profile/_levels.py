@@ -189,14 +189,14 @@ def counted_levels(
     )
     blocks: nw.Expr = nw.lit(None, nw.Float64)
     if profiles.lists_blocks:
-        touched = (
+        blocks_by_row = (
             with_place(touches(profiles, sessions), keys, step, known=finite("price"))
             .group_by(*keys, "place", "block")
             .agg(price.min())
             .group_by(*keys, "place")
             .agg(nw.col("block").count().cast(nw.Float64).alias("blocks"))
         )
-        rows, blocks = merged([rows, touched], [*keys, "place"]), nw.col("blocks")
+        rows, blocks = merged([rows, blocks_by_row], [*keys, "place"]), nw.col("blocks")
     is_shared = nw.lit(of_touches) | (nw.col("top") - price > NOISE * nw.col("top").abs())
     # If a row lists fewer blocks than one of its levels counts, the list is incomplete.
     listed_blocks = nw.when(blocks >= nw.col("most")).then(blocks)
@@ -254,13 +254,13 @@ def touched_rows(
     """
     columns = columns or {}
     keys, step, block, known = profiles.keys, profiles.step, nw.col("block"), nw.col("known")
-    others = [nw.col(name).max() for name in columns]
+    maxima = [nw.col(name).max() for name in columns]
     if profiles.lists_blocks:
         # Levels that share a row may share blocks, so count each block of a row once.
         levels = (
             with_place(touches(profiles, columns), keys, step, known=finite("price"))
             .group_by(*keys, "place", "block")
-            .agg(nw.col("price").min(), known.all(), *others)
+            .agg(nw.col("price").min(), known.all(), *maxima)
             .with_columns(blocks=(~block.is_null()).cast(nw.Float64), first=block, last=block)
         )
         is_known = known.all()
@@ -279,7 +279,7 @@ def touched_rows(
             nw.col("first").min(),
             nw.col("last").max(),
             is_known.alias("known"),
-            *others,
+            *maxima,
         )
         .with_columns(known=known.all().over(keys))
     )

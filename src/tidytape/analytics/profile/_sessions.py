@@ -276,11 +276,12 @@ def naked_pocs(
     one_of("tie", tie, POC_TIES)
     numbers = {"price": price, "count": count}
     sessions = opened(levels, by, results=(SESSION, *_NAKED), numbers=numbers, row_size=row_size, of="series")
-    keys, at = sessions.keys, row_price(sessions.step)
+    keys, price_of_row = sessions.keys, row_price(sessions.step)
     rows = counted_rows(counted_levels(sessions, {"count": count}), keys, sessions.step, tie=tie)
-    known = ~nw.col("total").is_null()
+    is_known = ~nw.col("total").is_null()
     rows = rows.with_columns(
-        low=nw.when(known).then(at), poc=nw.when(known, nw.col("from_poc") == 0).then(at)
+        low=nw.when(is_known).then(price_of_row),
+        poc=nw.when(is_known, nw.col("from_poc") == 0).then(price_of_row),
     )
     ends = rows.group_by(*keys).agg(nw.col("poc", "low").min(), nw.col("low").max().alias("high"))
     result = untouched(ends, sessions.series_columns).select(
@@ -313,10 +314,10 @@ def untouched(sessions: nw.LazyFrame[Any], series_columns: list[str]) -> nw.Lazy
         if start is None:
             continue
         if low is not None:
-            touched = slice(bisect(naked, (low, -1)), bisect(naked, (high, row)))
-            for _, earlier in naked[touched]:
-                touched_at[earlier] = start
-            del naked[touched]
+            touched_slice = slice(bisect(naked, (low, -1)), bisect(naked, (high, row)))
+            for _, earlier_row in naked[touched_slice]:
+                touched_at[earlier_row] = start
+            del naked[touched_slice]
         if poc is not None:
             insort(naked, (poc, row))
     return rows.with_columns(nw.new_series("touched_at", touched_at, nw.Int64, backend="polars")).lazy()

@@ -307,7 +307,7 @@ def nodes_of(
     first, last, weight = nw.col("first_row"), nw.col("last_row"), nw.col("weight")
     # A plateau has at least one row, so the plateaus within k rows are among the next k plateaus.
     numbers = range(1, within + 1)
-    near = [
+    neighbour_weights = [
         *(nw.when(neighbour("last_row", k) >= first - within).then(neighbour("weight", k)) for k in numbers),
         *(
             nw.when(neighbour("first_row", -k) <= last + within).then(neighbour("weight", -k))
@@ -317,8 +317,8 @@ def nodes_of(
     return (
         _plateaus(rows, keys, step)
         .with_columns(
-            most=nw.max_horizontal(*near),
-            least=nw.min_horizontal(*near),
+            most=nw.max_horizontal(*neighbour_weights),
+            least=nw.min_horizontal(*neighbour_weights),
             is_inside=~(neighbour("weight", 1).is_null() | neighbour("weight", -1).is_null()),
         )
         .with_columns(

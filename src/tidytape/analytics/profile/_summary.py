@@ -196,17 +196,17 @@ def summary(
         "has_blocks": nw.lit(value=sessions.has_blocks),
     }
     keys, step, min_second = sessions.keys, sessions.step, limits["min_second"]
-    counted = _shared(counted_levels(sessions, {"count": count}))
-    rows = _shared(counted_rows(counted, keys, step, tie=poc_tie))
-    at = holds(row_price(step), "total")
+    profile_levels = _shared(counted_levels(sessions, {"count": count}))
+    rows = _shared(counted_rows(profile_levels, keys, step, tie=poc_tie))
+    known_price = holds(row_price(step), "total")
     parts = [
         rows.group_by(*keys).agg(
-            at.max().alias("high"),
-            at.min().alias("low"),
+            known_price.max().alias("high"),
+            known_price.min().alias("low"),
             nw.col("total").max(),
             nw.when(nw.col("from_poc") == 0).then(holds(nw.col("count"), "total")).max().alias("poc_count"),
         ),
-        areas(counted, keys, rules, step, in_memory=not in_sql(counted)).select(*keys, *AREA),
+        areas(profile_levels, keys, rules, step, in_memory=not in_sql(profile_levels)).select(*keys, *AREA),
         _sums(
             nodes_of(rows, keys, step, within=within),
             keys,
@@ -217,14 +217,14 @@ def summary(
     ]
     if sessions.has_blocks:
         length = block_length(sessions, block_minutes)
-        touched = _shared(touched_rows(sessions, {"block_length": length, "began": SESSION}))
-        ends = _shared(with_ends(touched, sessions, now=now))
+        block_rows = _shared(touched_rows(sessions, {"block_length": length, "began": SESSION}))
+        ends = _shared(with_ends(block_rows, sessions, now=now))
         inside = runs(ends, keys).filter(~(nw.col("at_low") | nw.col("at_high")))
         parts += [
-            balances(touched, keys, step, minutes=minutes),
+            balances(block_rows, keys, step, minutes=minutes),
             extremes(ends, keys),
             _sums(inside, keys, single_print_runs=nw.lit(1.0), single_print_rows=nw.col("rows")),
-            block_features(touched, keys, step, min_second=min_second),
+            block_features(block_rows, keys, step, min_second=min_second),
         ]
     summaries = merged(parts, keys)
     if not sessions.has_blocks:

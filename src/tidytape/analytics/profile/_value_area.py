@@ -147,9 +147,9 @@ def value_area(
         numbers={"price": price, "count": count},
         row_size=row_size,
     )
-    counted = counted_levels(profiles, {"count": count})
+    profile_levels = counted_levels(profiles, {"count": count})
     return profiles.closed(
-        areas(counted, profiles.keys, rules, profiles.step, in_memory=profiles.table.is_eager)
+        areas(profile_levels, profiles.keys, rules, profiles.step, in_memory=profiles.table.is_eager)
     )
 
 
@@ -352,8 +352,8 @@ def developing(
     context: dict[str, str | nw.Expr] = {"start": SESSION, "length": block_length(profiles, block_minutes)}
     if SESSION_END in profiles.table.names:
         context["session_end"] = SESSION_END
-    counted = nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64)
-    rows = touches(profiles, {**context, "count": counted}).filter(~nw.col("block").is_null())
+    touch_count = nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64)
+    rows = touches(profiles, {**context, "count": touch_count}).filter(~nw.col("block").is_null())
     keys, closes = profiles.keys, _close(*context)
     rows = rows.with_columns(nw.col(*context).min().over(keys))
     if now is not None:
@@ -386,16 +386,16 @@ def _so_far(
     price, count, block = nw.col("price"), nw.col("count"), nw.col("block")
     row = [*keys, "known", "place"]
     rows = with_place(rows, keys, step, known=finite("price") & countable("count"))
-    touched = rows.group_by(*row, "block").agg(
+    touch_rows = rows.group_by(*row, "block").agg(
         price.min(), count.max() if distinct else count.sum(), nw.col(*context).min()
     )
     # A row keeps its count until the block before the one that touches it again.
-    following = block.shift(-1).over(row, order_by="block")
-    touched = touched.with_columns(
+    next_block = block.shift(-1).over(row, order_by="block")
+    touch_rows = touch_rows.with_columns(
         count=count.cum_sum().over(row, order_by="block"),
-        until=nw.coalesce(following - 1, block.max().over(keys)).cast(nw.Int64),
+        until=nw.coalesce(next_block - 1, block.max().over(keys)).cast(nw.Int64),
         since=block.cast(nw.Int64),
     )
     known_values = {name: nw.when("known").then(nw.col(name)) for name in ("price", "count")}
-    touched = touched.select(*keys, *context, "since", "until", **known_values)
-    return spread(touched, "since", "until", name="block")
+    touch_rows = touch_rows.select(*keys, *context, "since", "until", **known_values)
+    return spread(touch_rows, "since", "until", name="block")

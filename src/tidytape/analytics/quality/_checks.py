@@ -359,8 +359,8 @@ def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     )
     row_columns = [nw.col(name) for name in names]
     outside = [
-        (value < least) | (value > most)
-        for value, least, most in (
+        (value < minimum) | (value > maximum)
+        for value, minimum, maximum in (
             row_columns,
             [column.sum().over(subject.series_columns) for column in row_columns],
         )

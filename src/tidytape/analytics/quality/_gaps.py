@@ -189,10 +189,10 @@ def completeness(
     expected = nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64()))
     present = nw.col("present").cast(nw.Int64)
     if every is None:
-        counted = rows.group_by(*series_columns, "start", "end").agg(present=nw.col("__inside").sum())
+        counts = rows.group_by(*series_columns, "start", "end").agg(present=nw.col("__inside").sum())
     else:
-        counted = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
-    counted = counted.select(
+        counts = _counted_by_span(rows, [*keys, "__length"], arguments.length("every", every))
+    counts = counts.select(
         *keys,
         "start",
         "end",
@@ -202,7 +202,7 @@ def completeness(
         completeness=nw.when(expected > 0).then(present.cast(nw.Float64) / expected.cast(nw.Float64)),
     )
     order = keys if every is None else [*keys, "start"]
-    return table.closed(counted, sort=order, times={"start": "timestamp", "end": "timestamp"})
+    return table.closed(counts, sort=order, times={"start": "timestamp", "end": "timestamp"})
 
 
 def _counted_by_span(rows: Rows, series_columns: list[str], every: int) -> Rows:
