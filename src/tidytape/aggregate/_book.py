@@ -73,7 +73,7 @@ def book_runs(events: Rows, /) -> Rows:
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``events`` is no frame.
+        If ``events`` is not a frame.
 
     See Also
     --------
@@ -141,7 +141,7 @@ def book_at(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``by`` is neither, or an argument that should be a frame is not.
+        If ``by`` is not as listed, or an argument is not a frame.
 
     References
     ----------

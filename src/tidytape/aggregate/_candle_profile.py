@@ -85,9 +85,9 @@ def candle_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval or the rule is unknown, a time has no zone, numbers are no numbers, or the block size is no
-        positive number, or so small that a candle of an eager frame has more than 2**20 rows, or all have more than
-        memory has room for.
+        If the interval or the rule is unknown, a time has no zone, a column of numbers has other values, or the block
+        size is not a positive number, or so small that a candle of an eager frame has more than 2**20 rows, or that the
+        rows of all candles do not fit into memory.
 
     See Also
     --------

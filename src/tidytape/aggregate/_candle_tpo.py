@@ -88,9 +88,10 @@ def candle_tpo(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not one of those listed; if candles are longer than a time block, as their column ``interval``
-        says, or without it the time between them; or if ``candles`` is a frame of DuckDB or Spark, which the lists of
-        blocks are not made in. Of a lazy frame of polars the lengths are not looked at: longer candles count as lost.
+        If an argument is not one of those listed; if candles are longer than a time block, by their column
+        ``interval``, or without it by the time between them; or if ``candles`` is a frame of DuckDB or Spark, which
+        cannot make the lists of blocks. The lengths in a lazy polars frame are not checked: longer candles count as
+        lost.
 
     See Also
     --------

@@ -88,7 +88,8 @@ def to_usd(
     MissingColumnError
         If a column is absent.
     QueryError
-        If another quote comes without rates, open interest without prices, or the type has no price to convert by.
+        If ``rates`` are missing for a quote that does not count as USD, ``prices`` are missing for open interest, or
+        the type has no price to convert with.
 
     References
     ----------
@@ -236,7 +237,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     MissingColumnError
         If a column is absent.
     QueryError
-        If points of the type cannot be grouped, or weights are missing or have no use.
+        If points of the type cannot be grouped, if weights are missing for funding, or if they are given for another
+        type.
 
     References
     ----------

@@ -220,7 +220,7 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     MissingColumnError
         If a column is absent.
     QueryError
-        If the block size is no positive number.
+        If the block size is not a positive number.
 
     References
     ----------
@@ -288,7 +288,7 @@ def profile_of(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval or ``amount`` is unknown, or the block size is no positive number.
+        If the interval or ``amount`` is unknown, or the block size is not a positive number.
 
     References
     ----------

@@ -379,7 +379,7 @@ def funding(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an interval is unknown or no positive duration.
+        If an interval is unknown or not a positive duration.
 
     References
     ----------

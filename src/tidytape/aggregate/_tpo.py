@@ -129,8 +129,8 @@ def tpo(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not one of those listed; or, ``trades`` being eager, if the range of a block has more than
-        1,048,576 rows. Lazy frames are not read here: the query of such a one fails when it is computed.
+        If an argument is not one of those listed; or if in an eager frame the range of a block has more than 1,048,576
+        rows. A lazy frame is not read here; its query fails when it is computed.
 
     See Also
     --------
@@ -219,7 +219,7 @@ def tpo_of(
     Raises
     ------
     MissingColumnError, QueryError
-        As `tpo` does.
+        As in `tpo`.
 
     References
     ----------
@@ -271,7 +271,7 @@ def tpo_touches(
     Raises
     ------
     MissingColumnError, QueryError
-        As `tpo` does.
+        As in `tpo`.
 
     See Also
     --------
@@ -330,7 +330,7 @@ def tpo_touches_of(
     Raises
     ------
     MissingColumnError, QueryError
-        As `tpo` does.
+        As in `tpo`.
 
     References
     ----------

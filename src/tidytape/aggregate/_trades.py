@@ -148,7 +148,7 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, times have no zone, or the block size is no positive number.
+        If the interval is unknown, times have no zone, or the block size is not a positive number.
 
     References
     ----------
@@ -354,7 +354,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown or the block size is no positive number.
+        If the interval is unknown or the block size is not a positive number.
 
     References
     ----------

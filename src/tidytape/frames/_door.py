@@ -319,7 +319,7 @@ def wrapped(
     parameter: str = "frame",
     kinds: str = "a frame, eager or lazy, of an engine Narwhals knows",
 ) -> Frame:
-    """Wrap a native frame with Narwhals; raise QueryError if it is no frame, or if a column name is not allowed."""
+    """Wrap a native frame with Narwhals; raise QueryError if it is not a frame, or if a column name is not allowed."""
     kind = f"{type(native).__module__}.{type(native).__qualname__}"
     try:
         frame: Frame = nw.from_native(native)

@@ -38,7 +38,7 @@ def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decima
     Raises
     ------
     QueryError
-        If it is no positive finite number.
+        If ``value`` is not a positive finite number.
 
     Examples
     --------
@@ -95,8 +95,8 @@ class Grid:
         Raises
         ------
         QueryError
-            If it is no positive finite number, or has more than 15 significant digits or 22 decimal places, beyond
-            which floats no longer tell decimals apart.
+            If the block size is not a positive finite number, or has more than 15 significant digits or 22 decimal
+            places, beyond which floats no longer tell decimals apart.
 
         Examples
         --------
@@ -198,7 +198,7 @@ def largest_125(limit: Decimal | float | str) -> Decimal:
     Raises
     ------
     QueryError
-        If the limit is no positive finite number.
+        If the limit is not a positive finite number.
 
     Examples
     --------

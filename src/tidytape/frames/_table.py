@@ -168,8 +168,8 @@ class OpenTable(Generic[IntoFrameT]):
         MissingColumnError
             If a column is absent.
         QueryError
-            If ``native`` is no frame, the names of its columns are not allowed (an SQL engine's must be in lower case),
-            a time has no zone, or a column of numbers holds something else.
+            If ``native`` is not a frame, the names of its columns are not allowed (an SQL engine's must be in lower
+            case), a time has no zone, or a column of numbers holds something else.
         """
         if isinstance(native, OpenTable):
             table: OpenTable[IntoFrameT] = native
@@ -300,7 +300,7 @@ class OpenTable(Generic[IntoFrameT]):
         Raises
         ------
         QueryError
-            If the frame is one of DuckDB or Spark: the caller decides whether to collect its rows.
+            If the frame belongs to DuckDB or Spark, because the caller must decide to collect its rows.
         """
         if dialect := dialect_of(self.rows):
             raise QueryError(

@@ -43,7 +43,7 @@ def clock_of(frame: Frame, column: str, dtype: Any) -> Clock:
     Raises
     ------
     QueryError
-        If it holds times without a zone, or anything other than times.
+        If the column holds times without a zone, or anything other than times.
     """
     expected = "int64 nanoseconds since the epoch, or times with a zone"
     if dtype.is_signed_integer():
@@ -94,7 +94,7 @@ def with_counted(frame: nw.LazyFrame[Any], column: str, name: str) -> nw.LazyFra
     Raises
     ------
     QueryError
-        As of `clock_of`.
+        As in `clock_of`.
     """
     return counted(
         frame.with_columns(nw.col(column).alias(name)),

@@ -92,7 +92,7 @@ def oi_weighted(
     MissingColumnError
         If a column is absent.
     QueryError
-        If rates or open interest are no numbers, the frames are of two engines, or ``carry`` is no positive duration.
+        If rates or open interest are not numbers, the frames have two engines, or ``carry`` is not a positive duration.
 
     References
     ----------
@@ -237,9 +237,9 @@ def volume_weighted(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if prices or
-        volumes are no numbers, or the unit is not one of those listed, or ``amount_unit`` of an eager frame says that
-        volumes count something else than ``unit``; of a lazy frame such volumes are unknown.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if prices or volumes are not numbers, or the unit is not one of those listed, or ``amount_unit`` of an eager
+        frame says that volumes count something else than ``unit``; in a lazy frame such volumes are unknown.
 
     References
     ----------
@@ -339,8 +339,8 @@ def dispersion(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``value``
-        does not hold numbers.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if ``value`` does not hold numbers.
 
     References
     ----------
@@ -432,8 +432,8 @@ def premium(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if
-        ``reference`` is none of those, or ``value`` does not hold numbers.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if ``reference`` is none of those, or ``value`` does not hold numbers.
 
     Warns
     -----

@@ -81,8 +81,8 @@ def total(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if amounts
-        are no numbers, or ``carry`` is no positive duration.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if amounts are not numbers, or ``carry`` is not a positive duration.
 
     References
     ----------
@@ -161,8 +161,8 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``amount``
-        does not hold numbers.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if ``amount`` does not hold numbers.
 
     References
     ----------
@@ -241,7 +241,8 @@ def dominance(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the universe is empty or a single string, market caps are no numbers, or ``carry`` is no positive duration.
+        If the universe is empty or a single string, market caps are not numbers, or ``carry`` is not a positive
+        duration.
 
     References
     ----------
@@ -331,8 +332,8 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if prices or
-        volumes are no numbers, or a time has no zone.
+        If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
+        if prices or volumes are not numbers, or a time has no zone.
 
     References
     ----------

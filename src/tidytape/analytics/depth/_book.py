@@ -73,9 +73,9 @@ def depth_within(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
-        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
-        frame such a book is not known.
+        If an argument is not as listed, or a column has values of another type. Or if an eager frame has several amount
+        units in one series, several values of ``block_size`` in one book, or another ``block_size`` than the argument;
+        in a lazy frame such a book is unknown.
 
     Notes
     -----
@@ -185,9 +185,9 @@ def imbalance(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
-        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
-        frame such a book is not known.
+        If an argument is not as listed, or a column has values of another type. Or if an eager frame has several amount
+        units in one series, several values of ``block_size`` in one book, or another ``block_size`` than the argument;
+        in a lazy frame such a book is unknown.
 
     References
     ----------
@@ -269,9 +269,9 @@ def slippage(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, a column does not hold what it should, or ``amount_unit`` of a frame in memory
-        says that sizes count something else than ``amount``, or ``block_size`` something else than the argument or
-        several heights in one book; of a lazy frame such a book has null everywhere.
+        If an argument is not as listed, a column has values of another type, or if in an eager frame ``amount_unit``
+        contradicts ``amount``, ``block_size`` differs from the argument, or one book has several values of
+        ``block_size``; in a lazy frame all results of such a book are null.
 
     Notes
     -----

@@ -86,9 +86,9 @@ def regrid(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not one of those listed, or a column does not hold what it should. Or if an eager frame has a
-        ``block_size`` of which the argument is no whole multiple, or several ``amount_unit`` or, of one time, several
-        ``block_size`` in one series; of a lazy frame the sizes or prices are null there.
+        If an argument is not one of those listed, or a column has values of another type. Or if in an eager frame the
+        argument is not a whole multiple of ``block_size``, or a series has several amount units, or several values of
+        ``block_size`` at one time; in a lazy frame the sizes or prices are null there.
 
     Notes
     -----
@@ -240,8 +240,8 @@ def walls(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, a column does not hold what it should, or an eager frame has several
-        ``amount_unit`` or ``block_size`` in one series; of a lazy frame such a series has no walls.
+        If an argument is not as listed, a column has values of another type, or an eager frame has several
+        ``amount_unit`` or ``block_size`` in one series; in a lazy frame such a series has no walls.
 
     Notes
     -----

@@ -136,10 +136,11 @@ def matrix(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series, ``amount_unit`` or ``block_size``, or another side, an eager frame a
-        ``block_size`` of which the argument is no whole multiple, times that are no multiple of the interval apart,
-        prices of no common step, or more than 2**28 cells; if prices are beyond 2**53 blocks from zero, where floats do
-        not tell one from the next, unless ``prices`` leaves them out; or an argument is not as listed.
+        If the frame has several series, amount units or block sizes, or another side; if the argument is not a whole
+        multiple of the ``block_size`` of an eager frame; if times are not whole multiples of the interval apart, prices
+        have no common step, or the result would have more than 2**28 cells; if prices are more than 2**53 blocks from
+        zero, where floats cannot tell one block from the next, unless ``prices`` leaves them out; or if an argument is
+        not as listed.
 
     Notes
     -----
@@ -201,7 +202,7 @@ def liquidation_matrix(
     MissingColumnError
         If a column is absent.
     QueryError
-        As `matrix` does.
+        As in `matrix`.
 
     Notes
     -----

@@ -85,8 +85,8 @@ def cvd(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``anchor``, ``session`` or ``session_open`` is none of those, a session is told without ``anchor="session"``
-        or opens within an ``interval``, or as in `delta`.
+        If ``anchor``, ``session`` or ``session_open`` is not as listed, if a session is given without
+        ``anchor="session"`` or opens within an ``interval``, or as in `delta`.
 
     Notes
     -----
@@ -196,8 +196,8 @@ def vwap(
     MissingColumnError
         If a column is absent.
     QueryError
-        As in `cvd`. Or if an eager frame has amounts in USD, which are no weights of a price; of a lazy frame the
-        results are null there.
+        As in `cvd`. Or if an eager frame has amounts in USD, which cannot weight a price; in a lazy frame the results
+        are null there.
 
     See Also
     --------

@@ -85,9 +85,9 @@ def large_trade_share(
     MissingColumnError
         If a column is absent.
     QueryError
-        If not exactly one of both thresholds is given, or it is none; if the interval is unknown, a time has no zone,
-        or amounts are no numbers. Or if an eager frame has several ``amount_unit`` in one series; of a lazy frame such
-        amounts are unknown.
+        Unless exactly one of the two thresholds is given; if it is out of range, the interval is unknown, a time has no
+        zone, or amounts are not numbers. Or if an eager frame has several amount units in one series; in a lazy frame
+        such amounts are unknown.
 
     Notes
     -----
@@ -240,8 +240,8 @@ def liquidation_cascades(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of those, a time has no zone, or amounts are no numbers. Or if an eager frame has several
-        ``amount_unit`` in one series; of a lazy frame such amounts are unknown.
+        If an argument is not as listed, a time has no zone, or amounts are not numbers. Or if an eager frame has
+        several amount units in one series; in a lazy frame such amounts are unknown.
 
     Notes
     -----

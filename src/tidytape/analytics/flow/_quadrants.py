@@ -87,9 +87,10 @@ def oi_price_quadrant(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``change`` is none of those, a band is no number of 0 or more, ``open_interest`` has the volume of candles,
-        candles are by side, the frames are of two engines, a time has no zone, or a column holds no numbers. Or if
-        ``amount_unit`` of an eager ``open_interest`` is USD; of a lazy one its changes and quadrants are null.
+        If ``change`` is not as listed, a band is not a number of 0 or more, ``open_interest`` has a volume and so is a
+        frame of candles, candles are by side, the frames have two engines, a time has no zone, or a column holds no
+        numbers. Or if ``amount_unit`` of an eager ``open_interest`` is USD; with a lazy one, changes and quadrants are
+        null.
 
     Warns
     -----

@@ -66,8 +66,8 @@ def delta(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
-        if an eager frame has several ``amount_unit`` in one series, or candles of one side alone (``side="BUY"``); of a
+        If the interval is unknown, a time has no zone, amounts are not numbers, or ``by`` names ``side`` or a result.
+        Or if an eager frame has several amount units in one series, or only candles of one side (``side="BUY"``); in a
         lazy frame the results are null there.
 
     See Also
@@ -200,8 +200,8 @@ def liquidation_imbalance(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
-        if an eager frame has several ``amount_unit`` in one series; of a lazy frame the results are null there.
+        If the interval is unknown, a time has no zone, amounts are not numbers, or ``by`` names ``side`` or a result.
+        Or if an eager frame has several amount units in one series; in a lazy frame the results are null there.
 
     Notes
     -----

@@ -66,8 +66,8 @@ def normalized(
     MissingColumnError
         If a column of ``rates`` is absent.
     QueryError
-        If an interval is no positive duration, or the interval of the rates is not said, or said twice, or there is no
-        column of rates.
+        If an interval is not a positive duration, if the interval of the rates is given neither by the argument nor by
+        the column, or by both, or if the frame has no column of rates.
 
     References
     ----------
@@ -138,7 +138,8 @@ def annualized(
     MissingColumnError
         If ``rate`` is absent.
     QueryError
-        If the interval of the rate is not said, or said twice, or a number is not positive.
+        If the interval of the rate is given neither by the argument nor by the column, or by both, or if a number is
+        not positive.
 
     References
     ----------
@@ -172,7 +173,7 @@ def own_interval(table: OpenTable[Any], funding_interval: Duration | None) -> An
     Raises
     ------
     QueryError
-        If neither the argument nor the column says it, or both do.
+        If neither the argument nor the column gives the interval, or both do.
     """
     has_column = OWN in table.names
     if has_column and funding_interval is not None:
@@ -233,7 +234,7 @@ def basis(
     MissingColumnError
         If a column is absent.
     QueryError
-        If prices are no numbers, or a time has no zone, or a duration is none.
+        If prices are not numbers, or a time has no zone, or a duration is invalid.
 
     References
     ----------
@@ -303,7 +304,7 @@ def cash_and_carry(
     MissingColumnError
         If a column is absent.
     QueryError
-        If prices or an argument are no numbers, costs are below 0, a time has no zone, or a duration is none.
+        If prices or an argument are not numbers, costs are below 0, a time has no zone, or a duration is invalid.
 
     References
     ----------

@@ -89,8 +89,8 @@ def accrued(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a duration or a number is none, the interval of the rates is not said, or said twice, or that of the rows is
-        said twice or longer than ``settled_every``.
+        If a duration or a number is invalid; if the interval of the rates is given neither by the argument nor by the
+        column, or by both; or if the interval of the rows is given by both, or is longer than ``settled_every``.
 
     Warns
     -----
@@ -223,8 +223,8 @@ def predicted_error(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a duration is none, or the length of the rows' intervals is not said, said twice, or longer than
-        ``settled_every``.
+        If a duration is invalid; or if the interval of the rows is given neither by the argument nor by the column, or
+        by both, or is longer than ``settled_every``.
 
     References
     ----------

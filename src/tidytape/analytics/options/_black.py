@@ -166,7 +166,7 @@ def black76_price(
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If ``premium`` is unknown, a column holds something else, or ``chain`` is no frame.
+        If ``premium`` is unknown, a column has values of another type, or ``chain`` is not a frame.
 
     See Also
     --------
@@ -260,7 +260,8 @@ def implied_volatility(
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If ``premium`` is unknown, a column holds something else, or ``chain`` is no frame, or one of DuckDB or Spark.
+        If ``premium`` is unknown, a column has values of another type, or ``chain`` is not a frame, or belongs to
+        DuckDB or Spark.
 
     See Also
     --------

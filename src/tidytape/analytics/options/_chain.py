@@ -237,7 +237,7 @@ def forward(
     MissingColumnError
         If ``chain`` lacks a column named here.
     QueryError
-        If an argument is not one of those listed, a column holds something else, or ``chain`` is no frame.
+        If an argument is not one of those listed, a column has values of another type, or ``chain`` is not a frame.
 
     References
     ----------

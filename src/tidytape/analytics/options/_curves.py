@@ -81,7 +81,7 @@ def smile(
     MissingColumnError
         If ``fits`` lacks a column.
     QueryError
-        If ``moneyness`` or ``steps`` is no such number, a column is not numeric, or ``fits`` is no frame.
+        If ``moneyness`` or ``steps`` is not as listed, a column is not numeric, or ``fits`` is not a frame.
 
     References
     ----------
@@ -166,7 +166,7 @@ def surface(
     MissingColumnError
         If ``fits`` lacks a column.
     QueryError
-        If ``days`` or ``moneyness`` are no such numbers, a column is not numeric, or ``fits`` is no frame.
+        If ``days`` or ``moneyness`` are not as listed, a column is not numeric, or ``fits`` is not a frame.
 
     See Also
     --------
@@ -295,7 +295,7 @@ def svi_arbitrage(
     MissingColumnError
         If ``fits`` lacks a column.
     QueryError
-        If a column is not numeric, or ``fits`` is no frame, or one of DuckDB or Spark.
+        If a column is not numeric, or ``fits`` is not a frame, or belongs to DuckDB or Spark.
 
     Notes
     -----

@@ -69,7 +69,7 @@ def constant_maturity(
     MissingColumnError
         If ``points`` lacks a column, or has no volatilities.
     QueryError
-        If ``days`` are neither numbers above 0 nor tenors, a column is not numeric, or ``points`` is no frame.
+        If ``days`` are neither numbers above 0 nor tenors, a column is not numeric, or ``points`` is not a frame.
 
     References
     ----------

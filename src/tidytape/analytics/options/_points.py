@@ -64,7 +64,7 @@ def atm_volatility(
     MissingColumnError
         If ``chain`` lacks a column named here.
     QueryError
-        If ``atm`` is unknown, a column holds something else, or ``chain`` is no frame.
+        If ``atm`` is unknown, a column has values of another type, or ``chain`` is not a frame.
 
     See Also
     --------
@@ -139,7 +139,7 @@ def delta_points(
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If an argument is not one of those listed, a column holds something else, or ``chain`` is no frame.
+        If an argument is not one of those listed, a column has values of another type, or ``chain`` is not a frame.
 
     See Also
     --------
@@ -199,7 +199,7 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     MissingColumnError
         If ``points`` has no such points.
     QueryError
-        If ``delta`` is out of range, a column is not numeric, or ``points`` is no frame.
+        If ``delta`` is out of range, a column is not numeric, or ``points`` is not a frame.
 
     References
     ----------
@@ -245,7 +245,7 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     MissingColumnError
         If ``points`` has no such points.
     QueryError
-        If ``delta`` is out of range, a column is not numeric, or ``points`` is no frame.
+        If ``delta`` is out of range, a column is not numeric, or ``points`` is not a frame.
 
     References
     ----------

@@ -109,9 +109,9 @@ def realized_volatility(
     Raises
     ------
     MissingColumnError
-        If a column is absent, ``interval`` among them where it is not given.
+        If a column is absent, including ``interval`` if the argument is not given.
     QueryError
-        If an argument is none of what it may be.
+        If an argument is not as listed.
 
     See Also
     --------
@@ -254,8 +254,8 @@ def volatility_risk_premium(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of what it may be, the frames are of two engines, or ``implied`` has a column of a
-        result, or ``known_at_realized``.
+        If an argument is not as listed, the frames have two engines, or ``implied`` has a column of a result, or
+        ``known_at_realized``.
 
     Warns
     -----

@@ -51,10 +51,10 @@ def z_score(
     least : int, optional
         How many of these rows must have a value; by default all n.
     by : str or iterable of str, optional
-        The columns that tell one series from another. By default the identity columns that there are, ``tenor`` and
-        ``side`` among them, and whatever else tells rows of one time apart: the ``expiry`` or the ``days`` of a
-        maturity, ``strike``, ``moneyness``, ``price`` of levels, ``bps``, the other market of a spread, ``estimator``
-        and ``window``.
+        Columns that tell one series from another; by default the identity columns of the frame, ``tenor`` and ``side``
+        among them, and whatever else tells rows of one time apart: the ``expiry`` or the ``days`` of a maturity,
+        ``strike``, ``moneyness``, ``price`` of levels, ``bps``, the other market of a spread, ``estimator`` and
+        ``window``.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def z_score(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of what it may be, or the frame has a column ``z_score``.
+        If an argument is not as listed, or the frame has a column ``z_score``.
 
     Notes
     -----
@@ -145,7 +145,7 @@ def percentile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of what it may be, or the frame has a column ``percentile``.
+        If an argument is not as listed, or the frame has a column ``percentile``.
 
     Notes
     -----

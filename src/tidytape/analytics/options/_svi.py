@@ -78,8 +78,8 @@ def svi(
     MissingColumnError
         If ``chain`` lacks a column.
     QueryError
-        If ``weights`` is unknown, ``max_rmse`` is not above 0, a column holds something else, or ``chain`` is no frame,
-        or one of DuckDB or Spark.
+        If ``weights`` is unknown, ``max_rmse`` is not above 0, a column has values of another type, or ``chain`` is not
+        a frame, or belongs to DuckDB or Spark.
 
     See Also
     --------

@@ -72,7 +72,7 @@ def term_structure(
     MissingColumnError
         If ``points`` lacks a column.
     QueryError
-        If an argument cannot be right, a column is not numeric, or ``points`` is no frame.
+        If an argument is not as listed, a column is not numeric, or ``points`` is not a frame.
 
     See Also
     --------
@@ -156,7 +156,7 @@ def slope(
         If ``structure`` lacks a column.
     QueryError
         If ``short`` is not shorter than ``long``, ``flat`` is below 0, ``structure`` has both values and ``value``
-        names neither, a column is not numeric, or ``structure`` is no frame.
+        names neither, a column is not numeric, or ``structure`` is not a frame.
 
     References
     ----------
@@ -224,7 +224,7 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     MissingColumnError
         If ``structure`` lacks a column.
     QueryError
-        If a column is not numeric, or ``structure`` is no frame.
+        If a column is not numeric, or ``structure`` is not a frame.
 
     References
     ----------
@@ -305,7 +305,7 @@ def tenor_structure(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``value`` is none of those listed or left out where the frame has both, or ``at`` is no time.
+        If ``value`` is not as listed, or is left out although the frame has both columns, or ``at`` is not a time.
 
     See Also
     --------
@@ -389,7 +389,7 @@ def tenor_slope(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a tenor is unknown or ``short`` is not the shorter, or another argument is none of what it may be.
+        If a tenor is unknown or ``short`` is not the shorter, or another argument is not as listed.
 
     Notes
     -----

@@ -44,7 +44,8 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series, or a time twice, or ``columns`` has a name twice or one of the result.
+        If the frame has several series, or several rows at one time, or ``columns`` repeats a name or has a name of the
+        result.
 
     Notes
     -----
@@ -106,8 +107,8 @@ def to_vectorbt(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a series has a time twice, as two exchanges' of one symbol have, or ``columns`` has a name twice or one of
-        the result.
+        If a series has several rows at one time, as if ``by`` does not tell two exchanges apart, or ``columns`` repeats
+        a name or has a name of the result.
 
     Notes
     -----
@@ -171,7 +172,7 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series, a time twice, or a candle whose interval is not known.
+        If the frame has several series, several rows at one time, or a candle with an unknown interval.
 
     Notes
     -----
@@ -212,7 +213,7 @@ def _by_time(
     Raises
     ------
     QueryError
-        If a time is null, or there twice.
+        If a time is null, or a series has it twice.
     """
     key = ["timestamp", *series_columns]
     candles = rows.select(*key, *_CANDLE, *more).sort(*key).collect()

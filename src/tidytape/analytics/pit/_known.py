@@ -97,9 +97,9 @@ def known_at(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column of times holds none; or the frame is one of trades, or of sessions
-        of blocks without ``period_end``, which may be a week of interval DAY, or says ``is_naked``, which later
-        sessions decide, and no rule is said.
+        If an argument is not as listed, or a column of times has other values. Without ``rule`` also for frames of
+        trades, of sessions with time blocks but without ``period_end``, and with ``is_naked``, which depends on later
+        sessions.
 
     Notes
     -----
@@ -149,9 +149,9 @@ def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
     Raises
     ------
     MissingColumnError
-        If there is neither ``known_at`` nor what it is made of.
+        If the frame has neither ``known_at`` nor the columns that `known_at` needs.
     QueryError
-        If ``at`` is no time, a column of times holds none, or the frame is one of trades without ``known_at``.
+        If ``at`` is not a time, a column of times has other values, or the frame has trades without ``known_at``.
 
     References
     ----------
@@ -222,9 +222,10 @@ def asof_join(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, the frames are of two engines, a column of ``by`` is of two types, a name would
-        be there twice, or the facts have a column that tells several of a time apart and is none of ``by``: ``tenor``,
-        ``side`` (of trades, which have an ``id``, it does not), ``strike`` and ``option_type``, or ``price`` of levels.
+        If an argument is not as listed, the frames have two engines, a column of ``by`` has two types, or the result
+        would have a name twice. Also if the facts have a column that tells several facts of one time apart, and ``by``
+        lacks it: ``tenor``, ``side`` (except of trades, which have an ``id``), ``strike``, ``option_type``, or
+        ``price`` of levels.
 
     Warns
     -----

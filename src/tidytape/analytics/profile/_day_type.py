@@ -86,7 +86,7 @@ def initial_balance(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` says nothing of blocks or of their length, or an argument is not one of those listed.
+        If ``levels`` does not have time blocks or their length, or an argument is not one of those listed.
 
     Notes
     -----
@@ -241,7 +241,7 @@ def day_type(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` says nothing of blocks or of their length, or an argument is not one of those listed.
+        If ``levels`` does not have time blocks or their length, or an argument is not one of those listed.
 
     Notes
     -----

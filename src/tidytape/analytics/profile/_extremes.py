@@ -135,7 +135,7 @@ def tails(
     Raises
     ------
     MissingColumnError, QueryError
-        As `single_prints` does.
+        As in `single_prints`.
 
     See Also
     --------
@@ -206,7 +206,7 @@ def poor_extremes(
     Raises
     ------
     MissingColumnError, QueryError
-        As `single_prints` does.
+        As in `single_prints`.
 
     Notes
     -----

@@ -91,10 +91,10 @@ def composite(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``row_size`` is no positive number, a column is not numeric, ``timestamp`` or ``period_end`` no time, or
-        there is no column to tell series apart. Or if an eager frame has a ``block_size`` of which ``row_size`` is no
-        whole multiple, several in one session, or several ``amount_unit`` in one series; of a lazy frame the counts or
-        prices are null there.
+        If ``row_size`` is not a positive number, a column is not numeric, ``timestamp`` or ``period_end`` is not a
+        time, or no column tells series apart. Or if in an eager frame ``row_size`` is not a whole multiple of
+        ``block_size``, a session has several values of ``block_size``, or a series several amount units; in a lazy
+        frame the counts or prices are null there.
 
     Notes
     -----

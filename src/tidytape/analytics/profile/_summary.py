@@ -133,7 +133,7 @@ def summary(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` says blocks but not how long they are, or an argument is not one of those listed.
+        If ``levels`` has time blocks but not their length, or an argument is not one of those listed.
 
     Notes
     -----

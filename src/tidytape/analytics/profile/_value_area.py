@@ -302,7 +302,7 @@ def developing(
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``levels`` does not say in which blocks a level was touched, or how long a block is; or an argument is not
+        If ``levels`` does not have the blocks that touched each level, or the length of a block; or an argument is not
         one of those listed.
 
     See Also

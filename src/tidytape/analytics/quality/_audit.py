@@ -101,8 +101,8 @@ def audit(
     MissingColumnError
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
-        If a time has no zone, an argument is none of those, or a check that is asked for does not apply. Never
-        because of a value.
+        If a time has no zone, an argument is not as listed, or a named check does not apply. A bad value never raises
+        an error.
 
     See Also
     --------
@@ -225,7 +225,7 @@ def examples(
     Raises
     ------
     MissingColumnError, QueryError
-        As in `audit`; and if there is no such finding, or it does not apply.
+        As in `audit`; also if the finding is unknown or does not apply.
 
     Notes
     -----

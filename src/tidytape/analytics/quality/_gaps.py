@@ -147,7 +147,7 @@ def completeness(
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
         If the length of the intervals is not known, a time has no zone, the window ends before it starts, or ``every``
-        is no length.
+        is not a length.
 
     See Also
     --------
