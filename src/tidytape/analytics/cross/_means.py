@@ -433,7 +433,7 @@ def premium(
         If a column is absent.
     QueryError
         If the frame has a column ``price`` that is not in ``by``, because it may then have several rows per market. Or
-        if ``reference`` is none of those, or ``value`` does not hold numbers.
+        if ``reference`` is not as listed, or ``value`` does not hold numbers.
 
     Warns
     -----

@@ -139,8 +139,8 @@ def carry(
         If a column is absent.
     QueryError
         If a cost is not a finite number, or the mapping is empty; if a duration is not valid; or if the funding
-        interval is given neither by the argument nor by the column, or by both. An exchange in the mapping that the
-        frame lacks is no error.
+        interval is given neither by the argument nor by the column, or by both. The
+        mapping may have exchanges that the frame lacks.
 
     Warns
     -----

@@ -111,10 +111,11 @@ def value_area(
 
     Notes
     -----
-    .. warning:: A ``row_size`` below the height of the levels gives another area. Of levels of 50 on rows of 10 every
-       fifth row has a level, and the four between them count zero: two rows at a time are soon two of nothing, and the
-       area grows to one side alone. Where ``levels`` has ``block_size``, a ``row_size`` that is no whole multiple of it
-       is a QueryError, and on a lazy frame the area is null. Where it has none, or null, nothing is checked.
+    .. warning:: A ``row_size`` below the height of the levels gives another area. With levels of height 50 and rows of
+       height 10, only every fifth row has a level, and the four rows between them count zero. Pairs of rows then often
+       count zero, and the area grows to one side only. If ``levels`` has ``block_size``, a ``row_size`` that is not a
+       whole multiple of it is a QueryError; with a lazy frame the area is null. Without ``block_size``, or if it is
+       null, nothing is checked.
 
     A profile whose counts are all zero has no value area. Neither has a profile with a price or count that is null or
     not finite, or with a count below zero, because an unknown count could change the growth. Other profiles are not

@@ -31,23 +31,23 @@ def audit(
     finding               severity rows
     ===================== ======== ===============================================================================
     ``missing_time``      error    without a time
-    ``duplicate``         error    that share series, time and what tells rows of one time apart
+    ``duplicate``         error    with the same series, time and key as another row
     ``infinite_value``    error    with an infinite number
     ``inconsistent_ohlc`` error    with an open, close or low above the high, or below the low
     ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
-    ``quote_mismatch``    error    whose quote amount is no price between low and high times the amount, where the sums
-                                   of the series are not either: one of them counts contracts, or another coin
+    ``quote_mismatch``    error    whose quote amount is not the amount times a price from low to high, if the sums of
+                                   the series disagree too: an amount may count contracts, or another coin
     ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK
     ``crossed_book``      warning  of a book: bids above the lowest ask of their time, and asks below the highest bid
-    ``unknown_interval``  warning  whose ``interval`` is none, so that no other finding of intervals can be made of them
+    ``unknown_interval``  warning  whose ``interval`` names no interval, so other checks of intervals skip them
     ``misaligned``        warning  whose time is not the start of an interval
-    ``missing_bucket``    warning  none: intervals between two rows of a series; in candles, nothing may have traded
-    ``stale``             warning  none: intervals from a series' end to that of the latest, more than ``stale``
-    ``unknown_value``     warning  with a null or NaN in a column of which the series has numbers
-    ``frozen_price``      warning  on which open, high, low and close are the close before, ``frozen`` or more in a row
-    ``outlier``           warning  whose move, or rate, is more than ``outlier`` robust standard deviations off
-    ``unit_jump``         warning  from which on five numbers are all ``unit_jump`` times the five before, or a part
-    ``unordered``         notice   that come after a later one of their series, in the order of the frame
+    ``missing_bucket``    warning  counts intervals without a row within a series; in candles, nothing may have traded
+    ``stale``             warning  counts intervals from a series' end to the latest row, if more than ``stale``
+    ``unknown_value``     warning  with a null or NaN in a column in which the series has numbers
+    ``frozen_price``      warning  with open, high, low and close equal to the close before, ``frozen`` times or more
+    ``outlier``           warning  whose move, or rate, is more than ``outlier`` robust standard deviations from usual
+    ``unit_jump``         warning  whose value and next four are all ``unit_jump`` times the five before, or a part
+    ``unordered``         notice   that come after a later row of their series in the frame
     ===================== ======== ===============================================================================
 
     An outlier is a row whose move :math:`r_t = \ln(x_t / x_{t-1})` lies far from the median,
