@@ -3,7 +3,7 @@
 A query names a tidy frame; the client fetches it, the service computes it, the wire carries it, and the
 analytics map it.
 
-This module is the public face. It loads nothing heavy: a name comes from its room when it is first used.
+This module has the public names. It loads nothing heavy: it imports a name from its room when the name is first used.
 
 >>> import tidytape
 >>> "Client" in dir(tidytape)

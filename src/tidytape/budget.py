@@ -1,4 +1,4 @@
-"""What a request costs and who may pay it: the weight formula, the tiers, the token bucket. No I/O, no own clock.
+"""The weight of a request, the tiers of keys, and the token bucket of a key. No I/O, and no clock of its own.
 
 Examples
 --------
@@ -53,13 +53,14 @@ def weight(query: PointsQuery) -> int:
     .. math:: w = \sum_{types} \left\lceil
         \lceil p / 1000 i \rceil \cdot m \cdot (5 + n)(5 + k) / 25 \right\rceil
 
-    p is the window [s], i the interval [s], m the type's multiplier, n the number of distinct exchanges where they are
-    aggregated (two or more, and a ``group_by``), else 0, and k the whole included depths beyond the first.
+    p is the length of the window [s], i the interval [s], m the multiplier of the type. n is the number of distinct
+    exchanges if they are aggregated (two or more, and a ``group_by``), else 0. k is the number of included depths that
+    ``max_depth`` begins beyond the first.
 
     Parameters
     ----------
     query : PointsQuery
-        Several types are added up; a type the catalogue does not know counts as 1x.
+        The weights of several types add up; a type that the catalogue does not know has the multiplier 1.
 
     Returns
     -------
@@ -104,22 +105,22 @@ _DAY = Interval.DAY.seconds
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """What an account may ask for and how much of it.
+    """What the keys of an account may fetch, and how much of it.
 
     Attributes
     ----------
     name : str
-        Its name.
+        The name of the tier.
     per_minute : int
         Sustained budget. [weight per min]
     burst : int
-        Most weight the bucket can hold. [weight]
+        Largest weight that the bucket can hold. [weight]
     history_days : int or None
-        How far back data may be asked for; None is without limit. [d]
+        Age of the oldest data that the tier includes; None without a limit. [d]
     aggregation : bool
         Whether several exchanges may be joined into one series.
     rank : TierName
-        The types it may ask for: those whose tier in the catalogue is not above this.
+        The tier includes the data types whose tier in the catalogue is not above this one.
     streams : int
         How many streams a key may hold at once.
     """
@@ -133,7 +134,7 @@ class Tier:
     streams: int = 10
 
     def permits(self, kind: DataType) -> bool:
-        """Whether the tier includes a data type.
+        """Return whether the tier includes a data type.
 
         Examples
         --------
@@ -145,9 +146,10 @@ class Tier:
         return order.index(kind.tier) <= order.index(self.rank)
 
     def history_start(self, *, now: float) -> int | None:
-        """Epoch second of the earliest data that may be asked for; None where there is no limit. [s]
+        """Return the time of the earliest data that the tier includes; None without a limit. [s since the epoch]
 
-        Whole days of UTC, so that a request for the last 90 days is not refused for the second it took to arrive.
+        It is midnight in UTC, so that the service does not refuse a request for the last 90 days that took a second to
+        arrive.
 
         Examples
         --------
@@ -157,13 +159,13 @@ class Tier:
         return None if self.history_days is None else (int(now) // _DAY - self.history_days) * _DAY
 
     def require(self, query: PointsQuery, *, now: float) -> None:
-        """Raise where the tier does not include what a query asks for.
+        """Raise QueryError if the tier does not include a query.
 
         Parameters
         ----------
         query : PointsQuery
         now : float
-            [s since the epoch]
+            The time of the query. [s since the epoch]
 
         Raises
         ------
@@ -204,7 +206,7 @@ basic tier has
             )
 
     def seconds_for(self, weight: int) -> float:
-        """Return how long a key of the tier waits until it has sent that weight, if its bucket is full. [s]
+        """Return how long a key of the tier, with a full bucket, has to wait until it has sent ``weight``. [s]
 
         Examples
         --------
@@ -224,7 +226,7 @@ TIERS: Mapping[str, Tier] = MappingProxyType(
         )
     }
 )
-"""The specification's tiers, by name. They are data: a service may load others, a client learns the real ones."""
+"""The tiers of the specification, by name. A service may have other tiers, and a client learns those from it."""
 
 MOST_BURST = 100_000_000
 """The largest burst that every store of buckets counts exactly. [weight]"""
@@ -255,7 +257,7 @@ def tier(name: str, tiers: Mapping[str, Tier] = TIERS) -> Tier:
 
 
 CLOCK_WAS_SET = 1
-"""A time that lies further than this before the last one comes from a clock that was set back. [s]"""
+"""If a time lies further than this before the time of the last call, the clock was set back. [s]"""
 _WINDOW_NS = WEIGHT_WINDOW_SECONDS * SECOND
 
 
@@ -270,7 +272,7 @@ class Admission:
     limit : int
         Sustained budget. [weight per min]
     remaining : int
-        Whole tokens left now. [weight]
+        Whole tokens in the bucket now. [weight]
     used : int
         Weight taken in the last 60 s. [weight]
     reset : int
@@ -294,14 +296,14 @@ def refuse_negative(weight: int) -> None:
 
 
 def refuse_impossible(weight: int, burst: int) -> None:
-    """Raise where no bucket of this size can ever give a weight.
+    """Raise an error if a bucket of this size can never give a weight.
 
     Raises
     ------
     ValueError
         If the weight is below zero.
     BudgetError
-        If it is more than the bucket can ever hold: waiting would be without end.
+        If the weight is more than the bucket can ever hold, so that a wait would never end.
     """
     refuse_negative(weight)
     if weight > burst:
@@ -315,22 +317,22 @@ def refuse_impossible(weight: int, burst: int) -> None:
 def admission(
     per_minute: int, burst: int, *, at_ns: int, missing: int, used: int, now_ns: int, refused: int = 0
 ) -> Admission:
-    """Return what a bucket says that stands like this, wherever it is kept.
+    """Return the answer of a bucket from its state, which this process or another store may keep.
 
     Parameters
     ----------
     per_minute, burst : int
-        Its refill rate [weight per min] and its capacity [weight].
+        Refill rate [weight per min] and capacity [weight] of the bucket.
     at_ns : int
-        Epoch nanoseconds up to which it is refilled. [ns]
+        Time up to which the bucket is refilled. [ns since the epoch]
     missing : int
-        What it lacks of being full, in units of 1/(60e9) token.
+        How much the bucket lacks to be full, in units of 1/(60e9) token.
     used : int
-        What was taken in the last 60 s. [weight]
+        Weight taken in the last 60 s. [weight]
     now_ns : int
-        Epoch nanoseconds of the caller's clock, which may be behind the bucket's. [ns]
+        Time of the caller's clock, which may be behind the bucket's. [ns since the epoch]
     refused : int
-        Weight that was asked for and not admitted; 0 where nothing was refused. [weight]
+        Weight that the bucket did not admit; 0 if it refused nothing. [weight]
 
     Examples
     --------
@@ -338,8 +340,8 @@ def admission(
     199
     """
     full = burst * _WINDOW_NS
-    short = refused * _WINDOW_NS - (full - missing)
-    wait = -(-(at_ns - now_ns - (-short // per_minute)) // SECOND) if refused else 0
+    shortfall = refused * _WINDOW_NS - (full - missing)
+    wait = -(-(at_ns - now_ns - (-shortfall // per_minute)) // SECOND) if refused else 0  # rounded up
     return Admission(
         admitted=not refused,
         limit=per_minute,
@@ -351,7 +353,7 @@ def admission(
 
 
 class TokenBucket:
-    """A continuously refilled bucket of weight. Safe to share among threads; time is always given by the caller.
+    """A continuously refilled bucket of weight. Threads may share it; the caller passes the time.
 
     Parameters
     ----------
@@ -360,16 +362,16 @@ class TokenBucket:
     burst : int, >= 1
         Capacity; the bucket starts full. [weight]
     now_ns : int
-        Epoch nanoseconds of its start. [ns]
+        Time at which the bucket starts. [ns since the epoch]
 
     Notes
     -----
-    What is missing is kept in whole units of 1/(60e9) token, so that refilling is exact whatever the pattern of calls.
-    Calls may come a little out of order: a time up to a second before the last one refills nothing. A clock that
-    steps back further was set anew, and the bucket goes on from there, as full as it was.
+    The bucket counts what it lacks to be full in whole units of 1/(60e9) token, so that refilling is exact for any
+    pattern of calls. Calls may come a little out of order: a time up to a second before the last one refills nothing.
+    If the time is earlier than that, the clock was set back, and the bucket goes on from there, as full as it was.
 
-    What was taken in the last 60 s is kept request by request. That is at most ``burst + per_minute`` of them: no
-    more can be taken in that time, and each took at least 1.
+    The bucket keeps the weight of each request of the last 60 s. There are at most ``burst + per_minute`` of them,
+    because no more weight can be taken in that time and each took at least 1.
 
     Examples
     --------
@@ -387,8 +389,8 @@ class TokenBucket:
         self._burst = burst
         self._missing = 0
         self._at = now_ns
-        self._taken: deque[tuple[int, int]] = deque()
-        self._used = 0  # their sum
+        self._taken: deque[tuple[int, int]] = deque()  # time [ns] and weight of each request of the last 60 s
+        self._used = 0  # the sum of these weights
         self._lock = threading.Lock()
 
     def take(self, weight: int, *, now_ns: int) -> Admission:
@@ -399,7 +401,7 @@ class TokenBucket:
         ValueError
             If the weight is below zero.
         BudgetError
-            If the bucket can never hold so much: waiting would be without end.
+            If the bucket can never hold ``weight``, so that a wait would never end.
         """
         refuse_impossible(weight, self._burst)
         with self._lock:
@@ -414,7 +416,7 @@ class TokenBucket:
             return self._state(now_ns)
 
     def give_back(self, weight: int, *, now_ns: int) -> Admission:
-        """Return ``weight`` that was taken for an answer that was never given.
+        """Put back ``weight`` that was taken for a request that got no answer.
 
         Raises
         ------
@@ -436,7 +438,7 @@ class TokenBucket:
             return self._state(now_ns)
 
     def look(self, *, now_ns: int) -> Admission:
-        """Return the state without taking anything."""
+        """Return the state of the bucket without taking weight."""
         return self.take(0, now_ns=now_ns)
 
     def _refill(self, now_ns: int) -> None:

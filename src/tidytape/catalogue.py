@@ -1,7 +1,7 @@
 """The facts of the service, as data: types, enumerations, payload fields, limits, error codes.
 
-This is the single source of truth. Nothing here computes; everything else asks here instead of repeating a fact.
-The facts come from the service's specification; where it is silent, ``docs/reference/service.md`` says what was chosen.
+Each fact stands only here, and this module computes nothing. The facts come from the service's specification; where it
+is silent, ``docs/reference/service.md`` says what was chosen.
 
 Examples
 --------
@@ -85,9 +85,9 @@ class _Named(StrEnum):
 class Interval(StrEnum):
     """Aggregation interval.
 
-    Attributes: ``seconds`` [s], ``alias``, ``number`` in the service definition. Intervals are aligned to the Unix
-    epoch in UTC, which began on a Thursday; ``offset`` [s] is where the first one starts, so that weeks start on
-    Mondays.
+    Attributes: ``seconds`` [s], ``alias``, ``number`` in the service definition, ``offset``. The first interval starts
+    ``offset`` seconds after the Unix epoch in UTC. The epoch began on a Thursday, so the offset of weeks makes them
+    start on Mondays.
     """
 
     seconds: int
@@ -219,8 +219,8 @@ class StreamEnd(StrEnum):
 class NoteCode(StrEnum):
     """Why the points of a market do not fill the window.
 
-    Attributes: ``meaning``, ``warns`` (whether a caller is warned: the market has no points at all in the window, and
-    not because nothing happened).
+    Attributes: ``meaning``, ``warns``: whether Python warns the caller, because the market has no points at all in the
+    window for another reason than that nothing happened.
     """
 
     meaning: str
@@ -297,8 +297,8 @@ Kind = Literal["double", "int64", "string", "bool", "timestamp", "int32[]", "dou
 class Field:
     """One documented field: its name on the wire, its column in a tidy frame, kind, unit and meaning.
 
-    A ``plain`` number is one that every point has. proto3 leaves it out where it is 0. Other numbers are optional:
-    where one is left out, it is not known. A ``signed`` number can be below 0; the others cannot.
+    Every point has its ``plain`` numbers; proto3 leaves out a plain number that is 0. Other numbers are optional: if
+    one is left out, it is unknown. A ``signed`` number can be below 0; the others cannot.
     """
 
     name: str
@@ -314,8 +314,8 @@ class Field:
 class Levels:
     """An array of a payload that becomes rows: one row per level.
 
-    ``flat`` arrays hold the values of ``fields`` one after the other (the stride is their number), others hold an
-    object per level. ``book_side`` names the value of the ``side`` column of its rows.
+    A ``flat`` array has the values of ``fields`` one after the other, level by level. Another array has an object per
+    level. ``book_side`` is the value of the column ``side`` in the rows of the array.
     """
 
     name: str
@@ -333,15 +333,15 @@ class DataType:
     name : str
         Value of the ``type`` parameter.
     title : str
-        What it is, in words.
+        The data type in words.
     number : int or None
-        Its number in the service definition, where given.
+        Number of the data type in the service definition, if it has one.
     multiplier : int
         Weight of 1,000 points. [weight]
     max_points : int
-        Most points in one request.
+        Largest number of points in one request.
     tier : TierName
-        The lowest tier that may ask for it.
+        The lowest tier that includes the data type.
     selection : Selection
         The parameters that select its markets.
     fields : tuple of Field
@@ -349,30 +349,30 @@ class DataType:
     levels : tuple of Levels
         Arrays that become rows; empty for a type with one row per point.
     per_side : bool
-        One series per side.
+        Whether a market has one series per side.
     per_tenor : bool
-        One series per tenor.
+        Whether a market has one series per tenor.
     usd : bool
-        Values can be converted to USD.
+        Whether values can be converted to USD.
     group_by : GroupBy or None
-        The one way its exchanges can be aggregated.
+        The only way to aggregate its exchanges; None if there is none.
     group_by_raw_symbol : bool
-        Whether markets picked by ``raw_symbol`` may be aggregated.
+        Whether markets that ``raw_symbol`` selects may be aggregated.
     gapfill : bool
-        Missing intervals can be filled.
+        Whether missing intervals can be filled.
     dense : bool
-        A market that is traded has a point in nearly every interval, so that an answer that ends early may have been
-        cut.
+        Whether a market that is traded has a point in nearly every interval. Then an answer that ends early may have
+        been cut.
     funding_interval : bool
-        Its rates can be brought to another funding interval.
+        Whether its rates can be converted to another funding interval.
     included_depth : int or None
-        Levels that cost nothing extra, for types weighed by depth.
+        Number of levels that add no weight; None if the weight does not depend on the depth.
     envelope : str or None
-        Key under ``Point`` that holds the payload, None where it is inlined.
+        Key under ``Point`` that has the payload; None if the payload stands directly under ``Point``.
     interval_optional : bool
-        It has no buckets, so ``interval`` may be left out.
+        Whether ``interval`` may be left out, because its points have no intervals.
     categories : tuple of Category
-        Market classes it exists for; empty where the specification does not say.
+        Market classes that have the data type; empty if the specification does not say.
     """
 
     name: str
@@ -399,7 +399,7 @@ class DataType:
 
     @property
     def has_amounts(self) -> bool:
-        """Whether a field counts coins or US dollars; its series then say which."""
+        """Whether a field counts coins or US dollars; ``amount_unit`` of a series then says which."""
         levels = (field for levels in self.levels for field in levels.fields)
         return any(field.unit == AMOUNT for field in (*self.fields, *levels))
 
@@ -451,7 +451,7 @@ COVERAGE = Field(
     "1",
     "Share of what was added up that is known; null where that is unknown",
 )
-"""The field that points of groups have beside those of their type."""
+"""The field that the points of groups have in addition to the fields of their data type."""
 
 _START = Field("timestamp", "timestamp", "timestamp", "UTC", "Start of the interval")
 AMOUNT = "coin or USD, see amount_unit"
@@ -823,7 +823,7 @@ BLOCK_SIZE_FIELDS: tuple[Field, ...] = (
     _EXCHANGE,
     _RAW_SYMBOL,
     _double(
-        "blockSize", "block_size", "quote per coin", "Recommended height of a row of the order-book heatmap"
+        "blockSize", "block_size", "quote per coin", "Recommended height of a level of the order-book heatmap"
     ),
 )
 """The fields of an entry of ``/v1/block-sizes``."""
@@ -872,16 +872,16 @@ TPO_BLOCK_MINUTES: tuple[int, ...] = (5, 30, 60, 240)
 """Allowed lengths of a TPO block. [min]"""
 
 DEFAULT_TPO_BLOCK_MINUTES = 30
-"""Length of a TPO block in a query that does not say it. [min]"""
+"""Length of a TPO block if the query does not state it. [min]"""
 
 DEFAULT_FUNDING_INTERVAL_MS = 28_800_000
-"""The interval to which funding rates are normalised in a query that does not say it. [ms]"""
+"""The interval to which funding rates are converted if the query does not state it. [ms]"""
 
 POINTS_PER_WEIGHT = 1_000
-"""Points that one multiplier of weight pays for."""
+"""Number of points that the weight of one multiplier pays for."""
 
 SURCHARGE_PARTS = 5
-"""Each aggregated exchange adds one part in so many to the weight, and so does each included depth after the first."""
+"""Each aggregated exchange adds one fifth to the weight, and so does each included depth after the first."""
 
 WEIGHT_WINDOW_SECONDS = 60
 """Window of the weight budget. [s]"""
@@ -944,4 +944,4 @@ ERROR_STATUS: Mapping[str, int] = MappingProxyType({code: status for code, statu
 """HTTP status of each error code."""
 
 ERROR_MEANING: Mapping[str, str] = MappingProxyType({code: meaning for code, _, meaning in _ERRORS})
-"""What each error code says."""
+"""The meaning of each error code."""

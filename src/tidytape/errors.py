@@ -90,7 +90,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     >>> nearest("volume", ["side"]) is None
     True
     """
-    by_folded = {str(name).casefold(): name for name in known}  # pandas has columns that no string names
+    by_folded = {str(name).casefold(): name for name in known}  # the name of a pandas column may be no string
     close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
@@ -126,14 +126,14 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def worded(text: str, spell: Callable[[str], str] = str) -> str:
-    """Return a text that names parameters, in the words of its reader.
+    """Return a text in which parameters and calls have the names that its reader knows.
 
     Parameters
     ----------
     text : str
-        Double backticks stand around each parameter and each call, written as in Python, as they do in a docstring.
+        The text. Double backticks stand around each parameter and each call, which are written as in Python.
     spell : callable
-        Returns the reader's words for a parameter or a call; by default they stay as Python has them.
+        Returns the reader's name for a parameter or a call; by default the name in Python.
 
     Examples
     --------
@@ -144,11 +144,11 @@ def worded(text: str, spell: Callable[[str], str] = str) -> str:
     return _MARKED.sub(lambda mark: spell(mark[1]), text)
 
 
-_MARKED = re.compile(r"``(.*?)``", re.DOTALL)  # a caller may give any name, even an empty one
+_MARKED = re.compile(r"``(.*?)``", re.DOTALL)  # a caller may pass any name, even an empty one
 
 
 class Argument(str):
-    """The name of an argument in a line of a log, where the command line writes its option."""
+    """The name of an argument in a log line; the command line replaces it with the name of its option."""
 
     __slots__ = ()
 
@@ -157,7 +157,7 @@ class TidytapeError(Exception):
     """The base class of all errors of tidytape."""
 
     def __init__(self, message: str) -> None:
-        self.marked = message  # its parameters are marked, so that `worded` can name them for any reader
+        self.marked = message  # with marked parameters, so that `worded` can name them for any reader
         self.message = worded(message)
         super().__init__(self.message)
 
@@ -233,7 +233,7 @@ class QueryError(TidytapeError, ValueError):
         Parameters
         ----------
         names : mapping of str to str
-            The other name of each parameter that has one.
+            The new name of each parameter that has another name.
 
         Examples
         --------
@@ -257,7 +257,7 @@ class QueryError(TidytapeError, ValueError):
 
 
 def shown(value: object, limit: int = 120) -> str:
-    r"""Return a value as a message quotes it: on one line, cut where it is long.
+    r"""Return a value as a message quotes it: on one line, and cut if it is long.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def shown(value: object, limit: int = 120) -> str:
 
 
 def escaped(text: str, *, keep: str = "") -> str:
-    r"""Return a text with its control characters written out, for a terminal would act on those of foreign texts.
+    r"""Return a text with escaped control characters, because a terminal acts on control characters of foreign texts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One tidy-frame schema per data type: column, dtype, unit, nullable, key.
+"""The schema of the tidy frame of each data type: columns with dtype and unit, and the key.
 
 A schema is the frame's documentation, its empty form and its validator at once. Both ends of the wire use the same
 one, so a fetched frame and a computed frame cannot differ in shape.
@@ -98,13 +98,13 @@ class Column:
         snake_case, never with the unit in it.
     dtype : str
         ``category``, ``string``, ``float64``, ``int64``, ``bool``, ``timestamp`` (nanoseconds, UTC),
-        ``duration`` (nanoseconds) or a list of.
+        ``duration`` (nanoseconds) or a list, such as ``list[float64]``.
     unit : str
-        Unit of the values, empty where they have none.
+        Unit of the values; empty if they have none.
     doc : str
         Meaning in a few words.
     nullable : bool
-        Whether a row may lack it. Key columns of a tidy frame other than identity are never null.
+        Whether a value may be null. In a tidy frame, key columns that are not identity are never null.
     signed : bool
         Whether a value can be below zero.
     """
@@ -124,7 +124,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns with a name and a key: what the schema of a tidy frame and a table of a lake have in common."""
+    """Named columns with a key: the common base of the schema of a tidy frame and of a table of a lake."""
 
     name: str
     columns: tuple[Column, ...]
@@ -153,7 +153,7 @@ class Columns:
         return {column.name: _polars_dtype(column.dtype) for column in self.columns}
 
     def empty(self) -> pl.DataFrame:
-        """Return the frame with no rows: all columns, all dtypes.
+        """Return a frame without rows, with all columns in their dtypes.
 
         Examples
         --------
@@ -176,7 +176,7 @@ class Schema(Columns):
     columns : tuple of Column
         In the order of the frame: time, key, other identity, descriptors, other times, values.
     key : tuple of str
-        Columns that together name a row once.
+        Columns that together identify a row.
     rows : str
         What one row is.
     identity : tuple of str
@@ -210,7 +210,9 @@ class Schema(Columns):
         return replace(self, columns=(*self.columns, Column.of(COVERAGE, nullable=True)))
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return ``frame`` with the schema's columns first, in order and dtype; absent ones null, others kept last.
+        """Return ``frame`` with the schema's columns first, in their order and dtypes; other columns come last.
+
+        A column of the schema that the frame lacks is null.
 
         Parameters
         ----------
@@ -242,7 +244,7 @@ class Schema(Columns):
         if not present:
             return self.empty()
         try:
-            # As series: a name of the service's such as "^x$" must not be read as a pattern.
+            # Select other columns as series: polars would read a name such as "^x$" as a pattern.
             return frame.select(*documented, *(frame[name] for name in frame.columns if name not in dtypes))
         except pl.exceptions.PolarsError as error:
             raise DecodeError(
@@ -272,7 +274,7 @@ class Schema(Columns):
         """
         import pandas as pd
 
-        # Without this a column of integers with a null would pass through floats, and lose what they cannot hold.
+        # Without this option, integers with a null become floats on the way, which round large integers.
         from_polars = frame.to_pandas(integer_object_nulls=True)
         dtypes = {
             column.name: _PANDAS[column.dtype]
@@ -339,7 +341,7 @@ def _cast(expression: pl.Expr, actual: pl.DataType, expected: pl.DataType) -> pl
     if isinstance(actual, pl.Enum):
         expression = expression.cast(pl.String)
     if isinstance(expected, pl.Datetime) and actual.is_integer():
-        # The lake's time: epoch nanoseconds.
+        # A lake has times as integers: nanoseconds since the epoch.
         return expression.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
     if expected.is_integer() and actual.is_float():
         # A plain cast would cut a fraction off; a cast by way of text refuses fractions and NaN.
@@ -412,43 +414,43 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
     >>> schema_of("LIQUIDATION_AGG", grouped=True).names[-2:]
     ('liquidations', 'coverage')
     """
-    kind = data_type(name)
-    identity, descriptors = _identity(kind), _descriptors(kind)
+    facts = data_type(name)
+    identity, descriptors = _identity(facts), _descriptors(facts)
     columns = [*identity, *descriptors]
     key = ["exchange", "raw_symbol"]
-    if kind.selection in _WITHOUT_MARKET:
+    if facts.selection in _WITHOUT_MARKET:
         key.append("coin")
-    key += [name for name, has in (("side", kind.per_side), ("tenor", kind.per_tenor)) if has]
+    key += [column for column, is_key in (("side", facts.per_side), ("tenor", facts.per_tenor)) if is_key]
     key.append("timestamp")
     # polars and pandas print the first and the last columns of a wide frame, so the values come last.
-    times = (field.column for field in kind.fields if field.kind == "timestamp")
-    order = list(dict.fromkeys(("timestamp", *key, *(column.name for column in columns), *times)))
-    used = {column.name for column in columns}
+    time_columns = (field.column for field in facts.fields if field.kind == "timestamp")
+    order = list(dict.fromkeys(("timestamp", *key, *(column.name for column in columns), *time_columns)))
+    series_columns = {column.name for column in columns}
     columns += [
         Column.of(field, nullable=field.column not in _NEVER_NULL)
-        for field in kind.fields
-        if field.column not in used
+        for field in facts.fields
+        if field.column not in series_columns
     ]
     rows = "one row per series and timestamp"
-    if kind.interval_optional:
+    if facts.interval_optional:
         key.append("id")
         rows = "one row per trade"
-    if kind.levels:
+    if facts.levels:
         rows = "one row per series, timestamp and price"
-        if any(levels.book_side for levels in kind.levels):
+        if any(levels.book_side for levels in facts.levels):
             columns.append(_BOOK_SIDE)
             identity.append(_BOOK_SIDE)
             key.append("side")
             rows = "one row per series, timestamp, side and price"
-        level_fields = kind.levels[0].fields
+        level_fields = facts.levels[0].fields
         columns += [Column.of(field, nullable=field.column != "price") for field in level_fields]
         key.append("price")
-        split = {field.column for field in level_fields}
-        if {"buy_volume", "sell_volume"} <= split and "volume" not in split:
+        level_columns = {field.column for field in level_fields}
+        if {"buy_volume", "sell_volume"} <= level_columns and "volume" not in level_columns:
             unit = next(field.unit for field in level_fields if field.column == "buy_volume")
             columns.append(Column("volume", "float64", unit, nullable=True, doc="buy_volume + sell_volume"))
     schema = Schema(
-        kind.name,
+        facts.name,
         tuple(
             sorted(
                 columns, key=lambda column: order.index(column.name) if column.name in order else len(order)
@@ -459,7 +461,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
         identity=tuple(column.name for column in identity),
         descriptors=tuple(column.name for column in descriptors),
     )
-    return schema.with_coverage() if grouped and kind.group_by is not None else schema
+    return schema.with_coverage() if grouped and facts.group_by is not None else schema
 
 
 _ALSO_CALLED: Mapping[str, str] = MappingProxyType(
@@ -490,16 +492,16 @@ _ALSO_CALLED: Mapping[str, str] = MappingProxyType(
         "OPTION_OPEN_INTEREST": "OPTION_OPEN_INTEREST_AGG",
     }
 )
-"""What people, and the methods of a client, call a data type."""
+"""Other names of data types, which people and the methods of a client use."""
 
 
 def data_type(name: str) -> DataType:
-    """Return the catalogue's entry of a data type.
+    """Return the catalogue's facts of a data type.
 
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the data type.
 
     Returns
     -------
@@ -508,7 +510,7 @@ def data_type(name: str) -> DataType:
     Raises
     ------
     QueryError
-        If there is no such type; the hint names the nearest, by what people call it too.
+        If there is no such type; the hint has the type whose name, or other name, is nearest.
 
     Examples
     --------
@@ -518,13 +520,13 @@ def data_type(name: str) -> DataType:
     try:
         return DATA_TYPES[name]
     except KeyError:
-        known = {**{name: name for name in DATA_TYPES}, **_ALSO_CALLED}
-        close = nearest(str(name).replace("-", "_").replace(" ", "_"), known)
+        type_by_name = {**{name: name for name in DATA_TYPES}, **_ALSO_CALLED}
+        close = nearest(str(name).replace("-", "_").replace(" ", "_"), type_by_name)
         raise QueryError(
             "type",
             got=name,
             expected="a data type of the catalogue",
-            hint=f"did you mean {known[close]!r}?" if close else f"they are {', '.join(DATA_TYPES)}",
+            hint=f"did you mean {type_by_name[close]!r}?" if close else f"they are {', '.join(DATA_TYPES)}",
             code="INVALID_TYPE",
         ) from None
 
@@ -553,11 +555,11 @@ PREDICTION_MARKETS = Schema(
     ("exchange", "raw_symbol", "slug"),
     "one row per market and prediction market it is an outcome of",
 )
-"""Shape of ``Client.prediction_markets()``: the entries, each with the market it came with."""
+"""Shape of ``Client.prediction_markets()``: the entries, each with its market."""
 
 BLOCK_SIZES = Schema(
     "BLOCK_SIZES",
-    # A service may answer a question for one market with nothing but the number.
+    # For one market a service may answer with a bare number, without exchange and symbol.
     tuple(Column.of(field, nullable=field.column != "block_size") for field in BLOCK_SIZE_FIELDS),
     ("exchange", "raw_symbol"),
     "one row per market with a book",
@@ -619,16 +621,16 @@ HOLDINGS = Schema(
     ("exchange", "raw_symbol", "coin", "type"),
     "one row per market and data type; of an option summary per symbol, of token supply per token",
 )
-"""Shape of ``Client.describe()`` and of ``tidytape lake info``. Types made of one table have the same numbers."""
+"""Shape of ``Client.describe()`` and of ``tidytape lake info``. Data types from one table have the same numbers."""
 
 
 def _sessions(name: str) -> Schema:
-    """Return the schema of a data type's sessions: that of the data type without the columns of levels."""
-    kind, levels = data_type(name), schema_of(name)
-    of_session = {*levels.identity, *levels.descriptors, *(field.column for field in kind.fields)}
+    """Return the schema of a data type's sessions: the schema of the data type without the columns of levels."""
+    facts, levels = data_type(name), schema_of(name)
+    session_columns = {*levels.identity, *levels.descriptors, *(field.column for field in facts.fields)}
     return Schema(
         "TPO_SESSIONS",
-        tuple(column for column in levels.columns if column.name in of_session),
+        tuple(column for column in levels.columns if column.name in session_columns),
         tuple(column for column in levels.key if column != "price"),
         "one row per series and session",
         identity=levels.identity,
@@ -643,7 +645,7 @@ _BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z][a-z])|(?<=[A-
 
 
 def column_name(wire_name: str) -> str:
-    """Return the column name of a field the catalogue does not know.
+    """Return the name of the column for a field that the catalogue does not know.
 
     Examples
     --------

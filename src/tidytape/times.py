@@ -1,6 +1,7 @@
 """Units of time, the names of intervals, and half-open spans.
 
-Inside, a time is a whole number of nanoseconds since the epoch, in UTC. So are the lengths here.
+Inside tidytape, a time is a whole number of nanoseconds since the epoch, in UTC. The lengths here are in nanoseconds
+too.
 
 Examples
 --------
@@ -62,7 +63,7 @@ YEAR: Final = 365 * DAY
 """One year as option pricing counts it. [ns]"""
 
 MONDAY: Final = Interval.WEEK.offset * SECOND
-"""The first Monday of the epoch. Hours, days and weeks that are counted from it begin where buckets do. [ns]"""
+"""The first Monday after the epoch. Hours, days and weeks that are counted from it begin when intervals do. [ns]"""
 
 INTERVALS: Final = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
 """Every interval, by its name and by its alias."""
@@ -77,7 +78,7 @@ def interval_of(name: str | timedelta) -> Interval:
     Parameters
     ----------
     name : str or timedelta
-        An ``Interval``, its name, its alias or its length. Others have no name to stand in a column of intervals.
+        An ``Interval``, its name, its alias or its length. Other lengths have no name for a column of intervals.
 
     Returns
     -------
@@ -135,21 +136,21 @@ def without(span: Span, holes: Iterable[Span]) -> list[Span]:
     >>> without((0, 10), [(4, 6), (-5, 1), (9, 12)])
     [(1, 4), (6, 9)]
     """
-    rest, (at, end) = [], span
-    for first, last in union(holes):
-        if at < min(first, end):
-            rest.append((at, min(first, end)))
-        at = max(at, last)
-    return [*rest, (at, end)] if at < end else rest
+    parts, (start, end) = [], span
+    for hole_start, hole_end in union(holes):
+        if start < min(hole_start, end):
+            parts.append((start, min(hole_start, end)))
+        start = max(start, hole_end)
+    return [*parts, (start, end)] if start < end else parts
 
 
 def intersected(span: Span, spans: Iterable[Span]) -> list[Span]:
-    """Return the parts of a span that other spans cover, sorted and apart.
+    """Return the parts of a span that other spans cover, sorted and disjoint.
 
     Examples
     --------
     >>> intersected((2, 8), [(0, 3), (5, 6), (8, 9)])
     [(2, 3), (5, 6)]
     """
-    cut = [(max(first, span[0]), min(last, span[1])) for first, last in union(spans)]
-    return [part for part in cut if part[0] < part[1]]
+    overlaps = [(max(start, span[0]), min(end, span[1])) for start, end in union(spans)]
+    return [overlap for overlap in overlaps if overlap[0] < overlap[1]]

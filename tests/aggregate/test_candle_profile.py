@@ -203,3 +203,14 @@ def test_candles_that_no_memory_has_room_for_are_refused(number: int, high: floa
     frame = pl.select(timestamp=pl.int_range(number), low=1.0, high=high, volume=1.0)
     with pytest.raises(QueryError, match="at most 1,048,576 rows"):
         candle_profile(frame, interval="1d", block_size=1, spreading="uniform")
+
+
+def test_a_level_of_a_candle_does_not_depend_on_the_candles_beside_it() -> None:
+    prices = {"low": 0.0, "high": 0.08, "close": 0.0, "volume": 1e-6}
+    flat = pl.DataFrame({"timestamp": [0, 1], **dict.fromkeys(prices, 0.0)})
+    wide = pl.DataFrame({"timestamp": [2], **prices})
+    levels = [
+        candle_profile(frame, interval="1h", block_size="0.01", spreading="uniform")["volume"].to_list()
+        for frame in (wide, pl.concat([wide, flat]), pl.concat([flat, wide]))
+    ]
+    assert levels[0] == levels[1] == levels[2]

@@ -1,4 +1,4 @@
-"""``tidytape cache``: the answers that the client keeps on this machine."""
+"""``tidytape cache``: the answers that the client stores on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tidytape tape``: list the answers of a tape, and check that nobody changed them."""
+"""``tidytape tape``: list the answers on a tape, and check that they are unchanged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The client of the service: the same methods in plain code and in asyncio, one frame type per client.
 
-Nothing is loaded until it is used: whoever only reads what the methods take does not load what carries them out.
+Nothing is loaded until it is used: code that only reads the parameters of the methods does not load what fetches.
 """
 
 from __future__ import annotations

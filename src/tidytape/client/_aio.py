@@ -70,7 +70,7 @@ class AsyncClient(
     ],
     Generic[FrameT],
 ):
-    """Fetch market data as tidy frames, from asyncio. The methods are those of ``Client``, to be awaited.
+    """Fetch market data as tidy frames, from asyncio. It has the methods of ``Client``; await what they return.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class AsyncClient(
         Whether to show a progress bar. By default there is one in terminals and notebooks, for fetches of
         several requests.
     transport : httpx.AsyncBaseTransport, optional
-        What carries requests, instead of the network.
+        Carries the requests instead of the network.
 
     Raises
     ------
@@ -249,7 +249,7 @@ class AsyncClient(
         Raises
         ------
         LakeError
-            If there is no lake.
+            If there is no lake at this path.
         """
         from tidytape.client._local import AsyncAppTransport, connection
 
@@ -281,7 +281,7 @@ class AsyncClient(
         Returns
         -------
         AsyncClient
-            Its lake is removed when the client is closed, or at the latest with the process.
+            A client whose lake is removed when the client is closed, or at the latest when the process ends.
         """
         from tidytape.client._local import AsyncAppTransport, connection
 
@@ -308,7 +308,7 @@ class AsyncClient(
         Parameters
         ----------
         tape : path
-            What ``record`` made.
+            The folder of a tape that ``record`` has written.
         backend : {"polars", "pandas"}
             Kind of every frame the client returns.
         **options
@@ -319,12 +319,12 @@ class AsyncClient(
         Returns
         -------
         AsyncClient
-            Whatever was not asked when the tape was recorded is a `TapeError`.
+            A client that raises a `TapeError` for a question that is not on the tape.
 
         Raises
         ------
         TapeError
-            If it cannot be read, or is no tape.
+            If the folder cannot be read, or is no tape.
 
         Examples
         --------
@@ -377,17 +377,17 @@ class AsyncClient(
 
     @property
     def _of_loop(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
-        """Connections and places on the loop that the client is used on: a connection does not outlive its loop."""
+        """The connections of the running loop, and its places for open requests; no connection outlives its loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
             with connection_options(self._settings.base_url, self._transport) as options:
-                opened = httpx.AsyncClient(**options), asyncio.Semaphore(self._settings.parallel)
-            open_loops = {key: places for key, places in self._loops.items() if not key.is_closed()}
-            self._loops = open_loops | {loop: opened}
+                http_and_places = httpx.AsyncClient(**options), asyncio.Semaphore(self._settings.parallel)
+            open_loops = {other: pair for other, pair in self._loops.items() if not other.is_closed()}
+            self._loops = open_loops | {loop: http_and_places}
         return self._loops[loop]
 
     async def _run_together(self, step: Together) -> list[object]:
-        _, places = self._of_loop  # that all fetches of this client share
+        _, places = self._of_loop  # all fetches of this client share the places
 
         async def run(steps: Flow[object]) -> object:
             async with places:
@@ -396,8 +396,8 @@ class AsyncClient(
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(steps)) for steps in step.flows]
-        except BaseExceptionGroup as several:
-            raise several.exceptions[0] from None
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
 
     async def _sent(self, step: Send) -> Answer | Failure:
@@ -408,7 +408,7 @@ class AsyncClient(
                 return await self._answer(step)
         except FAILURES as failure:
             return failure
-        except RuntimeError:  # closed from another task
+        except RuntimeError:  # httpx raises it if another task has closed its client
             if self._closed:
                 raise closed_error() from None
             raise
@@ -442,7 +442,7 @@ class AsyncClient(
 
         Parameters
         ----------
-        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        query : what a method of ``client.query`` returns, a PointsQuery, or several whose windows adjoin
 
         Yields
         ------
@@ -452,7 +452,7 @@ class AsyncClient(
         Raises
         ------
         TidytapeError
-            As for the method of the query. The cache has the points that were fetched until then.
+            The same errors as the method of the query. The cache then has the points that came before the error.
 
         Examples
         --------

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class _Link:
-    """The connection of a stream, and whether to stop. It outlives the stream."""
+    """The connection of a stream, and whether the stream was stopped. The stream's finalizer needs both."""
 
     def __init__(self) -> None:
         self.response: httpx.Response | None = None
@@ -31,12 +31,14 @@ class _Link:
         self.task: asyncio.Task[Any] | None = None
 
     async def open(self, http: httpx.AsyncClient, request: httpx.Request) -> Head:
+        """Send a request, and return the head of its answer."""
         self.response = await http.send(request, stream=True)
         is_read = self.response.is_stream_consumed
         self.parts = _single(self.response.content) if is_read else self.response.aiter_raw()
         return Head(self.response.status_code, self.response.headers)
 
     async def read(self) -> bytes:
+        """Return the next part of the body; no bytes at its end."""
         assert self.parts is not None
         async for part in self.parts:
             if part:
@@ -50,7 +52,7 @@ class _Link:
             await response.aclose()
 
     def stop(self) -> None:
-        """End the stream, and wake the task that waits for it. It neither blocks nor takes a lock."""
+        """End the stream, and cancel the task that waits for a part, without blocking and without a lock."""
         self.is_stopped = True
         loop = self.loop
         if loop is None or loop.is_closed():
@@ -61,20 +63,20 @@ class _Link:
     def _stop(self) -> None:
         if self.task is not None:
             self.task.cancel()
-        elif self.response is not None:  # no task waits for the stream, so none would close it
+        elif self.response is not None:  # without a task that waits, nothing else closes the connection
             assert self.loop is not None
             abort(self.response)
             closing = self.loop.create_task(self.cut())
-            _closing.add(closing)
-            closing.add_done_callback(_closing.discard)
+            _closing_tasks.add(closing)
+            closing.add_done_callback(_closing_tasks.discard)
 
 
 async def _single(part: bytes) -> AsyncIterator[bytes]:
     yield part
 
 
-_closing: set[asyncio.Task[None]] = set()
-"""Tasks that close connections. A loop has only weak references to its tasks."""
+_closing_tasks: set[asyncio.Task[None]] = set()
+"""Tasks that close connections. A loop has only weak references to its tasks, so keep them here until they end."""
 
 
 class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generic[FrameT]):
@@ -179,9 +181,10 @@ class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generi
                 await self._link.cut()
 
     async def _carry_out(self, step: StreamStep) -> Head | bytes | Failure | None:
+        """Carry out one step: pause, or open a connection, or read its next part."""
         if isinstance(step, Pause):
             await self._link.cut()
-            await self._heedful(asyncio.sleep(step.seconds))
+            await self._stoppable(asyncio.sleep(step.seconds))
             return None
         if self._is_client_closed():
             raise closed_error()
@@ -190,22 +193,22 @@ class AsyncStream(StreamBase[FrameT], AsyncIterator[StreamBatch[FrameT]], Generi
         try:
             async with asyncio.timeout(step.seconds):
                 if isinstance(step, Open):
-                    return await self._heedful(self._link.open(self._connect(), step.request))
-                return await self._heedful(self._link.read())
+                    return await self._stoppable(self._link.open(self._connect(), step.request))
+                return await self._stoppable(self._link.read())
         except FAILURES as failure:
             return failure
-        except RuntimeError:
+        except RuntimeError:  # httpx raises it if its client is closed
             if self._is_client_closed():
                 raise closed_error() from None
             raise
 
-    async def _heedful(self, work: Coroutine[Any, Any, R]) -> R:
+    async def _stoppable(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine in a task, which `stop` cancels."""
         link = self._link
         assert link.loop is not None
         link.task = task = link.loop.create_task(work)
         try:
-            if link.is_stopped:  # before there was a task to cancel
+            if link.is_stopped:  # `stop` came before there was a task to cancel
                 task.cancel()
             return await task
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""From the body of an answer to the rows that were asked for, and whether the answer is complete. No I/O."""
+"""Decode an answer into the rows of its query, and decide whether the answer is complete. No I/O."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _LATEST = 2**63 - 1
+"""The latest time that a timestamp can hold. [ns since the epoch]"""
 
 
 def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | None) -> pl.DataFrame:
@@ -40,12 +41,12 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     frame : polars.DataFrame
         In the schema of its data type. Only null descriptors are filled in.
     query : PointsQuery
-        The query. Amounts count coins, or US dollars if the query has a quote or a group, unless the service sent a
-        unit that tidytape does not know. Levels have the block size of the query.
+        The query. Amounts count coins, or US dollars if the query has a quote or a group. The unit stays null if the
+        service sent one that tidytape does not know. Levels have the block size of the query.
     answered_at : float or None
-        When the service answered, by its own clock. An interval that ended by then is final, unless the service says up
-        to when it knows the market. None for a frame from the cache, which has only final intervals.
-        [s since the epoch]
+        When the service answered, by its own clock. An interval is final if it ended by then, or by the time up to
+        which the service knows the market, if it says that time. None for a frame from the cache, which has only final
+        intervals. [s since the epoch]
 
     Returns
     -------
@@ -57,7 +58,7 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     unit: pl.Expr = pl.lit(AmountUnit.USD if in_usd else AmountUnit.COIN)
     if SENT_UNIT in frame.columns:  # a unit with an unknown name stays null
         unit = pl.when(pl.col(SENT_UNIT).is_null()).then(unit)
-    descriptor = {
+    expressions = {
         "amount_unit": unit,
         "block_size": pl.lit(size, pl.Float64),
         "is_final": pl.lit(True),
@@ -67,16 +68,16 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
         until = pl.from_epoch(pl.lit(now), "ns").dt.replace_time_zone("UTC")
         if DATA_UNTIL in frame.columns:
             until = pl.coalesce(DATA_UNTIL, until)
-        descriptor["is_final"] = finality(frame.columns, until=until, length=_length(query))
+        expressions["is_final"] = finality(frame.columns, until=until, length=_length(query))
     return frame.with_columns(
-        pl.coalesce(name, descriptor[name]).cast(frame.schema[name]).alias(name)
+        pl.coalesce(name, expressions[name]).cast(frame.schema[name]).alias(name)
         for name in descriptors
         if frame[name].null_count()
     )
 
 
 def _length(query: PointsQuery) -> pl.Expr:
-    """Return the length of each row's interval, or of its session in a market profile. [ns]"""
+    """Return the length of each row's interval, or of each row's session for a market profile. [ns]"""
     start = pl.col("timestamp")
     if query.tpo_session is TPOSession.MONTHLY:
         return (start.dt.offset_by("1mo") - start).dt.total_nanoseconds()
@@ -103,7 +104,7 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
     Raises
     ------
     DecodeError
-        If the body is not what the contract says, or has series or times that the query does not ask for.
+        If the body breaks the contract, or has series or times that the query does not ask for.
     """
     name = query.type[0]
     frame = _read(answer, name, absent)
@@ -115,20 +116,20 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
 
 def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
     """Raise DecodeError if points lie far outside the window."""
-    edge = _EDGE * longest(query)
+    tolerance = _EDGE * longest(query)
     seconds = _nanoseconds(frame) // SECOND
-    strays = np.count_nonzero((seconds < query.start - edge) | (seconds >= query.end + edge))
-    if strays:
+    is_stray = (seconds < query.start - tolerance) | (seconds >= query.end + tolerance)
+    if stray_count := np.count_nonzero(is_stray):
         window = f"{written_time(query.start)} to {written_time(query.end)}"
         raise DecodeError(
-            f"{name}: {strays:,} of {counted(frame.height, 'row')} lie outside the window asked for, {window}; "
-            f"the first came with {seconds[0]}",
+            f"{name}: {stray_count:,} of {counted(frame.height, 'row')} lie outside the window asked for, {window}; "
+            f"the first came with {seconds[is_stray][0]}",
             data_type=name,
         )
 
 
 def _nanoseconds(frame: pl.DataFrame) -> NDArray[np.int64]:
-    """Return the times of points, which are never null, for numpy: it checks a small answer faster than polars."""
+    """Return the times of points for numpy, which checks a small answer faster than polars. Times are never null."""
     return frame["timestamp"].to_physical().to_numpy()
 
 
@@ -159,7 +160,7 @@ def _is_arrow(answer: Answer) -> bool:
 
 
 def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
-    """Raise DecodeError for series of other markets than the query's; the identity of a series may be null."""
+    """Raise DecodeError if a series has another identity than the query names; a null in its identity is allowed."""
     allowed: dict[str, set[str]] = {
         column: set(getattr(query, column))
         for column in ("raw_symbol", "normalized_symbol", "coin")
@@ -181,15 +182,15 @@ def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
 
 
 def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
-    """Raise DecodeError for points at times at which no interval starts: they are of another interval.
+    """Raise DecodeError if no interval of the query starts at a point's time.
 
-    Weeks may start on any day, but all on the same day.
+    The service may start weeks on any day, but all weeks on the same day.
     """
     grid = query.grid
     if grid is None or data_type(name).interval_optional:
         return
     starts, step = _nanoseconds(frame), grid.seconds * SECOND
-    common = min(step, DAY)
+    common = min(step, DAY)  # the grid of intervals longer than a day is known only up to whole days
     phase = starts.min() % step if len(starts) and grid.seconds > Interval.DAY.seconds else 0
     is_stray = (starts % step != phase) | (starts % common != 0)
     if is_stray.any():
@@ -202,7 +203,7 @@ def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
 
 
 def without_repeats(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the rows without repeats of equal rows, and those of them that share a key with different values."""
+    """Return the frame without repeated equal rows, and its rows that share a key but have different values."""
     if not frame.select(key).is_duplicated().any():
         return frame, frame.clear()
     # A row may be final in a later answer and not in an earlier one.
@@ -242,37 +243,37 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     )
     frame, clash = without_repeats(frame, key)
     if not clash.is_empty():
-        moments = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
+        seconds = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
         raise IncompleteDataError(
-            f"{name}: {len(moments)} timestamps came twice with different values, the first at {moments[0]}",
-            missing=tuple((moment, moment + 1) for moment in moments),
+            f"{name}: {len(seconds)} timestamps came twice with different values, the first at {seconds[0]}",
+            missing=tuple((second, second + 1) for second in seconds),
         )
     return frame
 
 
 def _is_one_series_in_order(frame: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Return whether a frame is of one series without levels, each point later than the one before."""
+    """Return whether a frame has one series without levels, in which each point is later than the point before."""
     times = _nanoseconds(frame)
     if "price" in key or not (times[1:] > times[:-1]).all():
         return False
-    names = (frame[column].to_physical() for column in key if column != "timestamp")
-    return all(name.null_count() in (0, len(name)) and name.min() == name.max() for name in names)
+    columns = (frame[name].to_physical() for name in key if name != "timestamp")
+    return all(column.null_count() in (0, len(column)) and column.min() == column.max() for column in columns)
 
 
 # --- whether an answer is complete ---
 
 
-_SERIES = ("exchange", "raw_symbol", "coin", "side", "tenor")
+_SERIES_COLUMNS = ("exchange", "raw_symbol", "coin", "side", "tenor")
 
 
 def is_dense(query: PointsQuery) -> bool:
-    """Whether a market that is traded has a point in nearly every interval."""
+    """Return whether a market that is traded has a point in nearly every interval."""
     return query.grid is not None and all(data_type.dense for data_type in query.data_types)
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is in an answer; a service may limit either.
+    """The size of an answer. A service may limit its rows, or the points of each series.
 
     Attributes
     ----------
@@ -286,7 +287,7 @@ class Size:
     points: int
 
     def is_below(self, complete_size: Size) -> bool:
-        """Whether an answer of this size is smaller than a complete one, so that no limit cut it."""
+        """Return whether an answer of this size is smaller than a complete answer, so that no limit cut it."""
         return self.rows < complete_size.rows and self.points < complete_size.points
 
 
@@ -299,13 +300,13 @@ class Part:
     query : PointsQuery
         The request.
     frame : polars.DataFrame
-        All points that came, those at the edges of the window too.
+        All points of the answer, also those just outside the window.
     notes : tuple of Note or None
         Why markets have no points, as the service says it; None if the service does not say it.
     closed : int
-        Points that start before this time were over when the request was sent. [s since the epoch]
+        Points that start before this time were over at ``now``. [s since the epoch]
     now : float
-        The time before which the service changes nothing any more. [s since the epoch]
+        The time of the answer, less a minute in which the service may still change what has ended. [s since the epoch]
     """
 
     query: PointsQuery
@@ -316,7 +317,7 @@ class Part:
 
     @property
     def span(self) -> Span:
-        """The intervals of the window that were over. [s since the epoch]"""
+        """The span of the intervals of the window that were over. [s since the epoch]"""
         start, end = self.query.span
         return start, max(start, min(end, self.closed))
 
@@ -328,20 +329,21 @@ class Part:
 
     @cached_property
     def size(self) -> Size:
-        """How much is in the answer."""
+        """The rows of the answer, and the points of its longest series."""
         if self.frame.is_empty():
             return Size(0, 0)
-        names = [name for name in _SERIES if name in self.frame.columns]
-        longest_series = self.frame.group_by(names).len()["len"].max()
+        series_columns = [name for name in _SERIES_COLUMNS if name in self.frame.columns]
+        longest_series = self.frame.group_by(series_columns).len()["len"].max()
         return Size(self.frame.height, int(longest_series))  # type: ignore[arg-type]
 
 
 def spans_to_check(part: Part) -> list[Span]:
-    """Return the spans in which the service may have cut an answer, so that they have to be requested once more.
+    """Return the spans in which the service may have cut an answer, so that the client has to request them once more.
 
     These are the ends of the window that lack points although the service does not say why. If both ends have points, a
-    cut may still have left out whole series; then it is the second half of the window, but at most a thousand points.
-    An answer without rows needs no check: no service cuts an answer to nothing. A gap inside a series is no end.
+    cut may still have left out whole series. Then the span is the second half of the window, but at most its last
+    thousand points. An answer without rows needs no check, because no service cuts an answer to nothing. Gaps inside a
+    series are not checked.
     """
     if not is_dense(part.query) or part.frame.is_empty():
         return []
@@ -359,25 +361,27 @@ def _ends_without_points(part: Part) -> list[Span]:
     explained = {(note.exchange, note.raw_symbol) for note in part.notes or ()}
     if explained and part.query.group_by is not None:
         return []
-    series = [row for row in _reach(part) if (row["exchange"], row["raw_symbol"]) not in explained]
-    first = max((row["first"] for row in series), default=start)
-    known = [end if row["known"] is None else min(end, row["known"]) for row in series]
-    early_ends = [row["after"] for row, until in zip(series, known, strict=True) if row["after"] < until]
-    at_end = [(min(early_ends), max(known))] if early_ends else []
-    return at_end + ([(start, min(end, first))] if start < first else [])
+    extents = [row for row in _extents(part) if (row["exchange"], row["raw_symbol"]) not in explained]
+    latest_first = max((row["first"] for row in extents), default=start)
+    known_until = [end if row["known"] is None else min(end, row["known"]) for row in extents]
+    early_ends = [
+        row["after"] for row, until in zip(extents, known_until, strict=True) if row["after"] < until
+    ]
+    at_end = [(min(early_ends), max(known_until))] if early_ends else []
+    return at_end + ([(start, min(end, latest_first))] if start < latest_first else [])
 
 
-def _reach(part: Part) -> list[dict[str, Any]]:
-    """Return a row per series that has points in the window: from when to when, and how many.
+def _extents(part: Part) -> list[dict[str, Any]]:
+    """Return a row per series that has points in the window: where its points begin and end, and how many they are.
 
-    ``first`` is the start of the first point, ``after`` the end of the last one, ``known`` up to when the service knows
-    the market, or null. [s since the epoch]
+    ``first`` is the start of the first point, ``after`` the end of the last point. ``known`` is the time up to which
+    the service knows the market, or null. [s since the epoch]
     """
     frame = within(part.frame, part.query.start, part.query.end)
     if frame.is_empty():
         return []
     second = pl.col("timestamp").dt.epoch("s")
-    # A ``data_until`` before the last point is wrong, so it counts as null.
+    # If ``data_until`` is before the last point, it is wrong and counts as null.
     known: pl.Expr = pl.lit(None)
     if DATA_UNTIL in frame.columns:
         known = pl.col(DATA_UNTIL).max().dt.epoch("s")
@@ -388,35 +392,35 @@ def _reach(part: Part) -> list[dict[str, Any]]:
         "known": known,
         "points": pl.len(),
     }
-    names = [name for name in _SERIES if name in frame.columns]
-    if names_one_series(part.query):  # to group takes three times as long
-        rows = frame.select(pl.col(names).first(), **aggregates)
+    series_columns = [name for name in _SERIES_COLUMNS if name in frame.columns]
+    if names_one_series(part.query):  # grouping takes three times as long
+        rows = frame.select(pl.col(series_columns).first(), **aggregates)
     else:
-        rows = frame.group_by(names).agg(**aggregates)
+        rows = frame.group_by(series_columns).agg(**aggregates)
     return rows.to_dicts()
 
 
 def narrower_span(part: Part, probe: Part, span: Span) -> list[Span]:
-    """Return the span to request next, if the answer to a request for a span cannot show whether part was cut.
+    """Return the next span to request, if ``probe``, the answer to ``span``, cannot show whether ``part`` was cut.
 
-    A service that limits the points of each series cuts the longest series. If all known points of such a series lie in
-    the span, the limit lets these same points through and no others. Then a request that starts after its first point
-    shows whether it was cut. At the start of the window it is a request that ends before its last point.
+    A service may limit the points of each series. If all known points of a longest series lie in the span, the limit
+    lets through these points again, and no others. So the next request leaves them out: it starts after the last point
+    of one such series. At the start of the window it ends before the first point of one such series instead.
     """
     if probe.size.points < part.size.points:
         return []
-    rows, (start, end) = _reach(probe), span
+    rows, (start, end) = _extents(probe), span
     most = max((row["points"] for row in rows), default=0)
-    full = [row for row in rows if row["points"] == most]
+    longest_series = [row for row in rows if row["points"] == most]
     if start == part.span[0]:
-        end = max((row["first"] for row in full), default=start)
+        end = max((row["first"] for row in longest_series), default=start)
     else:
-        start = min((row["after"] for row in full), default=end)
+        start = min((row["after"] for row in longest_series), default=end)
     return [(start, end)] if start < end else []
 
 
 def names_one_series(query: PointsQuery) -> bool:
-    """Whether a query can bring one series at most."""
+    """Return whether the answer to a query has at most one series."""
     is_one_market = len(query.exchange) == 1 and len(query.raw_symbol) == 1
     is_one_group = query.group_by is not None and len(query.coin or query.normalized_symbol) == 1
     is_one_side = not data_type(query.type[0]).per_side or query.side is not None
@@ -425,22 +429,25 @@ def names_one_series(query: PointsQuery) -> bool:
 
 def series_of(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
     """Return the identities of the series in a frame."""
-    names = [name for name in _SERIES if name in frame.columns]
-    return set(frame.select(names).unique().cast(pl.String).iter_rows())
+    series_columns = [name for name in _SERIES_COLUMNS if name in frame.columns]
+    return set(frame.select(series_columns).unique().cast(pl.String).iter_rows())
 
 
 def new_points(frame: pl.DataFrame, known: pl.DataFrame, span: Span) -> pl.DataFrame:
-    """Return the points of a frame in a span that another frame does not have."""
-    names = [name for name in (*_SERIES, "timestamp") if name in frame.columns and name in known.columns]
-    return within(frame, *span).join(known.select(names), on=names, how="anti", nulls_equal=True)
+    """Return the points of ``frame`` in a span that the frame ``known`` does not have."""
+    key = [
+        name for name in (*_SERIES_COLUMNS, "timestamp") if name in frame.columns and name in known.columns
+    ]
+    return within(frame, *span).join(known.select(key), on=key, how="anti", nulls_equal=True)
 
 
 def most_weight(query: PointsQuery) -> int:
-    """Return the weight of a request and of the requests that check whether its answer is complete, at most. [weight]
+    """Return the most that a request and the checks of its answer can weigh together. [weight]
 
-    The check of one end of the window weighs as much as the request at most, and a narrower one may follow.
+    The client may check both ends of the window. Each check weighs at most as much as the request, and a narrower check
+    may follow it.
     """
     if not is_dense(query):
         return weight(query)
-    thousand = query.model_copy(update={"end": query.start + query.step})
-    return 3 * weight(query) + 2 * weight(thousand)
+    shortest = query.model_copy(update={"end": query.start + query.step})
+    return 3 * weight(query) + 2 * weight(shortest)

@@ -1,4 +1,4 @@
-"""From a line of a stream to tidy frames, in the schemas that a fetch of the same query has. No I/O."""
+"""Decode the lines of a stream into tidy frames, in the schemas of a fetch of the same query. No I/O."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Present = Callable[[pl.DataFrame, Schema], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment(nanoseconds: int) -> datetime:
-    """Return a time in UTC, in whole microseconds.
+def utc_time(nanoseconds: int) -> datetime:
+    """Return a time in UTC, in whole microseconds, from nanoseconds since the epoch.
 
     Examples
     --------
-    >>> moment(60_000_000_000)
+    >>> utc_time(60_000_000_000)
     datetime.datetime(1970, 1, 1, 0, 1, tzinfo=datetime.timezone.utc)
     """
     return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
@@ -56,8 +56,8 @@ class Changes(Generic[FrameT]):
     Attributes
     ----------
     over : datetime or None
-        Start of the last interval that this batch declares over; None if it declares none. Of that
-        interval and earlier ones, later batches only bring revisions. [UTC]
+        Start of the last interval that this batch declares over; None if it declares none. For that interval and
+        earlier ones, later batches have only revisions. [UTC]
     """
 
     __slots__ = ("_parts", "_present", "_schema", "over")
@@ -79,7 +79,7 @@ class Changes(Generic[FrameT]):
 
     @property
     def revisions(self) -> FrameT:
-        """Points that were final, or whose interval was over, and that are others now; raw trades that came late."""
+        """Points that have changed after they were final or their interval was over; raw trades that came late."""
         return self._of(Change.REVISION)
 
     @property
@@ -118,8 +118,9 @@ class StreamBatch(Generic[FrameT]):
     token : str
         Resumes the stream after this batch: ``client.stream(..., token=token)``.
     gap : (datetime or None, datetime) or None
-        Not None in the first batch after the stream had to start anew. Revisions between the two times may be missing;
-        None means from the beginning. All points from the second time on come again, so drop those that you have. [UTC]
+        Only in the first batch after the stream had to start anew; else None. Revisions between the two times may be
+        missing; if the first time is None, from the beginning of the stream on. All points from the second time on come
+        again, so drop those that you have. [UTC]
     """
 
     changes: Mapping[str, Changes[FrameT]]
@@ -132,7 +133,7 @@ class StreamBatch(Generic[FrameT]):
         Raises
         ------
         QueryError
-            If the stream has no such type.
+            If the stream does not have this data type.
         """
         name = data_type.upper()
         if name not in self.changes:
@@ -151,7 +152,7 @@ class StreamBatch(Generic[FrameT]):
 
     @property
     def revisions(self) -> FrameT:
-        """Points that were final, or whose interval was over, and that are others now; raw trades that came late."""
+        """Points that have changed after they were final or their interval was over; raw trades that came late."""
         return self._only.revisions
 
     @property
@@ -181,7 +182,7 @@ class StreamBatch(Generic[FrameT]):
 
     @property
     def has_news(self) -> bool:
-        """Whether the batch has changes or a gap; a batch without both only shows that the service lives."""
+        """Whether the batch has changes or a gap. A batch without both only shows that the service is alive."""
         return self.gap is not None or any(
             changes.counts or changes.over for changes in self.changes.values()
         )
@@ -211,7 +212,7 @@ class Reading:
 
     def __init__(self, query: StreamQuery, absent: Absent, present: Present) -> None:
         self._absent, self._present = absent, present
-        # The window of a stream may be longer than that of one request, so the check for too many points is bypassed.
+        # `model_copy` does not check the new times: a stream may be longer than one request may be.
         window = query.window(0, 1)[0].model_copy(
             update={"start": query.start or 0, "end": query.end or LAST_SECOND}
         )
@@ -220,12 +221,12 @@ class Reading:
         self.schemas = {name: schema_of(name, grouped=grouped) for name in query.type}
 
     def read(self, line: bytes) -> Batch:
-        """Read a line.
+        """Decode one line of the stream.
 
         Raises
         ------
         DecodeError
-            If it is not what the contract says, or has series or times that the query does not ask for.
+            If the line breaks the contract, or has series or times that the query does not ask for.
         """
         if line.lstrip().startswith(b"<"):
             raise DecodeError(
@@ -235,7 +236,7 @@ class Reading:
         try:
             read_token(batch.token, "token")
             for start in batch.over.values():
-                moment(start)
+                utc_time(start)  # refuses a time that no datetime can hold
         except (QueryError, OverflowError) as error:
             raise DecodeError(f"/v1/stream: {error}") from None
         frames = {
@@ -260,7 +261,7 @@ class Reading:
         return frame
 
     def presented(self, batch: Batch, gap: tuple[datetime | None, datetime] | None) -> StreamBatch[Any]:
-        """Return a batch as a caller gets it."""
+        """Return a batch with frames of the client's kind."""
         changes = {}
         for name, schema in self.schemas.items():
             parts = {
@@ -269,5 +270,7 @@ class Reading:
                 if data_type == name and frame.height
             }
             over = batch.over.get(name)
-            changes[name] = Changes[Any](parts, schema, None if over is None else moment(over), self._present)
+            changes[name] = Changes[Any](
+                parts, schema, None if over is None else utc_time(over), self._present
+            )
         return StreamBatch(changes, batch.token, gap)

@@ -1,4 +1,4 @@
-"""The client's own account of the budget of a key, so that it waits instead of being refused."""
+"""The client's own account of the budget of a key, so that it waits before the service refuses a request."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _WINDOW_NS = WEIGHT_WINDOW_SECONDS * SECOND
 _MARGIN = 0.001
 """Added to each wait, because a rounded wait may be too short. [s]"""
 
-_MOST = 10**12
-"""The largest budget that is believed; a header with a larger number is ignored. [weight]"""
+_LARGEST = 10**12
+"""The client ignores a header that states a larger budget than this. [weight]"""
 
 _BURST = 2
-"""Capacity of the bucket, as a multiple of the budget of a minute, until the service reports another capacity."""
+"""Usual capacity of the bucket, as a multiple of the budget of a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,15 @@ class Usage:
 
 
 Line = tuple[int, int]
-"""The weight of all requests so far, and of those that are not answered yet. [weight]"""
+"""The weight of all requests so far, and the weight of the requests that have no answer yet. [weight]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The weight of one request, and its place in the line of requests that wait for the budget."""
+    """The weight of one request, and its place in the line of requests that wait for the budget.
+
+    A place is the weight of all requests up to this one.
+    """
 
     quota: Quota
     weight: int
@@ -62,19 +65,19 @@ class Taken:
 
     @property
     def wait(self) -> float:
-        """Time until the request may be sent, by what responses have said of the budget. [s]"""
+        """Time until the budget allows the request, as far as responses have told the client the budget. [s]"""
         return self.quota.wait_for(self.weight, place=self.place)
 
     def give_up(self) -> None:
-        """Leave the line."""
+        """Leave the line: the request will not be sent."""
         self.quota.leave(self.weight)
 
 
 class Quota:
     """The token bucket of one key, learned from responses. Threads and tasks may share it.
 
-    A request takes its weight before it waits, so that requests keep their order. So the level may be below zero; the
-    request waits until it is not.
+    A request takes its weight from the bucket before it waits, so that requests keep their order. So the bucket may
+    hold less than zero. The request waits until that is no longer so.
 
     Parameters
     ----------
@@ -96,13 +99,15 @@ class Quota:
         self._lock = threading.Lock()
         self._per_minute = 0
         self._burst = 0
-        self._scaled_level = 0  # [weight / _WINDOW_NS], so that refilling is exact
-        self._at = clock()
+        self._scaled_tokens = 0  # what the bucket holds [weight / _WINDOW_NS], so that refilling is exact
+        self._refilled_at = clock()
         self._unanswered_weight = 0  # weight of requests without an answer yet
         self.is_silent = False  # the client asked for the budget, and the service did not say it
-        self.is_heard = False  # the service has sent any answer
+        self.is_heard = False  # the service has sent some answer
         self.has_notes = False  # the service says why series do not fill the window
-        self._taken = 0  # weight of all requests so far, which is the place of the last one in the line
+        self._total_weight = (
+            0  # weight of all requests so far, and so the place of the last request in the line
+        )
 
     @property
     def is_known(self) -> bool:
@@ -125,29 +130,29 @@ class Quota:
         return self._burst if self.is_known else None
 
     def take(self, weight: int) -> Taken:
-        """Take weight. ``wait`` of the result is the time until the weight may be used."""
+        """Take weight from the bucket. ``wait`` of the result is the time until the request may be sent."""
         with self._lock:
             self._refill()
             self._unanswered_weight += weight
-            self._taken += weight
-            self._scaled_level -= weight * _WINDOW_NS
-            return Taken(self, weight, self._taken)
+            self._total_weight += weight
+            self._scaled_tokens -= weight * _WINDOW_NS
+            return Taken(self, weight, self._total_weight)
 
     def wait_for(self, weight: int, *, place: int) -> float:
-        """Return how long to wait until weight at a place in the line may be used, as is known now. [s]"""
+        """Return how long a request at a place in the line has to wait, as far as the budget is known now. [s]"""
         with self._lock:
             self._refill()
-            later = self._taken - place  # it does not wait for requests behind it
+            weight_behind = self._total_weight - place  # a request does not wait for the requests behind it
             if self.is_known and weight > self._burst:
                 # The bucket has become too small for the request: send it when the bucket is full, and let the service
                 # refuse it.
-                later = max(later, self._unanswered_weight - self._burst)
-            return self._wait(-later)
+                weight_behind = max(weight_behind, self._unanswered_weight - self._burst)
+            return self._wait(-weight_behind)
 
     def leave(self, weight: int) -> None:
         """Give back the weight of a request that stopped waiting; the requests behind it move up."""
         with self._lock:
-            self._taken -= weight
+            self._total_weight -= weight
         self.give_back(weight)
 
     def give_back(self, weight: int) -> None:
@@ -155,16 +160,16 @@ class Quota:
         with self._lock:
             self._refill()
             self._unanswered_weight -= weight
-            self._scaled_level += weight * _WINDOW_NS
+            self._scaled_tokens += weight * _WINDOW_NS
             self._trim()
 
     def used(self, weight: int) -> None:
-        """Note that the service accepted a request and did not say the remaining weight."""
+        """Note that the service accepted a request without saying the remaining weight."""
         with self._lock:
             self._unanswered_weight -= weight
 
     def seconds_for(self, weight: int) -> float:
-        """Return the time until so much more weight is available; 0 if the budget is not known. [s]"""
+        """Return the time until ``weight`` is available; 0 if the budget is not known. [s]"""
         with self._lock:
             self._refill()
             return self._wait(weight) if self.is_known else 0.0
@@ -174,13 +179,13 @@ class Quota:
         """Weight that a caller can take without waiting. [weight]"""
         with self._lock:
             self._refill()
-            return max(0, self._scaled_level // _WINDOW_NS)
+            return max(0, self._scaled_tokens // _WINDOW_NS)
 
     @property
     def line(self) -> Line:
-        """Return the state when a request is sent; ``heard`` compares it with the state when the answer arrives."""
+        """The line now. Read it when a request is sent; ``heard`` compares it with the line when the answer arrives."""
         with self._lock:
-            return self._taken, self._unanswered_weight
+            return self._total_weight, self._unanswered_weight
 
     def heard(
         self, *, limit: int, remaining: int, reset: float | None, taken: int, sent: Line | None = None
@@ -199,74 +204,79 @@ class Quota:
             The ``line`` when that request was sent. The response may not count requests that were sent later, even if
             their answers came earlier.
         """
-        if not (1 <= limit <= _MOST and 0 <= remaining <= _MOST):
+        if not (1 <= limit <= _LARGEST and 0 <= remaining <= _LARGEST):
             self.used(taken)
             return
         with self._lock:
             self._refill()
             self._unanswered_weight -= taken
-            first = not self.is_known
+            is_first = not self.is_known
             self._per_minute = limit
             self._burst = max(_burst(limit, remaining, reset), remaining)
-            # The service may or may not have counted other open requests, and it reports whole numbers. Within these
-            # bounds the client's own level is more exact.
-            level, unseen = self._scaled_level // _WINDOW_NS, max(0, self._unanswered_weight)
+            # The service may or may not have counted the weight of other open requests, and it reports whole numbers.
+            # Within these bounds the client's own count is more exact.
+            tokens, open_weight = self._scaled_tokens // _WINDOW_NS, max(0, self._unanswered_weight)
             if sent is not None:
-                unseen = max(unseen, self._taken - sent[0] + sent[1] - taken)
-            if first:
-                self._scaled_level = (remaining - unseen) * _WINDOW_NS
-            elif remaining < level:
-                self._scaled_level = remaining * _WINDOW_NS
-            elif remaining > level + unseen + 1:
-                self._scaled_level = (remaining - unseen) * _WINDOW_NS
+                open_weight = max(open_weight, self._total_weight - sent[0] + sent[1] - taken)
+            if is_first:
+                self._scaled_tokens = (remaining - open_weight) * _WINDOW_NS
+            elif remaining < tokens:
+                self._scaled_tokens = remaining * _WINDOW_NS
+            elif remaining > tokens + open_weight + 1:
+                self._scaled_tokens = (remaining - open_weight) * _WINDOW_NS
             self._trim()
 
     def _refill(self) -> None:
         now = self._clock()
-        self._scaled_level += (now - self._at) * self._per_minute
-        self._at = now
+        self._scaled_tokens += (now - self._refilled_at) * self._per_minute
+        self._refilled_at = now
         self._trim()
 
     def _trim(self) -> None:
         if self.is_known:
-            # A full bucket gains nothing until the next request reaches the service.
-            self._scaled_level = min(
-                self._scaled_level, (self._burst - max(0, self._unanswered_weight)) * _WINDOW_NS
+            # The service's bucket may still be full, because it has not taken the weight of open requests yet. A full
+            # bucket gains nothing, so the client's bucket stays below the capacity by that weight.
+            self._scaled_tokens = min(
+                self._scaled_tokens, (self._burst - max(0, self._unanswered_weight)) * _WINDOW_NS
             )
 
-    def _wait(self, more: int = 0) -> float:
-        short = more * _WINDOW_NS - self._scaled_level
-        return short / self._per_minute / SECOND + _MARGIN if short > 0 and self.is_known else 0.0
+    def _wait(self, weight: int) -> float:
+        """Return the time until the bucket holds ``weight``, which may be negative; 0 without a known budget. [s]"""
+        shortfall = weight * _WINDOW_NS - self._scaled_tokens
+        return shortfall / self._per_minute / SECOND + _MARGIN if shortfall > 0 and self.is_known else 0.0
 
 
 def _burst(limit: int, remaining: int, reset: float | None) -> int:
     """Return the capacity of the bucket: the remaining weight plus the refill until it is full."""
     usual = _BURST * limit
-    if reset is None or reset < 0:  # the clock of the service is wrong
+    if reset is None or reset < 0:  # a negative time comes from a wrong clock
         return usual
-    # Both are rounded: the remaining weight by less than one, the time by less than a second.
+    # The service rounds both numbers: the remaining weight by less than one, the time by less than a second.
     reported_burst = remaining + reset * limit / WEIGHT_WINDOW_SECONDS
     slack = limit / WEIGHT_WINDOW_SECONDS + 2
     return usual if reported_burst >= usual - slack else max(1, int(reported_burst - slack))
 
 
-_shared: weakref.WeakValueDictionary[str, Quota] = weakref.WeakValueDictionary()
-_sharing = threading.Lock()
+_quotas: weakref.WeakValueDictionary[str, Quota] = weakref.WeakValueDictionary()
+_quotas_lock = threading.Lock()
 
 
 def quota_of(base_url: str, api_key: str) -> Quota:
-    """Return the quota of a key, the same one to every client of this process that has the key."""
-    # The name is a hash, so that the registry does not hold the key.
+    """Return the quota of a key; all clients of this process that have the key share one quota."""
+    # The name is a hash, so that `_quotas` does not hold the key.
     name = hashlib.sha256(f"{base_url}\n{api_key}".encode("utf-8", "surrogatepass")).hexdigest()
-    with _sharing:
-        quota = _shared.get(name)
+    with _quotas_lock:
+        quota = _quotas.get(name)
         if quota is None:
-            quota = _shared[name] = Quota()
+            quota = _quotas[name] = Quota()
         return quota
 
 
 def reported(headers: Mapping[str, str], *, now: float) -> tuple[int, int, float | None] | None:
-    """Read limit, remaining and the time until the bucket is full from the headers of a response; None where absent."""
+    """Read the limit, the remaining weight and the time until the bucket is full from the headers of a response.
+
+    Return None if there is no limit or no remaining weight.
+    """
     limit, remaining, reset = (
         _whole_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
     )

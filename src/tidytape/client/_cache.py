@@ -4,13 +4,13 @@
 
     <folder>/<data type>/<hash of what is asked>/
         query.json                      the query and the service
-        <start>-<end>-<hash>.parquet    the points of a half-open span that was over, in epoch seconds; its metadata say
-                                        why markets have no points
-        .lock
+        <start>-<end>-<hash>.parquet    the points of a finished span, half-open, in epoch seconds; the metadata of the
+                                        file say why markets have no points
+        .lock                           the lock of the process that fetches
 
 A file is written under another name, renamed, and never changed. Its name has a hash of its bytes, its series and its
-span. If the hash is wrong, the client removes the file and fetches the span again. The client fetches the parts of a
-window that no file covers.
+span. If the hash is wrong, the client removes the file and fetches the span again. The client fetches only the parts of
+a window that no file covers.
 """
 
 from __future__ import annotations
@@ -47,26 +47,27 @@ _FORMAT = "1"
 
 _NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{32})\.parquet")
 _NOTES = "tidytape.notes"
-"""The key in the metadata of a file under which the notes of markets without points stand."""
+"""The key of the notes in the metadata of a file; they say why markets have no points."""
 
 _SMALL = 8 * 2**20
-"""The client joins adjoining files up to this size. [byte]"""
+"""The client joins adjoining files into a file of at most this size. [byte]"""
 
-_BELIEVED = 7 * 86_400
-"""Data may come late. The client caches the end of an answer without points only if it is this old. [s]
+_LATENESS = 7 * 86_400
+"""How late a service may get its data. [s]
 
-It never caches a point that is not final, however old it is.
+If an answer ends without points, the client caches that end only if it is older. It never caches a point that is not
+final, however old the point is.
 """
 
 _ABANDONED = 3_600
-"""An unfinished file of this age is the rest of a process that died. [s]"""
+"""Age at which an unfinished file counts as left by a dead process. [s]"""
 
 LIMIT = 10 * 2**30
 """The default limit of a cache. [byte]"""
 
 
 def default_folder() -> Path:
-    """Return the folder of the cache: ``TIDYTAPE_CACHE_DIR``, else the user's."""
+    """Return the folder of the cache: ``TIDYTAPE_CACHE_DIR``, or else the user's cache folder."""
     return Path(
         os.environ.get("TIDYTAPE_CACHE_DIR") or platformdirs.user_cache_dir("tidytape", appauthor=False)
     )
@@ -74,7 +75,7 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The file of one span."""
+    """A file with the points of one span."""
 
     start: int
     end: int
@@ -83,7 +84,7 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """Size of its file; 0 if another process has removed it. [byte]"""
+        """The size of the file; 0 if another process has removed it. [byte]"""
         with suppress(OSError):
             return self.path.stat().st_size
         return 0
@@ -130,7 +131,7 @@ class Cache:
     folder : path, optional
         The folder; by default the user's cache folder.
     limit : int
-        The largest size. The client removes first the file whose last reading is longest ago. [byte]
+        The largest size of all files. Above it, the client removes the least recently read files. [byte]
 
     Examples
     --------
@@ -164,7 +165,7 @@ class Cache:
                 params = [(str(name), str(value)) for name, value in query["params"]]
                 url = str(query["base_url"])
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # another process removes it
+                continue  # another process is removing the series
             entries.append(
                 Entry(
                     description.parent.parent.name,
@@ -185,20 +186,20 @@ class Cache:
         return sum(size for _, size, path in before if not path.exists())
 
     def trim(self) -> None:
-        """Remove files until the rest is within the limit, first those whose last reading is longest ago."""
+        """Remove the least recently read files, until the other files are within the limit."""
         files = self._files()
-        over = sum(size for _, size, _ in files) - self.limit
+        excess = sum(size for _, size, _ in files) - self.limit
         for _, size, path in sorted(files):
-            if over <= 0:
+            if excess <= 0:
                 return
             path.unlink(missing_ok=True)
-            over -= size
+            excess -= size
 
     def _files(self) -> list[tuple[float, int, Path]]:
         """Return the time of the last reading, size and path of each file of points."""
         files = []
         for path in self.folder.glob("*/*/*.parquet"):
-            with suppress(OSError):  # another process removes it
+            with suppress(OSError):  # another process may remove the file meanwhile
                 stat = path.stat()
                 files.append((stat.st_mtime, stat.st_size, path))
         return files
@@ -235,67 +236,69 @@ class Series:
     def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Note], list[Span]]:
         """Return the cached points of a span, each once, their notes, and the parts of the span that are missing.
 
-        A file that is damaged, or covers a time in the future, is removed, and its span is missing.
+        It removes a file that is damaged, or that covers a time in the future. Then the span of the file is missing.
         """
         frames: list[pl.DataFrame] = []
         notes: list[Note] = []
         covered: list[Span] = []
         for segment in _segments(self._folder):
-            parts = [
+            # Files may overlap: take from each only the parts that no earlier file covers.
+            new_parts = [
                 part
                 for overlap in intersected(span, [(segment.start, segment.end)])
                 for part in without(overlap, covered)
             ]
-            if not parts:
+            if not new_parts:
                 continue
             try:
-                points = _opened(segment)
+                contents = _opened(segment)
             except OSError:
-                continue  # another process removes or joins it
-            if points is None or segment.is_of_the_future:
+                continue  # another process is removing the file, or joining it with others
+            if contents is None or segment.is_of_the_future:
                 with suppress(OSError):
                     segment.path.unlink(missing_ok=True)
                 continue
-            frame, file_notes = points
-            frames += [_between(frame, part) for part in parts]
+            frame, file_notes = contents
+            frames += [_between(frame, part) for part in new_parts]
             notes += file_notes
-            covered = union([*covered, *parts])
+            covered = union([*covered, *new_parts])
         return [self._described(frame) for frame in frames], notes, without(span, covered)
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a cached frame in the schema.
+        """Return a cached frame in the schema of its data type.
 
-        Files of older releases lack columns that follow from the query, and have the service's names of intervals.
+        Files of older releases lack columns that follow from the query, and name intervals as the service does.
         """
         return described(with_known(self._schema.conform(frame)), self._window.query, answered_at=None)
 
     def store(
         self, span: Span, frame: pl.DataFrame, *, closed: int, now: float, notes: Iterable[Note] = ()
     ) -> None:
-        """Cache the finished part of a span, without the intervals that have a point that is not final.
+        """Cache the part of a span that can no longer change, without intervals in which a point is not final.
 
         Parameters
         ----------
         span : (int, int)
             The span of the request. [s since the epoch]
         frame : polars.DataFrame
-            Its points.
+            The points of the span.
         closed : int
             Points that start before this time can no longer change. [s since the epoch]
         now : float
-            [s since the epoch]
+            The time before which the answer is settled, ``now`` of its `Part`. [s since the epoch]
         notes : iterable of Note
             Why markets have no points, as the service says it.
         """
         start, end = span[0], min(span[1], closed)
-        old = self._window.floored(int(now) - _BELIEVED)
+        complete_until = self._window.floored(int(now) - _LATENESS)
         unsettled = self._unsettled(_between(frame, (start, end)))
-        if end > old:
-            end = min(end, max(self._end_of_shortest(_between(frame, (start, end)), start), old))
-            end = min([end, *(first for first, _ in unsettled if first >= old)])
+        if end > complete_until:
+            end = min(end, max(self._end_of_shortest(_between(frame, (start, end)), start), complete_until))
+            end = min([end, *(first for first, _ in unsettled if first >= complete_until)])
             # A market whose data lag, or that the service does not have yet, may have points tomorrow.
-            end = min([end, *(max(_known_until(note, end), old) for note in notes)])
-        # A delisted market never finishes its last interval, so the client requests that interval each time.
+            end = min([end, *(max(_known_until(note, end), complete_until) for note in notes)])
+        # Leave out older intervals that are not final: a delisted market never finishes its last interval. The client
+        # requests that interval each time.
         settled = without((start, end), unsettled) if start < end else []
         if not settled:
             return
@@ -315,13 +318,16 @@ class Series:
         return [(start, start + self._window.step) for start in floored]
 
     def _end_of_shortest(self, frame: pl.DataFrame, start: int) -> int:
-        """Return the end of the series that ends first; with ``gapfill`` it is not known, so it is ``start``."""
+        """Return the end of the series that ends first; return ``start`` if there are no points.
+
+        With ``gapfill`` also return ``start``, because filled candles do not show where the data end.
+        """
         if frame.is_empty() or self._window.query.gapfill:
             return start
-        series = [name for name in self._schema.identity if name in frame.columns]
+        series_columns = [name for name in self._schema.identity if name in frame.columns]
         last = pl.col("timestamp").max()
-        lasts = frame.group_by(series).agg(last) if series else frame.select(last)
-        return int(lasts["timestamp"].dt.epoch("s").min()) + self._window.step  # type: ignore[arg-type]
+        last_points = frame.group_by(series_columns).agg(last) if series_columns else frame.select(last)
+        return int(last_points["timestamp"].dt.epoch("s").min()) + self._window.step  # type: ignore[arg-type]
 
     def tidy(self) -> None:
         """Join small adjoining files into one, and remove old files above the limit of the cache."""
@@ -337,37 +343,39 @@ class Series:
         for run in runs:
             if len(run) > 1:
                 self._join(run)
-        for part in self._folder.glob(".*.part"):
+        for unfinished_file in self._folder.glob(".*.part"):
             with suppress(OSError):
-                if part.stat().st_mtime < time.time() - _ABANDONED:
-                    part.unlink()
+                if unfinished_file.stat().st_mtime < time.time() - _ABANDONED:
+                    unfinished_file.unlink()
         self._cache.trim()
 
     def _join(self, run: Sequence[Segment]) -> None:
+        """Write the points of adjoining files to one file, and remove those files."""
         try:
-            frames = [_opened(segment) for segment in run]
+            contents = [_opened(segment) for segment in run]
         except OSError:
             return  # another process has joined them
-        undamaged = [points for points in frames if points is not None]
-        if len(undamaged) < len(run):
+        undamaged_contents = [content for content in contents if content is not None]
+        if len(undamaged_contents) < len(run):
             return  # the next reading removes the damaged file
-        notes = [note for _, file_notes in undamaged for note in file_notes]
-        self._write((run[0].start, run[-1].end), concatenated([frame for frame, _ in undamaged]), notes)
+        notes = [note for _, file_notes in undamaged_contents for note in file_notes]
+        span = run[0].start, run[-1].end
+        self._write(span, concatenated([frame for frame, _ in undamaged_contents]), notes)
         for segment in run:
             segment.path.unlink(missing_ok=True)
 
     def _write(self, span: Span, frame: pl.DataFrame, notes: Iterable[Note]) -> None:
         body = io.BytesIO()
-        # PART says that a market has points only in a part of the window; the file itself shows that.
-        empty = dict.fromkeys(note for note in notes if note.code is not NoteCode.PART)
-        metadata = {_NOTES: write_notes(empty).decode()} if empty else None
+        # PART says that a market has points only in a part of the window; the points of the file show that.
+        notes_of_empty = dict.fromkeys(note for note in notes if note.code is not NoteCode.PART)
+        metadata = {_NOTES: write_notes(notes_of_empty).decode()} if notes_of_empty else None
         frame.write_parquet(body, compression="zstd", compression_level=1, metadata=metadata)
         content = body.getvalue()
         digest = _digest(self._folder, span, content)
         _put(self._folder / f"{span[0]}-{span[1]}-{digest}.parquet", content)
 
     def lock(self) -> filelock.FileLock:
-        """Return the lock of a process that fetches missing points; the system frees it when the process ends."""
+        """Return the lock that a process holds while it fetches points; the system frees it if the process dies."""
         self._folder.mkdir(parents=True, exist_ok=True)
         # Not thread-local, because asyncio may run the next step of a fetch in another thread.
         return filelock.FileLock(self._folder / ".lock", thread_local=False)
@@ -386,7 +394,7 @@ def _segments(folder: Path) -> Iterator[Segment]:
 
 
 def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
-    """Return points and notes of a file, or None if it is damaged. Raise OSError if it cannot be read now."""
+    """Return the points and notes of a file, or None if the file is damaged. Raise OSError if it cannot be read now."""
     content = segment.path.read_bytes()
     if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
         return None
@@ -396,7 +404,7 @@ def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
     except (OSError, pl.exceptions.PolarsError):
         return None
     with suppress(OSError):
-        os.utime(segment.path)  # the time of the last reading
+        os.utime(segment.path)  # the file's time is the time of its last reading
     return frame, read_notes(notes.encode()) or ()
 
 
@@ -406,13 +414,16 @@ def _digest(folder: Path, span: Span, content: bytes) -> str:
 
 
 def _known_until(note: Note, end: int) -> int:
-    """Return up to which second the service knows a market that has no points before ``end``. [s since the epoch]"""
+    """Return the second up to which the service knows a market without points. [s since the epoch]
+
+    It is at most ``end``, and 0 if the service does not have the market's data.
+    """
     if note.code is NoteCode.NO_DATA:
         return 0
     if note.code is not NoteCode.OUTSIDE or note.first is None or note.last is None:
         return end
-    has_begun_later = note.first >= end * SECOND
-    return end if has_begun_later else min(end, note.last // SECOND)
+    begins_after_end = note.first >= end * SECOND
+    return end if begins_after_end else min(end, note.last // SECOND)
 
 
 def _between(frame: pl.DataFrame, span: Span) -> pl.DataFrame:

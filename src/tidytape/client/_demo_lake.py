@@ -1,8 +1,8 @@
 """The lake of `Client.demo`: simulated once on a machine, kept in the user's cache folder, and copied for each client.
 
-A lake is made under another name and moved to its own when it is whole, so a process that dies leaves no half of one,
-and of several processes that come at once the first makes it. Where the folder cannot be written, each process makes a
-lake of its own in a temporary folder.
+A process makes the lake under another name and renames it when it is complete, so a process that dies leaves no
+incomplete lake. If several processes need the lake at once, the first one makes it and the others wait. If the folder
+cannot be written to, each process makes a lake of its own in a temporary folder.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ DAYS = 2
 
 _SEED = 7
 _SOURCES = ("demo", "lake", "aggregate", "frames", "catalogue.py", "schema.py", "times.py")
-"""What the bytes of the lake follow from."""
+"""The parts of the package whose code decides the contents of the lake."""
 
-_WAIT = 300.0  # for another process that makes it [s]
-_ABANDONED = 3_600.0  # a half that is so old was left by a process that died [s]
-_FORGOTTEN = 14 * 86_400.0  # a lake of another version that nobody used for so long is removed [s]
-_NEWEST = 7  # lakes of other versions that stay
+_WAIT = 300.0  # longest wait for another process that makes the lake [s]
+_ABANDONED = 3_600.0  # age at which an unfinished folder counts as left by a dead process [s]
+_FORGOTTEN = 14 * 86_400.0  # time without use after which a lake of another version is removed [s]
+_NEWEST = 7  # most lakes of other versions that stay
 
 
 def copied(*, progress: bool | None = None) -> str:
@@ -44,7 +44,7 @@ def copied(*, progress: bool | None = None) -> str:
     Parameters
     ----------
     progress : bool, optional
-        Show a bar while it is simulated; by default if the standard error is a terminal.
+        Show a bar while the lake is simulated; by default only if the standard error is a terminal.
     """
     folder = tempfile.mkdtemp(prefix="tidytape-demo-")
     try:
@@ -67,12 +67,12 @@ def made_once(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
     Parameters
     ----------
     folder : Path
-        Made if it does not exist. Folders in it that were not used for two weeks are removed, and all but the seven
-        newest.
+        Made if it does not exist. Before the call of ``make``, folders in it that nobody used for two weeks are
+        removed, and so are all but the seven that were used last.
     name : str
         Name of the folder to return.
     make : callable
-        Fills an empty folder, whose path it takes.
+        Takes the path of an empty folder and fills the folder.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def made_once(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
     Raises
     ------
     OSError
-        If it does not exist and cannot be made.
+        If the folder does not exist and cannot be made.
     """
     path = folder / name
     if not path.is_dir():
@@ -90,26 +90,26 @@ def made_once(folder: Path, name: str, make: Callable[[Path], None]) -> Path:
         with filelock.FileLock(folder / ".lock", timeout=_WAIT):
             if not path.is_dir():  # another process may have been faster
                 _tidy(folder)
-                half = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+                unfinished_folder = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
                 try:
-                    make(half)
-                    half.replace(path)
+                    make(unfinished_folder)
+                    unfinished_folder.replace(path)
                 except BaseException:
-                    shutil.rmtree(half, ignore_errors=True)
+                    shutil.rmtree(unfinished_folder, ignore_errors=True)
                     raise
-    with suppress(OSError):  # its folder may be read only
+    with suppress(OSError):  # the cache folder may be read only
         os.utime(path)
     return path
 
 
 def _tidy(folder: Path) -> None:
-    """Remove unfinished folders of dead processes, and finished ones that are old or that nobody has used for long."""
+    """Remove folders that dead processes left unfinished, and finished folders that nobody has used for long."""
     now = time.time()
     ages = [(now - path.stat().st_mtime, path) for path in folder.iterdir() if path.is_dir()]
     abandoned_folders = [path for age, path in ages if path.name.startswith(".new-") and age > _ABANDONED]
     finished_folders = sorted((age, path) for age, path in ages if not path.name.startswith(".new-"))
     unused_folders = [
-        path for place, (age, path) in enumerate(finished_folders) if place >= _NEWEST or age > _FORGOTTEN
+        path for rank, (age, path) in enumerate(finished_folders) if rank >= _NEWEST or age > _FORGOTTEN
     ]
     for path in (*abandoned_folders, *unused_folders):
         shutil.rmtree(path, ignore_errors=True)
@@ -117,7 +117,7 @@ def _tidy(folder: Path) -> None:
 
 @cache
 def _name() -> str:
-    """Return a name that changes with the code and the numpy that the lake is made by."""
+    """Return a name that changes with the code and the version of numpy that make the lake."""
     import numpy as np
 
     digest = hashlib.sha256(f"{__version__} {np.__version__} {DAYS} {_SEED}".encode())
@@ -149,7 +149,7 @@ def _simulate(path: Path, *, progress: bool | None) -> None:
 
 @cache
 def _temporary(process: int, *, progress: bool | None) -> str:
-    """Return a lake that the process keeps to itself."""
+    """Return the path of a lake for this process alone, which is removed when the process ends."""
     folder = tempfile.mkdtemp(prefix="tidytape-demo-")
     atexit.register(_remove, folder, process)
     _simulate(Path(folder), progress=progress)
@@ -157,5 +157,5 @@ def _temporary(process: int, *, progress: bool | None) -> str:
 
 
 def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # and not one that was forked from it
+    if os.getpid() == process:  # a forked process must not remove the lake of its parent
         shutil.rmtree(folder, ignore_errors=True)

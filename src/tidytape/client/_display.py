@@ -1,4 +1,4 @@
-"""How queries, spans and the progress of a fetch are shown to people."""
+"""Queries, spans and the progress of a fetch as text for people."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tidytape.times import Span
 FIELDS: Mapping[str, str] = {
     wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
 }
-"""The name in Python of each parameter of the wire."""
+"""The name in Python of each URL parameter."""
 
-_KINDS: Mapping[str, Iterable[Any]] = {
+_ENUMS: Mapping[str, Iterable[Any]] = {
     "interval": Interval,
     "tenor": Tenor,
     "transform.groupBy.type": GroupBy,
     "sortDirection": SortDirection,
     "tpoSession": TPOSession,
 }
-_ALIASES = {name: {member.value: member.alias for member in kind} for name, kind in _KINDS.items()}
+_ALIASES = {name: {member.value: member.alias for member in enum} for name, enum in _ENUMS.items()}
 _SHOWN = 3
 
 
 def described(params: Iterable[Sequence[str]]) -> str:
-    """Return URL parameters as a caller in Python says them, times in ISO 8601.
+    """Return URL parameters with their names and values in Python, and times in ISO 8601.
 
     Examples
     --------
@@ -46,16 +46,16 @@ def described(params: Iterable[Sequence[str]]) -> str:
         by_name.setdefault(name, []).append(_ALIASES.get(name, {}).get(value, value))
     if "from" in by_name and "period" in by_name:
         start = int(by_name.pop("from")[0])
-        when = [spans([(start, start + int(by_name.pop("period")[0]))])]
+        times = [spans([(start, start + int(by_name.pop("period")[0]))])]
     else:
-        when = [
+        times = [
             f"{word} {written_time(int(by_name.pop(name)[0]))}"
             for name, word in (("from", "from"), ("to", "until"))
             if name in by_name
         ]
     types = by_name.pop("type", [])
-    rest = [f"{FIELDS.get(name, name)}={','.join(values)}" for name, values in by_name.items()]
-    return ", ".join(filter(None, [" ".join([*types, *rest]), *when]))
+    other_params = [f"{FIELDS.get(name, name)}={','.join(values)}" for name, values in by_name.items()]
+    return ", ".join(filter(None, [" ".join([*types, *other_params]), *times]))
 
 
 def of_query(query: PointsQuery, start: int, end: int) -> str:
@@ -64,7 +64,7 @@ def of_query(query: PointsQuery, start: int, end: int) -> str:
 
 
 def spans(several: Sequence[Span], *, shown: int = _SHOWN) -> str:
-    """Return spans of time in ISO 8601; of a long list only the first spans.
+    """Return the first ``shown`` spans in ISO 8601, and how many more there are.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def spans(several: Sequence[Span], *, shown: int = _SHOWN) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Return a duration in the units that people count it in.
+    """Return a duration in days, hours, minutes or seconds, as suits its length.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def lasting(seconds: float) -> str:
 
 
 def facts_table(heading: str, facts: Mapping[str, str]) -> str:
-    """Return an HTML table of facts for a notebook, without the empty ones."""
+    """Return an HTML table for a notebook, without facts that are empty."""
     rows = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(fact)}</td></tr>"
         for name, fact in facts.items()
@@ -106,8 +106,8 @@ def facts_table(heading: str, facts: Mapping[str, str]) -> str:
 
 _LOG = logging.getLogger("tidytape")
 
-_PATIENCE = 10.0
-"""A shorter wait is not reported. [s]"""
+_REPORTED_WAIT = 10.0
+"""The shortest wait that is reported. [s]"""
 
 
 class Bar:
@@ -116,7 +116,7 @@ class Bar:
     Parameters
     ----------
     what : str
-        What is fetched.
+        The data type that is fetched.
     bar : tqdm, optional
     """
 
@@ -142,14 +142,14 @@ class Bar:
     def waits(self, seconds: float) -> None:
         """Report a budget wait only if it is long and ends later than the last one reported. [s]"""
         until = time.time() + seconds
-        if seconds < _PATIENCE or until < self._until + _PATIENCE:
+        if seconds < _REPORTED_WAIT or until < self._until + _REPORTED_WAIT:
             return
         self._until = until
         when = written_time(round(until))
         if self._bar is not None:
             self._bar.set_postfix_str(f"waits for the budget until {when}")
         else:
-            # Logged, not warned: `warnings` shows a text once, and a filter that raises would end the fetch halfway.
+            # Log it and do not warn: `warnings` shows a text only once, and a filter that raises would end the fetch.
             _LOG.warning(
                 "%s: the budget of the key makes this fetch wait %s, until %s; %s bounds that, and a plan "
                 "tells it beforehand",
@@ -164,7 +164,7 @@ class Bar:
 def progress(what: str, total: int, *, shows: bool | None) -> Iterator[Bar]:
     """Yield the progress of a fetch of ``total`` requests.
 
-    If ``shows`` is None, the bar is shown at a terminal or in a notebook, for more than one request.
+    If ``shows`` is None, a fetch of more than one request shows a bar at a terminal or in a notebook.
     """
     if not (total > 1 and _is_interactive() if shows is None else shows):
         yield Bar(what)
@@ -176,7 +176,7 @@ def progress(what: str, total: int, *, shows: bool | None) -> Iterator[Bar]:
 
 
 def _is_interactive() -> bool:
-    """Return whether somebody watches: at a terminal, or in a notebook, whose shell has a kernel."""
+    """Return whether a person watches: standard error is a terminal, or the IPython shell has a notebook's kernel."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return sys.stderr.isatty() or hasattr(shell, "kernel")

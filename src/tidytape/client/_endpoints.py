@@ -1,7 +1,7 @@
 """The methods of both clients, defined once, and the flow of each method.
 
-``Client`` fills the type variables with frames, ``AsyncClient`` with awaitables of frames. The methods, their
-parameters and their documentation are the same.
+``Client`` fills the type variables with frames, ``AsyncClient`` with awaitables of frames. Both have the same methods,
+parameters and documentation.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _SUFFIXES = (".parquet", ".pq")
 class ParquetFile:
     """A context manager that writes frames of one schema to a file.
 
-    It writes under another name, and gives a file its name only when the file is complete.
+    It writes under another name, and renames the file when the file is complete.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class ParquetFile:
     Raises
     ------
     QueryError
-        If it is a folder, its folder does not exist, or its name has the suffix of another kind of file.
+        If ``path`` is a folder, its folder does not exist, or its name does not end in ``.parquet`` or ``.pq``.
 
     Attributes
     ----------
@@ -103,8 +103,8 @@ class ParquetFile:
         Raises
         ------
         DecodeError
-            If it has a column that the first frame lacks, or with another dtype, because the service has changed; or a
-            column that no file can hold.
+            If the frame has a column that the first frame lacks or that has another dtype there, because the service
+            has changed; or if Parquet cannot hold a column.
         """
         if self._writer is None:
             self._columns = dict(frame.schema)
@@ -114,23 +114,23 @@ class ParquetFile:
                 raise DecodeError(
                     f"the service sent a field that no Parquet file can hold: {error}"
                 ) from None
-        new = [name for name in frame.columns if name not in self._columns]
-        if new:
+        new_columns = [name for name in frame.columns if name not in self._columns]
+        if new_columns:
             raise DecodeError(
-                f"column {new[0]} is in a later answer and not in the first; a file has one schema"
+                f"column {new_columns[0]} is in a later answer and not in the first; a file has one schema"
             )
         rows = pl.DataFrame([_column(frame, name, dtype) for name, dtype in self._columns.items()])
         self._writer.write_table(rows.to_arrow())
         self.rows += frame.height
 
     def __enter__(self) -> ParquetFile:
-        """Return it."""
+        """Return the file."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the finished file its name, or remove the unfinished one."""
+        """Give the finished file its name; after an error remove the unfinished file."""
         if self._writer is not None:
             self._writer.close()
         if error is None:
@@ -140,7 +140,7 @@ class ParquetFile:
 
 
 def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
-    """Return a column with its dtype in the file; a column that the frame lacks is null."""
+    """Return a column of a frame with its dtype in the file; if the frame lacks the column, it is null."""
     if name not in frame.columns:
         return pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
     column = fitted(frame[name], dtype)
@@ -152,10 +152,10 @@ def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
 
 
 Asked = FetchQuery | PointsQuery | Sequence[PointsQuery]
-"""What ``fetch`` takes: what a method of ``client.query`` returns, or a PointsQuery, or several that adjoin."""
+"""The argument of ``fetch``: what a method of ``client.query`` returns, or PointsQuery objects whose windows adjoin."""
 
 Several = Asked | Sequence[Asked]
-"""What ``plan`` takes: one of these, or a list of them."""
+"""The argument of ``plan``: an argument of ``fetch``, or a list of them."""
 
 _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
     {
@@ -176,7 +176,7 @@ class Fetched(Generic[FrameT]):
     frame : frame
         The frame, as the method of the query returns it.
     metadata : Metadata
-        The query, what it cost, spans from the cache, missing spans, and the frame's hash.
+        The query, requests and weight, spans from the cache, missing spans, and the frame's hash.
     """
 
     frame: FrameT
@@ -194,7 +194,7 @@ class Fetched(Generic[FrameT]):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The facts of a file that ``to_parquet`` has written.
+    """What ``to_parquet`` has written, and the requests and the weight that it took.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ class Written:
 
 
 class Queries(SeriesMethods[FetchQuery]):
-    """The methods of a client, each of which returns its query and sends nothing.
+    """The methods of a client that fetch a data type; here each one returns its query and sends nothing.
 
     Examples
     --------
@@ -237,9 +237,9 @@ class Endpoints(
     """The methods of both clients. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
-    ISO 8601 strings; a time without a zone is UTC. A candle or profile belongs to the window if its interval starts in
-    it: a window from 23:50 to 00:05 has one hour in it, that of midnight. If a window is longer than one request may
-    be, the client sends several requests. If the budget of the key is used up, the client waits.
+    ISO 8601 strings; a time without a zone is UTC. A candle or profile belongs to the window if its interval starts
+    there: a window from 23:50 to 00:05 has one candle of an hour, which starts at midnight. If a window is longer than
+    one request may be, the client sends several requests. If the budget of the key is used up, the client waits.
     """
 
     def __init__(self, settings: Settings, backend: Backend, transport: object) -> None:
@@ -264,7 +264,7 @@ class Endpoints(
     def _run(self, steps: Flow[Any]) -> Any:
         """Run a flow and return its result, or an awaitable of the result."""
 
-    # --- the methods of every kind of data and list go through these ---
+    # --- what the methods of data types, lists and streams call ---
 
     def _points(self, query: FetchQuery) -> FrameT:
         def steps() -> Flow[Any]:
@@ -316,7 +316,7 @@ class Endpoints(
         live: Any = Live(stream, self._drive, schemas, keep, self._presented)
         return live  # type: ignore[no-any-return]
 
-    # --- queries of every kind ---
+    # --- queries, and what takes a query of any data type ---
 
     @property
     def query(self) -> Queries:
@@ -353,16 +353,16 @@ class Endpoints(
         -------
         Plan
             Requests, weight, time under the current budget, and spans from the cache: in total, and for each query in
-            ``parts``. A notebook shows it as a table. The answers of a tape that is replayed take no request.
+            ``parts``. A notebook shows it as a table. Answers from a tape take no request.
 
         Raises
         ------
         QueryError
-            If the argument is no query, the queries of one window leave a gap, or there is no such tier.
+            If an argument is not a query, the queries of one window leave a gap, or there is no such tier.
         BudgetError
-            If a thousand points weigh more than the bucket can hold.
+            If a thousand points weigh more than the bucket can hold, so that no request is light enough.
         TapeError
-            If the client replays a tape that has no answer to it.
+            If the client replays a tape that has no answer to a query.
 
         Examples
         --------
@@ -391,8 +391,8 @@ class Endpoints(
         >>> plan.weight, plan.seconds, plan.refusal
         (528, None, "start: got '2024-01-01T00:00:00Z', expected a time in the last 90 days, which the basic tier has")
         """
-        named = tier_of(tier) if isinstance(tier, str) else tier
-        plan: PlanT = self._run(self._planned(each_of(query), named))
+        tier_or_none = tier_of(tier) if isinstance(tier, str) else tier
+        plan: PlanT = self._run(self._planned(each_of(query), tier_or_none))
         return plan
 
     def fetch(self, query: Asked) -> FetchedT:
@@ -400,7 +400,7 @@ class Endpoints(
 
         Parameters
         ----------
-        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        query : what a method of ``client.query`` returns, a PointsQuery, or several whose windows adjoin
 
         Returns
         -------
@@ -411,7 +411,7 @@ class Endpoints(
         Raises
         ------
         TidytapeError
-            As for the method of that name.
+            The same errors as the method of the query.
 
         Examples
         --------
@@ -431,7 +431,7 @@ class Endpoints(
 
         Parameters
         ----------
-        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        query : what a method of ``client.query`` returns, a PointsQuery, or several whose windows adjoin
         path : path
             The file. The client writes under another name, and renames the file when it is complete.
 
@@ -444,7 +444,7 @@ class Endpoints(
         Raises
         ------
         TidytapeError
-            As for the method of the query. The cache has the points that were fetched until then.
+            The same errors as the method of the query. The cache then has the points that came before the error.
 
         Examples
         --------
@@ -479,7 +479,7 @@ class Endpoints(
         """Read events of the lake that a local client answers from, such as the quotes of an option chain.
 
         The service has no data type for raw events, so only ``Client.local``, ``Client.demo`` and ``Client.replay``
-        have them. Unlike ``Lake.scan``, what this method returns goes on the tape of a study and is replayed from it.
+        have them. ``Lake.scan`` reads them too, but a tape records only what this method returns.
 
         Parameters
         ----------
@@ -536,17 +536,18 @@ class Endpoints(
         path : path
             The folder of the tape, e.g. ``"study.tape"``.
         overwrite : bool
-            Whether a tape that is there is replaced.
+            Whether to replace the tape that is in the folder already.
         about : mapping, optional
-            Facts of the study that a reader of the tape should have, e.g. ``{"seed": 7}``. The tape also keeps the
-            commit of the git repository that the study runs in, where there is one.
+            Facts of the study that a reader of the tape should have, e.g. ``{"seed": 7}``. If the study runs in a git
+            repository, the tape also keeps the commit.
 
         Raises
         ------
         QueryError
             If JSON cannot hold ``about``.
         TapeError
-            If there is one, it cannot be written, or another recording replaces it while this one goes on.
+            If the folder exists already and ``overwrite`` is false, it is no tape, it cannot be written, or another
+            recording replaces the tape during this one.
 
         Examples
         --------
@@ -564,13 +565,17 @@ class Endpoints(
     # --- flows ---
 
     def _answered(self, query: FetchQuery) -> Flow[tuple[pl.DataFrame, Metadata]]:
-        """Fetch a window, or replay it from the tape; return the frame of the query's method, and its metadata."""
+        """Fetch the query's window, or read the answer from the tape.
+
+        Return the frame that the client's method returns, and the metadata of that frame.
+        """
         query = yield from self._dated(query)
         window = Window.of(query.queries)
         if self._tape is NO_TAPE:
             answer, metadata = yield from fetched(self._settings, window)
             return _finished(query, answer, metadata)
-        tape, ask, seconds = self._tape, _ask_of(window), 0.0
+        tape, ask = self._tape, _ask_of(window)
+        seconds = 0.0  # how long the fetch takes; no time from the tape
         recorded = yield Call(partial(tape.answer_to, ask))
         if recorded is not None:
             answer, entry = recorded
@@ -594,7 +599,7 @@ class Endpoints(
         return Fetched(self._presented(frame, query.schema), metadata)
 
     def _dated(self, query: FetchQuery, *, records: bool = True) -> Flow[FetchQuery]:
-        """Return a query with absolute times: the recorded window if there is one; else record the window."""
+        """Return a query with absolute times: those on the tape, or else those of now, which the tape records."""
         if not query.relative:
             return query
         window, tape = Window.of(query.queries), self._tape
@@ -605,7 +610,7 @@ class Endpoints(
         if recorded is not None:
             try:
                 start, end = map(int, recorded[0])
-            except (TypeError, ValueError):  # no recording writes that
+            except (TypeError, ValueError):  # a recording writes two integers
                 entry = recorded[1].number
                 message = f"{tape.replayed}: entry {entry} is damaged: it is no window"
                 raise TapeError(message, path=str(tape.replayed), entries=(entry,)) from None
@@ -676,11 +681,10 @@ class Endpoints(
                 parts.append(metadata)
         warn_of_empty(in_every_part(Window.of(query.queries), [metadata.reason for metadata in parts]))
         requests = sum(metadata.requests for metadata in parts)
-        weight = sum(metadata.weight for metadata in parts)
-        return Written(path, file.rows, requests, weight)
+        return Written(path, file.rows, requests, sum(metadata.weight for metadata in parts))
 
     def _frames(self, query: FetchQuery) -> Iterator[Flow[Any]]:
-        """Yield a flow for each request of a window, which returns a frame; warn of empty markets at the end."""
+        """Yield a flow for each request of a window; the flow returns a frame. At the end warn of empty markets."""
         reasons: list[tuple[Reason, ...]] = []
 
         def frame_of(part: FetchQuery) -> Flow[Any]:
@@ -692,7 +696,7 @@ class Endpoints(
         warn_of_empty(in_every_part(Window.of(query.queries), reasons))
 
     def _parts(self, query: FetchQuery) -> list[FetchQuery]:
-        """Return a window in parts of one request each, in the query's order of time."""
+        """Split a query into queries of one request each, in the query's order of time."""
         window = Window.of(query.queries)
         parts = covering(window, [window.unaligned], burst=self._settings.quota.burst)
         order = window.query.sort_direction
@@ -740,7 +744,7 @@ class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None])
 
 
 def _finished(query: FetchQuery, answer: pl.DataFrame, metadata: Metadata) -> tuple[pl.DataFrame, Metadata]:
-    """Return the frame of the query's method and its metadata, from the frame of the service."""
+    """Return the frame that the query's method computes from the service's frame, and the metadata of that frame."""
     if query.finish is None:
         return answer, metadata
     frame = query.finish(answer)
@@ -754,7 +758,7 @@ def _ask_of(window: Window) -> dict[str, Any]:
 
 
 def query_of(query: Asked) -> FetchQuery:
-    """Return a query as a FetchQuery; raise QueryError if it is no query."""
+    """Return the argument of ``fetch`` as a FetchQuery; raise QueryError if it is no query."""
     if isinstance(query, FetchQuery):
         return query
     several = _several(query)
@@ -772,15 +776,15 @@ def query_of(query: Asked) -> FetchQuery:
 
 
 def each_of(query: Several) -> list[FetchQuery]:
-    """Return each query of a list, or the one query."""
+    """Return the queries of a list; for one query, a list of that query."""
     return [query_of(member) for member in _several(query) or [query]]
 
 
 def _several(query: Any) -> list[Any]:
-    """Return the members of a list of queries; an empty list for the parts of one window or no list."""
+    """Return the members of a list of queries. Return an empty list for parts of one window and for any other value."""
     if isinstance(query, str) or not isinstance(query, Sequence):
         return []
     if all(isinstance(member, PointsQuery) for member in query):
         return [] if Window.differ_in_time_alone(query) else list(query)
-    is_asked = all(isinstance(member, FetchQuery | PointsQuery | list | tuple) for member in query)
-    return list(query) if is_asked else []
+    are_queries = all(isinstance(member, FetchQuery | PointsQuery | list | tuple) for member in query)
+    return list(query) if are_queries else []

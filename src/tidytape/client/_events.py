@@ -22,7 +22,7 @@ _FILTERS = ("exchange", "raw_symbol", "coin")
 
 @dataclass(frozen=True)
 class EventsQuery:
-    """Rows of one table of a lake.
+    """A query for rows of one table of a lake.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class EventsQuery:
 
     @classmethod
     def of(cls, table: str, *, start: TimeLike | None, end: TimeLike | None, **filters: Names) -> EventsQuery:
-        """Check the arguments of ``client.events``; raise QueryError if one is wrong."""
+        """Return the query that the arguments of ``client.events`` describe; raise QueryError if one is wrong."""
         from tidytape.lake import TABLES
 
         if table not in TABLES:
@@ -53,12 +53,12 @@ class EventsQuery:
                 continue
             values = tuple(text(value, name) for value in many(filters[name], name))
             if name not in TABLES[table].names:
-                known = [column for column in _FILTERS if column in TABLES[table].names]
+                filter_columns = [column for column in _FILTERS if column in TABLES[table].names]
                 raise QueryError(
                     name,
                     got=filters[name] if isinstance(filters[name], str) else list(values),
                     expected=f"nothing, because table {table} has no column {name}",
-                    hint=f"filter it by {' or '.join([*known, 'time'])}",
+                    hint=f"filter it by {' or '.join([*filter_columns, 'time'])}",
                 )
             names.append((name, values))
         first, last = (
@@ -70,7 +70,7 @@ class EventsQuery:
         return cls(table, tuple(names), first, last)
 
     def to_params(self) -> list[tuple[str, str]]:
-        """Return the query as pairs of text; equal queries have equal pairs."""
+        """Return the query as pairs of name and value; equal queries have equal pairs."""
         times = [("from", self.start), ("to", self.end)]
         return [
             ("table", self.table),
@@ -80,26 +80,26 @@ class EventsQuery:
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema of the frame: that of the table, but nanoseconds are timestamps in UTC."""
+        """The schema of the frame: the schema of the table, but with timestamps in UTC instead of nanoseconds."""
         from tidytape.lake import TABLES
 
         table = TABLES[self.table]
         return Schema(table.name, tuple(map(_tidy, table.columns)), table.key, table.rows)
 
     def read(self, lake: LakeReader) -> pl.DataFrame:
-        """Return the rows in the table's order, which depends only on the version of the lake."""
+        """Return the rows in the table's order; the same version of a lake gives the same order."""
         import polars as pl
 
         from tidytape.lake import TABLES
 
         first, last = (None if time is None else time * SECOND for time in (self.start, self.end))
         filters = {name: list(values) for name, values in self.names}
-        of_coins = [pl.col("coin").is_in(filters.pop("coin"))] if "coin" in filters else []
-        rows = lake.scan(self.table, start=first, end=last, **filters).filter(*of_coins)
+        coin_filters = [pl.col("coin").is_in(filters.pop("coin"))] if "coin" in filters else []
+        rows = lake.scan(self.table, start=first, end=last, **filters).filter(*coin_filters)
         order = TABLES[self.table].order
-        # The key decides the order of rows that the table's order leaves open.
-        by = [*order, *(name for name in TABLES[self.table].key if name not in order)]
-        return self.schema.conform(rows.sort(by, nulls_last=False).collect(engine="streaming"))
+        # Rows that are equal in the table's order are sorted by its key.
+        sort_columns = [*order, *(name for name in TABLES[self.table].key if name not in order)]
+        return self.schema.conform(rows.sort(sort_columns, nulls_last=False).collect(engine="streaming"))
 
 
 def _tidy(column: Column) -> Column:

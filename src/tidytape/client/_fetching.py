@@ -57,7 +57,7 @@ R = TypeVar("R")
 
 _ACCEPT = f"{ARROW_MIME}, {JSON_MIME};q=0.9"
 _POLL = 0.1
-"""How often to look whether the other process has finished its fetch. [s]"""
+"""Pause between two looks whether the other process has finished its fetch. [s]"""
 
 
 def fetched(settings: Settings, window: Window) -> Flow[tuple[pl.DataFrame, Metadata]]:
@@ -68,30 +68,30 @@ def fetched(settings: Settings, window: Window) -> Flow[tuple[pl.DataFrame, Meta
     polars.DataFrame
         In the schema of the data type; rows by series, then time in the direction asked for, then price.
     Metadata
-        What was asked, and what it cost.
+        The query, and the requests and the weight that it took.
 
     Raises
     ------
     DecodeError
-        If the service sent something that is not what the contract says.
+        If an answer breaks the contract.
     IncompleteDataError
         If a point came twice with different values, the service cut an answer, or the client is offline and the cache
         lacks a part of the window.
     BudgetError
-        If the fetch would have to wait for the budget longer than it may.
+        If the fetch would have to wait for the budget longer than ``max_wait``.
     ServiceError
         If a part was not answered, unless ``partial="flag"``.
     """
     fetch = _Fetch(settings, window)
     with ExitStack() as locks:
-        missing = yield from fetch.read_cache(locks)
-        if missing:
-            requests = covering(window, missing, burst=settings.quota.burst)
+        missing_spans = yield from fetch.read_cache(locks)
+        if missing_spans:
+            requests = covering(window, missing_spans, burst=settings.quota.burst)
             if len(requests) > 1 and not settings.quota.is_known:
                 yield from informed(settings)
-                requests = covering(window, missing, burst=settings.quota.burst)
+                requests = covering(window, missing_spans, burst=settings.quota.burst)
             with progress(window.data_type, len(requests), shows=settings.progress) as bar:
-                fetch.announce(missing, requests, bar)
+                fetch.announce(missing_spans, requests, bar)
                 if requests:
                     yield Together([fetch.request(query, bar) for query in requests])
                 yield from fetch.check(bar)
@@ -116,71 +116,78 @@ class _Fetch:
         self.frames: list[pl.DataFrame] = []
         self._cached: list[Span] = []
         self.missing: list[Span] = []
-        """Spans that were not answered; with ``partial="raise"`` an error is raised instead."""
+        """Spans without an answer; with ``partial="raise"`` an error is raised instead."""
         self._failures: list[TidytapeError] = []
         self._tally = Tally()
         self._notes: list[Note] = []
-        """Why markets have no points, as the service says it now, or said it when the cached points were fetched."""
+        """Why markets have no points: notes of the answers, and notes of the cached files."""
         self._unchecked: list[Part] = []
         """Answers that the service may have cut."""
         self._complete: list[Part] = []
-        """Answers that the service did not cut, so it did not cut any smaller answer either."""
+        """Answers that the service did not cut. It did not cut any smaller answer either."""
 
     # --- the cache ---
 
     def read_cache(self, locks: ExitStack) -> Flow[list[Span]]:
-        """Read the cached points; return what the cache lacks, once no other process is fetching the same series."""
+        """Read the cached points, and return the spans that the cache lacks.
+
+        If another process is fetching the same series, first wait for the points that it caches.
+        """
         if self._cache is None:
             return [self._window.unaligned]
-        missing: list[Span] = yield Call(self._read)
-        if missing and self._settings.offline:
+        missing_spans: list[Span] = yield Call(self._read)
+        if missing_spans and self._settings.offline:
             raise IncompleteDataError(
-                f"{self._window.data_type}: the client is offline, and the cache lacks {spans(missing)}"
+                f"{self._window.data_type}: the client is offline, and the cache lacks {spans(missing_spans)}"
                 + ("" if self.frames else f"; {_how_to_fill_cache(self._settings)}"),
-                missing=tuple(missing),
+                missing=tuple(missing_spans),
             )
-        if missing:
-            missing = yield from self._lock_cache(self._cache, locks)
-        return missing
+        if missing_spans:
+            missing_spans = yield from self._lock_cache(self._cache, locks)
+        return missing_spans
 
     def _read(self) -> list[Span]:
-        """Read the cached points of the window; return what is missing."""
+        """Read the cached points of the window; return the spans that the cache lacks."""
         assert self._cache is not None
-        self.frames, self._notes, missing = self._cache.read(self._window.span)
-        self._cached = without(self._window.span, missing)
-        return missing
+        self.frames, self._notes, missing_spans = self._cache.read(self._window.span)
+        self._cached = without(self._window.span, missing_spans)
+        return missing_spans
 
     def _lock_cache(self, cache: Series, locks: ExitStack) -> Flow[list[Span]]:
-        """Lock the series; while another process has the lock, wait for the points that it caches."""
-        missing: list[Span] = []
+        """Lock the series, and return the spans that the cache lacks.
+
+        While another process has the lock, wait for the points that it caches.
+        """
+        missing_spans: list[Span] = []
         lock = yield Call(lambda: _try_to_write(cache.lock))
         if lock is None:  # the folder cannot be written to, so nothing can be cached
-            missing = yield Call(self._read)
+            missing_spans = yield Call(self._read)
             self._cache = None
-            return missing
+            return missing_spans
         locks.callback(lock.release)
         missing_before: list[Span] = []
         began = time.monotonic()
         while not (has_lock := (yield Call(lambda: _has_lock(lock)))):
-            missing = yield Call(lambda: cache.missing(self._window.span))
-            # The other process joins files in the end: a file may go while it is read, and come again.
-            if not (missing or (yield Call(self._read))):
+            missing_spans = yield Call(lambda: cache.missing(self._window.span))
+            # The other process joins files when it has fetched all. A file that vanishes during our reading then leaves
+            # a span without points, although the cache has them: look again.
+            if not (missing_spans or (yield Call(self._read))):
                 return []
-            if missing != missing_before:  # the other process has cached more
-                missing_before, began = missing, time.monotonic()
+            if missing_spans != missing_before:  # the other process has cached more
+                missing_before, began = missing_spans, time.monotonic()
             if time.monotonic() - began > self._settings.deadline:
-                break  # the other process is stuck; to fetch twice only costs weight
+                break  # the other process is stuck; fetching its points once more only costs weight
             yield Wait(_POLL)
         self._has_lock = has_lock
-        missing = yield Call(self._read)
-        return missing
+        missing_spans = yield Call(self._read)
+        return missing_spans
 
     # --- requests ---
 
-    def announce(self, missing: Sequence[Span], requests: Sequence[PointsQuery], bar: Bar) -> None:
+    def announce(self, missing_spans: Sequence[Span], requests: Sequence[PointsQuery], bar: Bar) -> None:
         """Report how long the budget will make the fetch wait, or refuse to wait, before anything is sent."""
         settings = self._settings
-        bar.looks_ahead(ahead(self._window, missing, now=time.time(), burst=settings.quota.burst))
+        bar.looks_ahead(ahead(self._window, missing_spans, now=time.time(), burst=settings.quota.burst))
         cost = sum(map(weight, requests))
         wait = settings.quota.seconds_for(cost)
         if settings.partial == "raise":  # with "flag" the fetch gets what it can
@@ -189,7 +196,7 @@ class _Fetch:
             bar.waits(wait)
 
     def request(self, query: PointsQuery, bar: Bar) -> Flow[None]:
-        """Fetch one request; if it has more trades than the service gives at once, in shorter requests."""
+        """Fetch the points of one request, in shorter requests if it has more trades than the service gives at once."""
         start, longest = query.start, query.period
         try:
             if self._settings.quota.is_asked:  # other requests are on their way, and the budget is not known
@@ -214,7 +221,7 @@ class _Fetch:
     def _ask(self, query: PointsQuery, bar: Bar) -> Flow[Part]:
         """Send one request, and decode its answer."""
         settings = self._settings
-        now = time.time()  # before the request: what is over now is over in the answer
+        now = time.time()  # before the request: an interval that is over now is over in the answer too
         answer = yield from ask(
             settings,
             "/v1/points",
@@ -224,31 +231,34 @@ class _Fetch:
             waits=bar.waits,
             tally=self._tally,
         )
-        # The earlier of both clocks, and a minute before it: a service may still change what has just ended.
-        settled = min(now, answer.sent_at) - SETTLING
+        # The earlier of both clocks, less a minute: a service may still change an interval that has just ended.
+        settled_until = min(now, answer.sent_at) - SETTLING
         frame = decoded(answer, query, absent=settings.absent)
         notes = notes_of(answer)
         settings.quota.has_notes |= notes is not None
         self._notes += notes or ()
-        return Part(query, frame, notes, self._window.closed(settled), settled)
+        return Part(query, frame, notes, self._window.closed(settled_until), settled_until)
 
     def _accept(self, part: Part) -> Flow[None]:
         """Take the points of a complete answer, and cache them."""
         points = part.points
         self.frames.append(points)
         notes = part.notes or ()
-        # Tomorrow the service may have such data, or the key may be of a tier that sees them.
-        may_come = points.is_empty() and {note.code for note in notes} & {NoteCode.NO_DATA, NoteCode.TIER}
-        if self._cache is not None and not may_come and not is_clashing(points, part.query):
+        # Do not cache such an answer: tomorrow the service may have the data, or the key a tier that sees them.
+        may_come_later = points.is_empty() and {note.code for note in notes} & {
+            NoteCode.NO_DATA,
+            NoteCode.TIER,
+        }
+        if self._cache is not None and not may_come_later and not is_clashing(points, part.query):
             span = part.query.start, part.query.end
             store = partial(self._cache.store, span, points, closed=part.closed, now=part.now, notes=notes)
             yield Call(lambda: _try_to_write(store))
 
-    def _flag(self, error: TidytapeError, missing: Sequence[Span]) -> None:
-        """Note with ``partial="flag"`` what is missing and why; else raise the error."""
+    def _flag(self, error: TidytapeError, missing_spans: Sequence[Span]) -> None:
+        """With ``partial="flag"`` note the missing spans and the error; else raise the error."""
         if self._settings.partial != "flag" or isinstance(error, AuthenticationError | TierError):
             raise error
-        self.missing += missing
+        self.missing += missing_spans
         self._failures.append(error)
 
     # --- answers that the service may have cut ---
@@ -262,15 +272,20 @@ class _Fetch:
             try:
                 yield from self._require_complete(part, bar)
             except (IncompleteDataError, ServiceError, BudgetError) as error:
-                missing = error.missing if isinstance(error, IncompleteDataError) else spans_to_check(part)
-                self._flag(error, missing)
+                missing_spans = (
+                    error.missing if isinstance(error, IncompleteDataError) else spans_to_check(part)
+                )
+                self._flag(error, missing_spans)
                 self.frames.append(part.points)
             else:
                 self._complete.append(part)
                 yield from self._accept(part)
 
     def _require_complete(self, part: Part, bar: Bar) -> Flow[None]:
-        """Request the doubtful ends of an answer once more; raise IncompleteDataError if that brings other points."""
+        """Request again the spans that the service may have cut; raise IncompleteDataError if they have more points.
+
+        A complete answer that is longer makes that unnecessary.
+        """
         if any(part.size.is_below(complete.size) for complete in self._complete):
             return  # a complete answer is longer, so no limit cut this one
         total_weight, unchecked = weight(part.query), spans_to_check(part)
@@ -281,9 +296,9 @@ class _Fetch:
             if total_weight > most_weight(part.query):
                 raise _unchecked_error(part, span)
             (probe,) = yield Together([self._ask(query, bar)])
-            new = new_points(probe.frame, part.frame, span)
-            if not new.is_empty():
-                raise _cut_error(part, new, span)
+            extra_points = new_points(probe.frame, part.frame, span)
+            if not extra_points.is_empty():
+                raise _cut_error(part, extra_points, span)
             unchecked += narrower_span(part, probe, span)
 
     def tidy_cache(self) -> Flow[None]:
@@ -295,7 +310,7 @@ class _Fetch:
         """Return the metadata of the finished fetch."""
         window = self._window
         reasons: tuple[Reason, ...] = ()
-        if self._notes or frame.is_empty():  # else there is nothing to explain
+        if self._notes or frame.is_empty():  # a full frame without notes needs no reason
             reasons = reasons_of(window, dict.fromkeys(self._notes), frame, now=time.time())
         return Metadata(
             window.query,
@@ -313,15 +328,17 @@ class _Fetch:
         )
 
 
-def _cut_error(part: Part, new: pl.DataFrame, span: Span) -> IncompleteDataError:
-    """Return the error for an answer that lacks points which the service has in a span."""
-    market = " ".join(filter(None, new.select("exchange", "raw_symbol", "coin").cast(pl.String).row(0)))
+def _cut_error(part: Part, extra_points: pl.DataFrame, span: Span) -> IncompleteDataError:
+    """Return the error for an answer that lacks points of a span, which a second request brought."""
+    market = " ".join(
+        filter(None, extra_points.select("exchange", "raw_symbol", "coin").cast(pl.String).row(0))
+    )
     # If the answer lacks a series altogether, that series may have points at any time.
-    is_known = series_of(new) <= series_of(part.frame)
+    is_known = series_of(extra_points) <= series_of(part.frame)
     return IncompleteDataError(
         f"{part.query.type[0]}: the service cut an answer at {counted(part.size.rows, 'row')}: it also has "
-        f"{counted(new.height, 'row')} in {spans([span])}, the first of {printable(market)}; ask for a shorter window "
-        "or fewer markets at a time",
+        f"{counted(extra_points.height, 'row')} in {spans([span])}, the first of {printable(market)}; ask for a "
+        "shorter window or fewer markets at a time",
         missing=tuple(union(spans_to_check(part) if is_known else [part.span])),
     )
 
@@ -347,10 +364,8 @@ def _has_lock(lock: filelock.BaseFileLock) -> bool:
         lock.acquire(blocking=False)
     except filelock.Timeout:
         return False
-    except (
-        OSError,
-        NotImplementedError,
-    ) as error:  # in a folder that cannot be written to there are no locks
+    # A folder that cannot be written to has no locks.
+    except (OSError, NotImplementedError) as error:
         _warn(error)
     return True
 
@@ -376,27 +391,27 @@ def _shorter_period(query: PointsQuery, error: QueryError) -> int:
     Raises
     ------
     QueryError
-        The error itself, if it says something else, or the service would answer no shorter request.
+        ``error`` itself, if it has another cause, or the service would refuse every shorter request too.
     """
     if error.code != "POINT_LIMIT_EXCEEDED" or query.interval is not None or query.period == 1:
         raise error
-    fits = hinted_window(str(error))
-    if fits == 0:
+    hinted_period = hinted_window(str(error))
+    if hinted_period == 0:
         raise error
-    return fits if fits is not None and fits < query.period else query.period // 2
+    return hinted_period if hinted_period is not None and hinted_period < query.period else query.period // 2
 
 
 def _check_filled(frame: pl.DataFrame, window: Window) -> None:
     """Raise IncompleteDataError if candles that the service should have filled have gaps."""
     assert isinstance(window.query.interval, Interval)
-    series = [name for name in ("exchange", "raw_symbol", "coin", "side") if name in frame.columns]
+    series_columns = [name for name in ("exchange", "raw_symbol", "coin", "side") if name in frame.columns]
     second = pl.col("timestamp").dt.epoch("s")
-    following = second.shift(-1).over(series, order_by="timestamp")
-    gaps = frame.select(start=second + window.query.interval.seconds, end=following)
-    missing = union(gaps.filter(pl.col("start") < pl.col("end")).iter_rows())
-    if not missing:
+    next_start = second.shift(-1).over(series_columns, order_by="timestamp")
+    gaps = frame.select(start=second + window.query.interval.seconds, end=next_start)
+    missing_spans = union(gaps.filter(pl.col("start") < pl.col("end")).iter_rows())
+    if not missing_spans:
         return
     raise IncompleteDataError(
-        f"{window.data_type}: asked for without gaps, the service left {spans(missing)}",
-        missing=tuple(missing),
+        f"{window.data_type}: asked for without gaps, the service left {spans(missing_spans)}",
+        missing=tuple(missing_spans),
     )

@@ -1,14 +1,14 @@
-"""The protocol of a stream: what to send, when to come back, which batches come of it. No I/O.
+"""The protocol of a stream: what to send, when to connect again, and which batches the lines make. No I/O.
 
-`Following.batch` is a flow as those of ``steps.py``, with three steps of its own, since a stream is read while it goes
-on. Whoever carries them out holds one connection at a time.
+`Following.batch` is a flow like those of ``_steps.py``, but with three steps of its own, because the driver reads the
+stream while the service writes it. The driver has at most one connection at a time.
 
 =========  ==================================================  ===============================================
-step       what to do                                          what comes of it
+step       the driver                                          the outcome
 =========  ==================================================  ===============================================
-`Open`     let go of the connection, send a request            a `Head`, or the failure
-`Read`     wait for more of the body                           bytes, none at the end, or the failure
-`Pause`    let go of the connection, let time pass             nothing
+`Open`     closes the connection, sends a request              a `Head`, or the failure
+`Read`     waits for more of the body                          bytes, none at the end, or the failure
+`Pause`    closes the connection, waits                        None
 =========  ==================================================  ===============================================
 """
 
@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar, get_args
 import httpx
 
 from tidytape.catalogue import DATA_TYPES, StreamEnd, TPOSession
-from tidytape.client._batches import Reading, StreamBatch, moment
+from tidytape.client._batches import Reading, StreamBatch, utc_time
 from tidytape.client._request import get, is_too_long, listen, may_pass, pause_after, refused
 from tidytape.client._settings import Settings, transport_error
 from tidytape.client._steps import Answer, Failure, is_readable, printable
@@ -47,16 +47,16 @@ OnGap = Literal["raise", "restart"]
 
 _PATH = "/v1/stream"
 SILENCE = 45.0
-"""A service sends a line every 15 seconds; after three times that without a line the connection is dead. [s]"""
+"""Silence after which a connection counts as dead: three times the 15 s in which a service sends a line. [s]"""
 _STEADY = 15.0
-"""A connection that lasted so long does not count as a failure. [s]"""
+"""If a connection lasts longer than this, earlier failures no longer count. [s]"""
 _MOST_REFUSAL = 2**20
-"""How much to read of the body of a refusal. [byte]"""
+"""How much of the body of a refusal the client reads. [byte]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Send a request, and wait so many seconds for the head of its answer."""
+    """Send a request, and wait at most ``seconds`` for the head of its answer."""
 
     request: httpx.Request
     seconds: float
@@ -64,14 +64,14 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Wait so many seconds for more of the body."""
+    """Wait at most ``seconds`` for more of the body."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Close the connection, and wait so many seconds."""
+    """Close the connection, and wait ``seconds``."""
 
     seconds: float
 
@@ -96,8 +96,9 @@ class Following:
     settings : Settings
     query : StreamQuery
     reading : Reading
-        Reads its lines.
+        Decodes the lines of the stream.
     on_gap : {"raise", "restart"}
+        What to do if the service can no longer go on from the token.
 
     Attributes
     ----------
@@ -118,14 +119,15 @@ class Following:
             raise QueryError("on_gap", got=on_gap, expected=expected)
         self._on_gap = on_gap
         self._over: dict[str, int] = {}
+        """By data type the start of the last interval that is over. [ns since the epoch]"""
         self._newest_trades: dict[str, int] = {}
         """By data type the time of the newest trade that was delivered. [ns since the epoch]"""
         self._gap: tuple[datetime | None, datetime] | None = None
         self._buffer = bytearray()
         self._searched = 0
-        """How many bytes of the buffer are known to have no end of a line."""
+        """How many bytes at the beginning of the buffer contain no end of a line."""
         self._opened_at: float | None = None
-        """When the connection was made; None if there is none. [s]"""
+        """When the connection was made, on the clock of ``time.monotonic``; None without a connection. [s]"""
         self._trouble: ServiceError | None = None
         """The error with which the service ended the stream; raised before the next batch."""
         self._failures = 0
@@ -147,9 +149,9 @@ class Following:
         StreamGapError
             If the service cannot go on from the token, unless ``on_gap="restart"``.
         DecodeError
-            If the service sent something that is not what the contract says.
+            If a line breaks the contract.
         ServiceError
-            If the service did not answer in as many attempts, or as long, as the settings allow.
+            If the service did not answer within the attempts and the time that the settings allow.
         """
         while not self.is_over:
             try:
@@ -162,14 +164,15 @@ class Following:
             self._settle(batch)
             if batch.frames or batch.over:
                 self._failures = 0
-            news = self._news(batch)
-            if news.has_news:
-                return news
-        if self._gap is not None:  # it reaches the end of the stream
-            return self._news(Batch(token=self.token or ""))
+            stream_batch = self._presented(batch)
+            if stream_batch.has_news:
+                return stream_batch
+        if self._gap is not None:  # the gap reaches the end of the stream, so no batch has told it
+            return self._presented(Batch(token=self.token or ""))
         return None
 
-    def _news(self, batch: Batch) -> StreamBatch[Any]:
+    def _presented(self, batch: Batch) -> StreamBatch[Any]:
+        """Return a batch for the caller, with the gap before it."""
         gap, self._gap = self._gap, None
         return self._reading.presented(batch, gap)
 
@@ -178,9 +181,8 @@ class Following:
         self.token = batch.token
         self._over.update(batch.over)
         for (name, _), frame in batch.frames.items():
-            if (
-                DATA_TYPES[name].interval_optional and frame.height
-            ):  # trades have no intervals that could be over
+            # Trades have no intervals that could be over.
+            if DATA_TYPES[name].interval_optional and frame.height:
                 newest = int(frame["timestamp"].to_physical().to_numpy().max())
                 self._newest_trades[name] = max(newest, self._newest_trades.get(name, 0))
         if batch.end is None:
@@ -200,10 +202,10 @@ class Following:
             raise trouble
         if self._opened_at is None:
             yield from self._open()
-        most, began = self._settings.max_body, time.monotonic()
+        began = time.monotonic()  # when the line began to arrive
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
-            if self._searched > most:
+            if self._searched > self._settings.max_body:
                 raise self._too_long()
             remaining = began + self._settings.deadline - time.monotonic() if self._buffer else self._silence
             part = (yield Read(min(self._silence, remaining))) if remaining > 0 else TimeoutError()
@@ -214,7 +216,7 @@ class Following:
             if not self._buffer:
                 began = time.monotonic()
             self._buffer += part
-        if end > most:
+        if end > self._settings.max_body:
             raise self._too_long()
         line = bytes(memoryview(self._buffer)[:end])
         del self._buffer[: end + 1]
@@ -231,6 +233,7 @@ class Following:
 
     @property
     def _silence(self) -> float:
+        """The longest wait for the next part of the body. [s]"""
         return max(SILENCE, self._settings.timeout)
 
     # --- connections ---
@@ -239,9 +242,9 @@ class Following:
         """Request the stream, from the token on."""
         settings, line = self._settings, self._settings.quota.line
         query = self.query.model_copy(update={"token": self.token})
-        if self.token is not None and query.end is None:  # the token has the start of the stream
+        if self.token is not None and query.end is None:  # the token contains the start of the stream
             query = query.model_copy(update={"start": None})
-        # Compression would need a flush after each line, and a limit for what a line becomes.
+        # Without compression: it would need a flush after each line, and a limit for the decompressed line.
         self._request = get(
             settings, _PATH, query.to_params(), LINES_MIME, self._silence, encoding="identity"
         )
@@ -258,7 +261,7 @@ class Following:
         self._opened_at = time.monotonic()
 
     def _refusal(self, head: Head) -> StreamFlow[None]:
-        """Raise the error for an answer that is no stream."""
+        """Read the answer of a service that refuses the stream, and raise the error for it."""
         body = bytearray()
         until = time.monotonic() + self._settings.timeout
         while is_readable(head.headers) and len(body) < _MOST_REFUSAL:
@@ -269,9 +272,8 @@ class Following:
             body += part
         answer = self._settings.secret.hidden_answer(Answer(head.status, head.headers, bytes(body)))
         for name, start in over_of_refusal(answer.content, self.query.type).items():
-            self._over.setdefault(
-                name, start
-            )  # what the token knows and this stream, which may be new, does not
+            # The token says which intervals were over; a stream that begins with it does not know that.
+            self._over.setdefault(name, start)
         raise refused(answer, self._request, 0)
 
     def _failed(self, failure: Failure) -> ServiceError:
@@ -304,7 +306,7 @@ class Following:
         return pause
 
     def _is_own_place(self, error: ServiceError) -> bool:
-        """Return whether the service may count a connection of this stream that has just been cut."""
+        """Return whether the service may refuse the stream because it still counts this stream's last connection."""
         is_refused = isinstance(error, TierError) and error.code == "STREAM_LIMIT_EXCEEDED"
         return is_refused and self.token != self.query.token
 
@@ -323,28 +325,29 @@ class Following:
             )
             if begin is None:
                 hint = "start names a time to start anew from"
-            over = {name: moment(start) for name, start in self._over.items()}
+            over = {name: utc_time(start) for name, start in self._over.items()}
             raise StreamGapError(
-                f"{', '.join(query.type)}: the service can no longer go on from the token; {_known(over)}; {hint}",
+                f"{', '.join(query.type)}: the service can no longer go on from the token; {_over_in_words(over)}; "
+                f"{hint}",
                 data_types=query.type,
                 over=over,
                 token=token,
             )
-        start = None if query.start is None else moment(query.start * SECOND)
-        self._gap = start, moment(begin * SECOND)
+        start = None if query.start is None else utc_time(query.start * SECOND)
+        self._gap = start, utc_time(begin * SECOND)
         self.token = None
         self.is_over = query.end is not None and begin >= query.end
         self.query = query.model_copy(update={"start": begin, "token": None})
 
     def _begin(self, name: str) -> int | None:
-        """Return from when on points of a data type are needed again; None if that is not known. [s]"""
+        """Return the time from which points of a data type are needed again; None if unknown. [s since the epoch]"""
         if name in self._over:
             return self._after(self._over[name])
         newest = self._newest_trades.get(name)
         return self.query.start if newest is None else newest // SECOND
 
     def _after(self, start: int) -> int:
-        """Return the end of the interval or session that starts at a time. [s]"""
+        """Return the end of the interval or session that starts at ``start`` [ns]. [s since the epoch]"""
         second = start // SECOND
         query = self.query.window(0, 1)[0]
         if query.tpo_session is TPOSession.MONTHLY:
@@ -354,7 +357,7 @@ class Following:
         return second + longest(query)
 
 
-def _known(over: dict[str, datetime]) -> str:
+def _over_in_words(over: dict[str, datetime]) -> str:
     if not over:
         return "which intervals were over is not known here"
     return "over were " + ", ".join(f"{name} up to {start:%Y-%m-%d %H:%M:%S}" for name, start in over.items())

@@ -16,9 +16,9 @@ UsageT = TypeVar("UsageT")
 
 
 class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
-    """What there is, and what may still be asked for. All arguments are keyword-only, all filters may be left out.
+    """The methods that list what a service has. All arguments are keyword-only, and all filters are optional.
 
-    Lists come in the order of the service; a filter that nothing matches gives an empty one.
+    Lists are in the order of the service. If nothing matches a filter, the list is empty.
     """
 
     @abstractmethod
@@ -43,10 +43,10 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         distinct: bool = False,
         page_size: int | None = None,
     ) -> FrameT:
-        """Search the markets, all pages. Where a market is on two of them, the last answer counts.
+        """Search the markets. The client fetches all pages; if a market is on two pages, the later one counts.
 
-        Where a market is an outcome of prediction markets there is one more column, ``prediction_markets``, a list of
-        them; ``prediction_markets`` has these as rows.
+        If a market is an outcome of prediction markets, the frame has one more column, ``prediction_markets``, with
+        lists of them. The method ``prediction_markets`` returns them as rows.
 
         Parameters
         ----------
@@ -95,11 +95,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer, or not all pages in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
         IncompleteDataError
             If the pages have no end.
 
@@ -125,12 +125,12 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         distinct: bool = False,
         page_size: int | None = None,
     ) -> FrameT:
-        """Search the prediction markets, all pages.
+        """Search the prediction markets. The client fetches all pages.
 
-        Each outcome of a prediction market is a market, so one that can be answered with yes or no has two rows, which
-        differ in ``raw_symbol``, the symbol that its series are fetched by. The outcome's name is the market's
-        ``coin_name`` in ``markets``. ``last_price``, ``one_day_price_change`` and ``prices`` are those of the outcome,
-        and null where the service has them of another outcome only; volumes are of the whole prediction market.
+        Each outcome of a prediction market is a market. So a prediction market with the outcomes yes and no has two
+        rows, which differ in ``raw_symbol``: fetch the series of an outcome by it. In ``markets``, ``coin_name`` is the
+        name of the outcome. ``last_price``, ``one_day_price_change`` and ``prices`` are those of the outcome; they are
+        null if the service has them only for another outcome. Volumes are those of the whole prediction market.
 
         Parameters
         ----------
@@ -185,11 +185,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer, or not all pages in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
         IncompleteDataError
             If the pages have no end.
 
@@ -197,8 +197,8 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         --------
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
-        ...     found = client.prediction_markets()
-        >>> found["outcomes"].to_list()
+        ...     outcomes = client.prediction_markets()
+        >>> outcomes["outcomes"].to_list()
         [['Yes', 'No'], ['Yes', 'No']]
         """
         return self._table("prediction-markets", MarketsQuery(**arguments_of(locals())))
@@ -217,8 +217,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> FrameT:
         """List block sizes for heatmaps of the order book.
 
-        They are the heights of a level that the service recommends, the finest; five times that is coarse enough for a
-        screen of a thousand lines. Where the service answers with nothing but a number, exchange and symbol are null.
+        A block size is the height of a level. The service recommends the finest one for a heatmap; five times that is
+        coarse enough for a screen of a thousand lines. If the service answers with a bare number, exchange and symbol
+        are null.
 
         Parameters
         ----------
@@ -246,17 +247,17 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
 
             - ``exchange`` : string, Exchange.
             - ``raw_symbol`` : string, Symbol of the market on its exchange.
-            - ``block_size`` : float64, Recommended height of a row of the order-book heatmap. [quote per
+            - ``block_size`` : float64, Recommended height of a level of the order-book heatmap. [quote per
               coin]
 
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -277,10 +278,10 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         raw_symbol: Names = None,
         normalized_symbol: Names = None,
     ) -> FrameT:
-        """Describe the data: one row per market and data type, with first and last time and the gaps.
+        """Describe the data: one row per market and data type, with first time, last time and gaps.
 
-        ``tidytape.plot.coverage`` draws the frame. A service that is not tidytape's lists only its markets:
-        then first and last times, rows and gaps are null, because the API has no request for them.
+        ``tidytape.plot.coverage`` draws the frame. Services other than tidytape's list only their markets. Then
+        first and last times, rows and gaps are null, because the API has no request for them.
 
         Parameters
         ----------
@@ -293,7 +294,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         coin : str or list of str, optional
             Only these base assets.
         raw_symbol : str or list of str, optional
-            Only these exchange-native symbols; of token supply these tokens.
+            Only these exchange-native symbols; for token supply, only these tokens.
         normalized_symbol : str or list of str, optional
             Only these cross-exchange symbols.
 
@@ -328,23 +329,23 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
             Liquidations have no gaps, because a quiet hour and a lost one look the same. The lists have the 1,000
             longest gaps of a market.
 
-            Types that are made of the same ``tables`` have the same rows, bytes and gaps, so these do not add up.
+            Types that are made of the same ``tables`` have the same rows, bytes and gaps, so do not add these up.
 
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
-        ...     held = client.describe(exchange="DEMO_PERP", type="FUNDING_RATE_AGG", coin="BTC")
-        >>> held.select("raw_symbol", "first_timestamp", "gaps").row(0)[0]
+        ...     holdings = client.describe(exchange="DEMO_PERP", type="FUNDING_RATE_AGG", coin="BTC")
+        >>> holdings.select("raw_symbol", "first_timestamp", "gaps").row(0)[0]
         'BTC-PERP'
         """
         return self._table("holdings", MetaQuery(**arguments_of(locals())))
@@ -389,11 +390,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -444,11 +445,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -499,11 +500,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -554,11 +555,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -586,7 +587,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Data types; at least one, without which services fail.
+            Data types, at least one: services fail without any.
         exchange : str or list of str, optional
             Only entries of these exchanges.
         category : str or list of str, optional
@@ -609,11 +610,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -641,7 +642,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Data types; at least one, without which services fail.
+            Data types, at least one: services fail without any.
         exchange : str or list of str, optional
             Only entries of these exchanges.
         category : str or list of str, optional
@@ -664,11 +665,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -719,11 +720,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -745,11 +746,11 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; as `RefusedQueryError`, the service says so.
+            If an argument is wrong; a `RefusedQueryError` if only the service can know that.
         ServiceError
             If the service gives no answer in time.
         DecodeError
-            If the answer is not what the contract says, or is longer than ``max_body``.
+            If the answer breaks the contract, or is longer than ``max_body``.
 
         Examples
         --------
@@ -762,6 +763,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
 
 
 def _of_a_type(query: MetaQuery) -> MetaQuery:
+    """Return a query; raise QueryError if it names no data type."""
     if not query.type:
         raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
     return query

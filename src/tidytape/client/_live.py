@@ -26,9 +26,9 @@ Drive = Callable[[Any, Callable[[StreamBatch[pl.DataFrame]], None]], None]
 """A function that follows a stream to its end in this thread, and passes each batch to a function."""
 
 _FRAMES, _ROWS = 64, 10_000
-"""The thread merges frames when so many frames or rows have come, or when a reader asks for them."""
-_HEEDFUL = 0.2
-"""Longest wait without a look at interrupts. [s]"""
+"""The thread merges new frames when there are this many frames or rows, or when a reader asks for the frame."""
+_INTERRUPT_POLL = 0.2
+"""Longest wait during which Ctrl-C has no effect. [s]"""
 
 
 class Keep:
@@ -59,7 +59,7 @@ class Keep:
             raise QueryError("keep", got=keep, expected=expected) from None
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows to keep: whole times, of the newest one all."""
+        """Return the rows to keep: all rows of a time or none, and always the rows of the newest time."""
         if frame.is_empty():
             return frame
         times = frame["timestamp"].to_physical()
@@ -68,6 +68,7 @@ class Keep:
         if self._rows is not None:
             if frame.height <= self._rows:
                 return frame
+            # Drop the time of the newest row that is too much, because its rows do not all fit.
             after = min(int(times.top_k(self._rows + 1).min()), newest - 1)  # type: ignore[arg-type]
         return frame.filter(times > after)
 
@@ -76,11 +77,11 @@ class _Rolling:
     """The newest value of each recent point of one data type."""
 
     def __init__(self, name: str, schema: Schema, *, grouped: bool, keep: Keep) -> None:
-        self._sorting = list(schema.key_of(grouped=grouped))
-        # A new point replaces all levels of the old one; both sides of a book are one point.
-        has_levels, has_sides = "price" in self._sorting, data_type(name).per_side
-        inside = {"price", *(() if has_sides else ("side",))} if has_levels else set()
-        self._point = [column for column in self._sorting if column not in inside]
+        self._key_columns = list(schema.key_of(grouped=grouped))
+        # A new point replaces all levels of the old point. Both sides of a book are one point.
+        has_levels, has_sides = "price" in self._key_columns, data_type(name).per_side
+        level_columns = {"price", *(() if has_sides else ("side",))} if has_levels else set()
+        self._point_columns = [column for column in self._key_columns if column not in level_columns]
         self._keep = keep
         self._frame = schema.empty()
         self._pending: list[pl.DataFrame] = []
@@ -93,28 +94,30 @@ class _Rolling:
             self.merged()
 
     def drop_from(self, start: datetime) -> None:
-        """Forget the points from a time on, because they come again."""
+        """Remove the points from a time on, because they come again."""
         self._frame = self.merged().filter(pl.col("timestamp") < start)
 
     def merged(self) -> pl.DataFrame:
         """Return the frame, its rows sorted by the key."""
         if self._pending:
-            parts = [self._frame, *self._pending]
+            parts = [self._frame, *self._pending]  # a later part has the newer value of a point
             number = pl.concat(
                 [
                     pl.repeat(number, part.height, dtype=pl.UInt32, eager=True)
                     for number, part in enumerate(parts)
                 ]
             )
-            frame = concatenated(parts).with_columns(number.alias(_NUMBER))
-            newest = frame.filter(pl.col(_NUMBER) == pl.col(_NUMBER).max().over(self._point))
-            recent = self._keep.of(newest.drop(_NUMBER))
-            self._frame = recent.sort(self._sorting, maintain_order=True)
+            frame = concatenated(parts).with_columns(number.alias(_PART_COLUMN))
+            newest = frame.filter(
+                pl.col(_PART_COLUMN) == pl.col(_PART_COLUMN).max().over(self._point_columns)
+            )
+            recent = self._keep.of(newest.drop(_PART_COLUMN))
+            self._frame = recent.sort(self._key_columns, maintain_order=True)
             self._pending, self._rows = [], 0
         return self._frame
 
 
-_NUMBER = "\x00number"
+_PART_COLUMN = "\x00part"
 
 
 class _State:
@@ -130,6 +133,7 @@ class _State:
         self.is_running = True
 
     def take(self, batch: StreamBatch[pl.DataFrame]) -> None:
+        """Add the changes of a batch, and wake the readers."""
         with self.changed:
             if batch.gap is not None:
                 self.gaps.append(batch.gap)
@@ -145,9 +149,10 @@ class _State:
             self.changed.notify_all()
 
     def follow(self, stream: Any, drive: Drive) -> None:
+        """Follow a stream to its end, in the thread of the live frame."""
         try:
             drive(stream, self.take)
-        except BaseException as error:  # noqa: BLE001 - it is raised where the frame is waited for
+        except BaseException as error:  # noqa: BLE001 - `Live.wait` raises it
             self.error = error
         finally:
             with self.changed:
@@ -158,26 +163,27 @@ class _State:
 class Live(Generic[FrameT]):
     """A frame that grows: what ``client.live`` returns. A thread in the background follows the stream.
 
-    Of each point it has the newest value: an update is replaced by the final point, and that by a revision.
+    It has the newest value of each point: the final point replaces its updates, and a revision replaces the final
+    point.
 
     Attributes
     ----------
     query : StreamQuery
-        What is streamed.
+        The query of the stream.
     frame : frame
-        The points that are kept, sorted as of a fetch; of a stream of several data types ask ``frames``.
+        The points that are kept, sorted as in a fetch. If the stream has several data types, use ``frames``.
     frames : dict of str to frame
-        The same of each data type.
+        The points that are kept of each data type.
     over : dict of str to datetime
         By data type the start of the last interval that is over. [UTC]
     gaps : tuple of (datetime or None, datetime)
-        Times in which revisions may be missing, as of `StreamBatch`. [UTC]
+        Times between which revisions may be missing, as in `StreamBatch`. [UTC]
     batches : int
-        How many batches came.
+        How many batches have come.
     error : TidytapeError or None
-        What ended the stream, if that was an error.
+        The error that ended the stream; None if there was none.
     is_running : bool
-        Whether more may come.
+        Whether the stream goes on.
 
     Examples
     --------
@@ -222,19 +228,17 @@ class Live(Generic[FrameT]):
 
     @property
     def frames(self) -> dict[str, FrameT]:
-        """The recent points of each data type, sorted as in a fetch."""
-        with self._state.changed:
-            merged = {name: rolling.merged() for name, rolling in self._state.frames.items()}
-        return {name: self._present(frame, self._schemas[name]) for name, frame in merged.items()}
+        """The points that are kept of each data type, sorted as in a fetch."""
+        return {name: self._present(frame, self._schemas[name]) for name, frame in self._merged().items()}
 
     @property
     def frame(self) -> FrameT:
-        """The points that are kept, sorted as of a fetch.
+        """The points that are kept, sorted as in a fetch.
 
         Raises
         ------
         QueryError
-            If the stream is of several data types.
+            If the stream has several data types.
         """
         if len(self._schemas) > 1:
             expected = "one; live.frames has the frame of each"
@@ -250,7 +254,7 @@ class Live(Generic[FrameT]):
 
     @property
     def gaps(self) -> tuple[tuple[datetime | None, datetime], ...]:
-        """Times in which revisions may be missing. [UTC]"""
+        """Times between which revisions may be missing. [UTC]"""
         return tuple(self._state.gaps)
 
     @property
@@ -269,19 +273,19 @@ class Live(Generic[FrameT]):
         return self._state.is_running
 
     def wait(self, until: Callable[[], bool] | None = None, *, timeout: float | None = None) -> bool:
-        """Wait for the next batch, or until something is so.
+        """Wait for the next batch, or until a condition is true.
 
         Parameters
         ----------
         until : callable, optional
-            Is asked after each batch; the next batch will do if left out.
+            Returns whether the condition is true; called after each batch. By default any batch ends the wait.
         timeout : float, optional
-            Longest time to wait; without end if left out. [s]
+            Longest time to wait; by default there is no limit. [s]
 
         Returns
         -------
         bool
-            Whether it is so; False where the time is up, or the stream ended before.
+            True if the batch came or the condition is true; False if the time was up or the stream ended first.
 
         Raises
         ------
@@ -289,30 +293,32 @@ class Live(Generic[FrameT]):
             If the stream failed.
         """
         state = self._state
-        before = state.batches
-        last = None if timeout is None else time.monotonic() + timeout
+        batches_before = state.batches
+        deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            is_running = state.is_running  # read first, because the last batch may come meanwhile
-            is_so = bool(until()) if until is not None else state.batches > before
-            remaining = _HEEDFUL if last is None else min(_HEEDFUL, last - time.monotonic())
+            is_running = state.is_running  # read first: the last batch may come before the condition is asked
+            is_reached = bool(until()) if until is not None else state.batches > batches_before
+            remaining = (
+                _INTERRUPT_POLL if deadline is None else min(_INTERRUPT_POLL, deadline - time.monotonic())
+            )
             if state.error is not None:
                 raise state.error
-            if is_so or not is_running or remaining <= 0:
-                return is_so
+            if is_reached or not is_running or remaining <= 0:
+                return is_reached
             with state.changed:
-                if state.batches == before or until is not None:
+                if state.batches == batches_before or until is not None:
                     state.changed.wait(remaining)
 
     def stop(self) -> None:
-        """End the stream, from any thread or signal handler. It does not block. The frames stay."""
+        """End the stream, from any thread or signal handler, without blocking. The frames stay."""
         self._stream.stop()
 
     def __enter__(self) -> Live[FrameT]:
-        """Return it."""
+        """Return the live frame."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
-        """Stop; raise the error that ended the stream, unless the block has raised one."""
+        """Stop; raise the error that ended the stream, unless the block has raised an error itself."""
         self.stop()
         self._thread.join(1.0)
         if kind is None and isinstance(self.error, TidytapeError):
@@ -320,12 +326,11 @@ class Live(Generic[FrameT]):
 
     def __repr__(self) -> str:
         """Return the query, and whether the stream goes on."""
-        how = "running" if self.is_running else "ended" if self.error is None else f"failed: {self.error}"
-        rows = sum(rolling.merged().height for rolling in self._locked())
-        return f"<Live {repr(self._stream).split(' ', 1)[1][:-1]}: {rows:,} rows, {how}>"
+        state = "running" if self.is_running else "ended" if self.error is None else f"failed: {self.error}"
+        rows = sum(frame.height for frame in self._merged().values())
+        return f"<Live {repr(self._stream).split(' ', 1)[1][:-1]}: {rows:,} rows, {state}>"
 
-    def _locked(self) -> list[_Rolling]:
+    def _merged(self) -> dict[str, pl.DataFrame]:
+        """Return the frame of each data type, merged while the thread may add nothing."""
         with self._state.changed:
-            for rolling in self._state.frames.values():
-                rolling.merged()
-            return list(self._state.frames.values())
+            return {name: rolling.merged() for name, rolling in self._state.frames.items()}

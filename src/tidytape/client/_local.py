@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
-_PATIENCE = 3_600.0  # longest time of one answer [s]
+_LONGEST_ANSWER = 3_600.0  # longest time of one answer [s]
 _UNPACKED = "identity"  # no compression, because memory is fast
 _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.ENTERPRISE)
 
@@ -51,7 +51,7 @@ class AppTransport(httpx.BaseTransport):
     Attributes
     ----------
     ends_in_time : bool
-        True: the timeout of a request bounds the whole answer, so the client needs no thread of its own to bound it.
+        True: the timeout of a request limits the whole answer, so the client needs no thread of its own to limit it.
     lake : LakeReader or None
         The lake of the app.
     """
@@ -69,10 +69,10 @@ class AppTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
         if _is_stream(request):
-            return self._resources.followed(self._resources.run(partial(self._begun, request)))
+            return self._resources.followed(self._resources.run(partial(self._open_stream, request)))
         return self._resources.run(partial(self._answer, request))
 
-    async def _begun(self, request: httpx.Request) -> httpx.Response:
+    async def _open_stream(self, request: httpx.Request) -> httpx.Response:
         request.headers["Accept-Encoding"] = _UNPACKED
         timeout = request.extensions.get("timeout", {}).get("read")
         try:
@@ -125,32 +125,33 @@ def connection(
     transport: type[AppTransport | AsyncAppTransport] = AppTransport,
     **options: Any,
 ) -> dict[str, Any]:
-    """Return the arguments of a client of a service over a lake; for None, over a new copy of the demo's lake."""
+    """Return the arguments of a client whose service reads a lake; for None, a new copy of the demo's lake."""
     from tidytape.service import Key, Keys, create_app, hashed
 
-    if fixed := options.keys() & {"base_url", "api_key", "transport"}:
-        raise TypeError(f"a client in this process has its own {min(fixed)}")
+    if fixed_options := options.keys() & {"base_url", "api_key", "transport"}:
+        raise TypeError(f"a client in this process has its own {min(fixed_options)}")
     path = copied(progress=options.get("progress")) if lake is None else lake
-    opened = Lake(path)
+    opened_lake = Lake(path)
     key = secrets.token_urlsafe(32)
     keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
-    app = create_app(opened, keys, tiers={_UNLIMITED.name: _UNLIMITED})
-    # Only a cache needs an address per lake, and to read the version of every table takes longer than the rest.
-    name = _name(opened) if options.get("cache") or options.get("offline") else "lake"
+    app = create_app(opened_lake, keys, tiers={_UNLIMITED.name: _UNLIMITED})
+    # Only a cache needs an address per lake. Reading the version of every table, which the address depends on, takes
+    # longer than everything else here.
+    name = _name(opened_lake) if options.get("cache") or options.get("offline") else "lake"
     # The client trusts the service in its own process, and no network is between them, so the limits are wide.
     return {
         "base_url": f"http://{name}.{LOCAL}",
         "api_key": key,
-        "transport": transport(app, lake=opened, folder=str(path) if lake is None else None),
+        "transport": transport(app, lake=opened_lake, folder=str(path) if lake is None else None),
         "max_body": sys.maxsize,
-        "timeout": _PATIENCE,
-        "deadline": _PATIENCE,
+        "timeout": _LONGEST_ANSWER,
+        "deadline": _LONGEST_ANSWER,
         **options,
     }
 
 
 def _name(lake: LakeReader) -> str:
-    """Return a name for a lake and its version, so that a cache does not mix them with others."""
+    """Return a name for a lake and its version, so that a cache does not mix lakes or versions."""
     identity = f"{lake.path}\n{lake.delta('markets').metadata().id}\n{sorted(lake.version().items())}"
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
@@ -159,7 +160,10 @@ _loops: dict[int, asyncio.AbstractEventLoop] = {}
 
 
 def _loop(process: int) -> asyncio.AbstractEventLoop:
-    """Return the event loop of all local clients of a process. Its thread ends with the process; a fork has none."""
+    """Return the event loop of all local clients of a process. Its thread ends with the process.
+
+    A forked process has no copy of the thread, so it gets a loop of its own.
+    """
     if process not in _loops:
         loop = asyncio.new_event_loop()
         if _loops.setdefault(process, loop) is not loop:  # another thread has made one meanwhile
@@ -191,7 +195,7 @@ class _Resources:
             )
 
     def run(self, answer: Callable[[], Coroutine[Any, Any, httpx.Response]]) -> httpx.Response:
-        """Run a coroutine on the loop and wait for it."""
+        """Run a coroutine on the loop, and wait for its response."""
         self.check_process()
         future = asyncio.run_coroutine_threadsafe(answer(), _loop(self._process))
         self._running.add(future)
@@ -202,11 +206,11 @@ class _Resources:
         except CancelledError:
             raise closed_error() from None
         finally:
-            future.cancel()  # Ctrl-C may have ended the wait
+            future.cancel()  # if Ctrl-C has ended the wait; a finished future stays as it is
             self._running.discard(future)
 
     def followed(self, response: httpx.Response) -> httpx.Response:
-        """Return a response of the loop as a response for blocking code; it ends when the client is closed."""
+        """Return a response for blocking code from a response of the loop; closing the client ends it."""
         self._streams.add(response)
         if self._closed:
             response.extensions[ABORT]()
@@ -230,10 +234,10 @@ class _Resources:
 
 # --- streams ---
 
-# The transport of httpx for apps returns a response when it is complete, and a stream never is.
+# The transport of httpx for apps returns a response only when it is complete, but a stream never is.
 
 _AHEAD = 4
-"""How many parts of a body the app may write before somebody reads them."""
+"""How many parts of a body the app may write before the client reads them."""
 
 
 def _is_stream(request: httpx.Request) -> bool:
@@ -248,7 +252,7 @@ async def _streamed(app: ASGIApp, request: httpx.Request) -> httpx.Response:
     """
     loop = asyncio.get_running_loop()
     head: asyncio.Future[dict[str, Any]] = loop.create_future()
-    written, parts = anyio.create_memory_object_stream[bytes](_AHEAD)
+    written_parts, parts = anyio.create_memory_object_stream[bytes](_AHEAD)
 
     messages = [{"type": "http.request", "body": b"", "more_body": False}]
 
@@ -261,11 +265,13 @@ async def _streamed(app: ASGIApp, request: httpx.Request) -> httpx.Response:
         if message["type"] == "http.response.start":
             head.set_result(message)
         elif body := message.get("body"):
-            await written.send(body)
+            await written_parts.send(body)
 
     async def run() -> None:
-        async with written:
-            with contextlib.suppress(Exception):  # the body ends early, as over a network
+        async with written_parts:
+            with contextlib.suppress(
+                Exception
+            ):  # an error of the app ends the body early, as it does on a network
                 await app(_scope(request), receive, send)
         if not head.done():
             head.set_result({"status": httpx.codes.INTERNAL_SERVER_ERROR, "headers": []})
@@ -307,7 +313,7 @@ def _scope(request: httpx.Request) -> dict[str, Any]:
 
 
 class _Body(httpx.AsyncByteStream):
-    """The parts of a body, from the task of the app that writes them."""
+    """The parts of a body that a task of the app writes."""
 
     def __init__(self, task: asyncio.Task[None], parts: MemoryObjectReceiveStream[bytes]) -> None:
         self._task, self._parts = task, parts
@@ -322,7 +328,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 class _Blocking(httpx.SyncByteStream):
-    """The body of a response of another thread's loop, for blocking code."""
+    """The body, for blocking code, of a response that the loop of another thread receives."""
 
     def __init__(
         self, response: httpx.Response, loop: asyncio.AbstractEventLoop, done: Callable[[], None]
@@ -333,10 +339,10 @@ class _Blocking(httpx.SyncByteStream):
         """Wait for each part."""
         parts = self._response.aiter_raw()
 
-        async def following() -> bytes | None:
+        async def next_part() -> bytes | None:
             return await anext(parts, None)
 
-        while part := asyncio.run_coroutine_threadsafe(following(), self._loop).result():
+        while part := asyncio.run_coroutine_threadsafe(next_part(), self._loop).result():
             yield part
 
     def close(self) -> None:

@@ -32,12 +32,12 @@ def _times(spans_: tuple[Span, ...]) -> tuple[tuple[datetime, datetime], ...]:
 _WHOLE = {True: "yes", False: "no", None: "cannot be known of this type"}
 
 _CHEAP = 100_000
-"""The metadata of a longer frame do not show its hash unless it is known, because it takes long. [row]"""
+"""Metadata show the hash of a longer frame only if it is computed already, because the hash takes long. [row]"""
 
 
 @dataclass(frozen=True, repr=False)
 class Metadata:
-    """What a fetch asked for, and what it cost.
+    """The query of a fetch, the requests and the weight that it took, and what is missing.
 
     Attributes
     ----------
@@ -46,24 +46,24 @@ class Metadata:
     start, end : int
         The window, half-open. [s since the epoch]
     requests : int
-        How many requests for points the client sent, repeated requests included. Requests without weight, such as one
-        for the quota, do not count.
+        How many requests for points the client sent, repeated requests included. Requests without weight, such as a
+        request for the quota, do not count.
     weight : int
         The weight of the requests that the service accepted. [weight]
     cached : tuple of (int, int)
         Spans that came from the cache, half-open. [s since the epoch]
     missing : tuple of (int, int)
-        Spans without an answer, half-open; none unless ``partial="flag"``. [s since the epoch]
+        Spans without an answer, half-open; always empty unless ``partial="flag"``. [s since the epoch]
     failures : tuple of TidytapeError
         Why these spans are missing.
     at : datetime
         The time of the fetch, in UTC.
     reason : tuple of Reason
-        Why markets have no points, or none at the ends of the window: one reason per market, if the service says it or
-        the client knows it. A service that follows only the specification does not say it.
+        Why markets have no points, or no points at the ends of the window: one reason per market, if the service says
+        it or the client knows it. A service that follows only the specification does not say it.
     is_whole : bool or None
-        Whether all points are there that the service has. None for types whose points are rare (trades, liquidations,
-        profiles, books, option summaries, supply): nothing in an answer shows whether it was cut.
+        Whether the frame has all points that the service has. None for types whose points are rare (trades,
+        liquidations, profiles, books, option summaries, supply): nothing in their answers shows whether they were cut.
     """
 
     query: PointsQuery
@@ -103,9 +103,9 @@ class Metadata:
 
     @property
     def left_out(self) -> Span | None:
-        """The start of the window, up to its first interval; None if the window begins with an interval.
+        """The beginning of the window that no interval covers, half-open; None if an interval starts with the window.
 
-        Half-open. The interval around the start began before the window, so it has no point. [s since the epoch]
+        The interval there began before the window, so the window does not have its point. [s since the epoch]
         """
         window = Window(self.query, self.start, self.end)
         first = min(window.span[0], self.end)
@@ -131,7 +131,7 @@ class Metadata:
         return fingerprint(self._frame)
 
     def __repr__(self) -> str:
-        """Return it on one line."""
+        """Return the metadata on one line."""
         facts = [f"{self._frame.height:,} rows", counted(self.requests, "request"), f"weight {self.weight:,}"]
         facts += [
             f"{label} {spans(labelled, shown=1)}" for label, labelled in self._spans.items() if labelled
@@ -142,7 +142,7 @@ class Metadata:
         return f"<Metadata {of_query(self.query, self.start, self.end)}: {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it."""
+        """Return the metadata as a table for a notebook."""
         return facts_table(
             "Metadata",
             {
@@ -165,7 +165,7 @@ class Metadata:
 
     @property
     def _shown_hash(self) -> str | None:
-        """The hash, if it is known already or quickly computed."""
+        """The hash, if it is computed already or quick to compute."""
         return self.hash if "hash" in self.__dict__ or self._frame.height <= _CHEAP else None
 
 
@@ -216,8 +216,8 @@ def _add_column(column: pl.Series, update: Callable[[bytes], None]) -> None:
     present = column.drop_nulls()
     if isinstance(dtype, pl.List):
         update(_little_endian(present.list.len().cast(pl.Int64)))
-        inner = present.explode(empty_as_null=False) if len(present) else present.explode()
-        _add_column(inner if len(present) else pl.Series(dtype=dtype.inner), update)
+        members = present.explode(empty_as_null=False) if len(present) else pl.Series(dtype=dtype.inner)
+        _add_column(members, update)
     elif isinstance(dtype, pl.String):
         update(_little_endian(present.str.len_bytes().cast(pl.Int64)))
         update("".join(present.to_list()).encode())

@@ -33,7 +33,7 @@ class PlanPart:
     requests : tuple of PointsQuery
         The requests that would be sent, oldest first.
     cached : tuple of (int, int)
-        Spans that cost nothing, half-open: the cache has them, or will have them from an earlier part of the plan.
+        Spans that cost nothing, half-open: the cache has them, or an earlier part of the plan will have cached them.
         [s since the epoch]
     ahead : int
         Weight of requests for a time more than a day ahead of now, which no service can know yet. [weight]
@@ -54,15 +54,15 @@ class PlanPart:
 
     @property
     def weight(self) -> int:
-        """Sum of the weights of its requests. [weight]"""
+        """Sum of the weights of the part's requests. [weight]"""
         return sum(map(weight, self.requests))
 
     @property
     def weight_at_most(self) -> int:
         """The weight if the client has to request both ends of every answer once more, to check that it is complete.
 
-        It is more than ``weight`` for candles, funding and open interest of a service that does not say where it has no
-        points. [weight]
+        The client checks answers only of candles, funding and open interest, and only if the service does not say where
+        it has no points. [weight]
         """
         return self.weight if self.is_certain else sum(map(most_weight, self.requests))
 
@@ -83,12 +83,12 @@ class Plan:
     parts : tuple of PlanPart
         One per query, in the order of the queries.
     seconds : float or None
-        How long the client would wait for the budget, for all requests together; None if the budget is not known, or
-        the tier refuses the plan, so that no wait helps. [s]
+        How long the client would wait for the budget, for all requests together; None if the budget is not known, or if
+        the tier does not include all queries, because no wait helps then. [s]
     tier : str or None
-        The name of the tier that the plan is for; None if it is for the key of the client.
+        The name of the tier that the plan is for; None if the plan is for the key of the client.
     refusal : str or None
-        Why the tier does not include all queries; None if it does.
+        Why the tier does not include all queries; None if the tier includes them.
     """
 
     parts: tuple[PlanPart, ...]
@@ -98,7 +98,7 @@ class Plan:
 
     @property
     def requests(self) -> tuple[PointsQuery, ...]:
-        """The requests that would be sent."""
+        """The requests of all parts."""
         return tuple(request for part in self.parts for request in part.requests)
 
     @property
@@ -108,17 +108,17 @@ class Plan:
 
     @property
     def weight_at_most(self) -> int:
-        """The weight of all requests of the plan, and of those that may be added to check the answers. [weight]"""
+        """The weight of all requests of the plan and of all checks of their answers that may follow. [weight]"""
         return sum(part.weight_at_most for part in self.parts)
 
     @property
     def ahead(self) -> int:
-        """Weight that is for a time more than a day ahead of now. [weight]"""
+        """Weight of requests for a time more than a day ahead of now. [weight]"""
         return sum(part.ahead for part in self.parts)
 
     @property
     def cached(self) -> tuple[Span, ...]:
-        """Spans that cost nothing, part by part, half-open. [s since the epoch]"""
+        """Spans of all parts that cost nothing, half-open. [s since the epoch]"""
         return tuple(span for part in self.parts for span in part.cached)
 
     @property
@@ -143,7 +143,7 @@ class Plan:
         return f"<Plan {self._sum}>"
 
     def _repr_html_(self) -> str:
-        """Return the sum, and a table of the parts, or of the requests of a plan of one part, for a notebook."""
+        """Return the totals and a table for a notebook: of the requests if the plan has one part, else of the parts."""
         return f"<p><b>Plan</b>: {escape(self._sum)}</p>" + (
             _cached_line(self.cached)
             + _table(
@@ -161,11 +161,11 @@ _SHOWN = 10
 
 
 def _summed(parts: Sequence[PlanPart], wait: str = "") -> str:
-    """Return the totals of parts of a plan in words."""
+    """Return the totals of some parts of a plan in words."""
     requests = [request for part in parts for request in part.requests]
     least, most = sum(part.weight for part in parts), sum(part.weight_at_most for part in parts)
-    doubt = f" (at most {most:,})" if most > least else ""
-    clauses = [counted(len(requests), "request"), f"weight {least:,}{doubt}", wait]
+    at_most = f" (at most {most:,})" if most > least else ""
+    clauses = [counted(len(requests), "request"), f"weight {least:,}{at_most}", wait]
     if ahead := sum(part.ahead for part in parts):
         clauses.append(f"weight {ahead:,} of it for a time more than a day ahead of now")
     requested_again = sum(_is_requested(span, part) for part in parts for span in part.cached)
@@ -181,7 +181,7 @@ def _summed(parts: Sequence[PlanPart], wait: str = "") -> str:
 
 
 def _is_requested(span: Span, part: PlanPart) -> bool:
-    """Whether one request for the gaps before and after a cached span also covers that span."""
+    """Return whether one request, for the gaps before and after a cached span, covers that span too."""
     return any(request.start <= span[0] and span[1] <= request.end for request in part.requests)
 
 
@@ -206,39 +206,39 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>" for cells in rows[:_SHOWN]
     )
     more = len(rows) - _SHOWN
-    rest = f"<tr><td colspan={len(head)}>and {more:,} more</td></tr>" if more > 0 else ""
-    return f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{shown}{rest}</table>"
+    last_line = f"<tr><td colspan={len(head)}>and {more:,} more</td></tr>" if more > 0 else ""
+    return f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{shown}{last_line}</table>"
 
 
 def planned(settings: Settings, windows: Sequence[Window], tier: Tier | None = None) -> Flow[Plan]:
     """Plan the fetches of several windows, for the client's key, or for a tier whose budget is full.
 
-    At most a request for the budget is sent, which has no weight; for a tier nothing is sent.
+    For a key the client may ask the service for the budget, which has no weight. For a tier it sends nothing.
     """
-    missing_of_each = yield Call(lambda: [_missing(settings, window) for window in windows])
-    if tier is None and any(missing_of_each):
+    missing_by_window = yield Call(lambda: [_missing(settings, window) for window in windows])
+    if tier is None and any(missing_by_window):
         yield from informed(settings)
     now, quota = time.time(), settings.quota
     burst = quota.burst if tier is None else tier.burst
     parts: list[PlanPart] = []
     to_be_cached: dict[tuple[tuple[str, str], ...], list[Span]] = {}
-    for window, missing in zip(windows, missing_of_each, strict=True):
-        remaining = missing
-        # A later part finds in the cache what this part fetches.
+    for window, missing in zip(windows, missing_by_window, strict=True):
+        missing_spans = missing
+        # Earlier parts of the plan will have cached the spans that they request.
         if settings.cache is not None and not settings.offline:
-            series = to_be_cached.setdefault(tuple(window.params), [])
-            remaining = [rest for span in missing for rest in without(span, series)]
-            series += intersected((0, window.closed(now - SETTLING)), missing)
-        requested = [] if settings.offline else remaining
+            earlier_spans = to_be_cached.setdefault(tuple(window.params), [])
+            missing_spans = [part for span in missing for part in without(span, earlier_spans)]
+            earlier_spans += intersected((0, window.closed(now - SETTLING)), missing)
+        requested_spans = [] if settings.offline else missing_spans
         parts.append(
             PlanPart(
                 window.query,
                 window.start,
                 window.end,
-                requests=tuple(covering(window, requested, burst=burst)),
-                cached=() if settings.cache is None else tuple(without(window.span, remaining)),
-                ahead=ahead(window, requested, now=now, burst=burst),
-                lacking=tuple(remaining) if settings.offline else (),
+                requests=tuple(covering(window, requested_spans, burst=burst)),
+                cached=() if settings.cache is None else tuple(without(window.span, missing_spans)),
+                ahead=ahead(window, requested_spans, now=now, burst=burst),
+                lacking=tuple(missing_spans) if settings.offline else (),
                 is_certain=settings.is_certain,
             )
         )

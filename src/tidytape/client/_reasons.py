@@ -1,4 +1,4 @@
-"""Why markets have no points in a window, as the service says it or the client knows it."""
+"""The reasons why markets have no points in a window, which the service says or the client knows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidytape.times import SECOND
 from tidytape.wire._notes import Note
 
 _SHOWN = 3
-_MARKET = ("exchange", "raw_symbol", "coin")
+_MARKET_COLUMNS = ("exchange", "raw_symbol", "coin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,9 @@ class Reason:
     Attributes
     ----------
     code : NoteCode
-        ``NO_DATA``, ``OUTSIDE``, ``NOT_BEGUN``, ``TIER``: there are no points, and Python warns. ``QUIET``: the market
-        is covered and nothing happened. ``PART``: there are points, and no others at the ends of the window.
+        ``NO_DATA``, ``OUTSIDE``, ``NOT_BEGUN``, ``TIER``: there are no points, and Python warns. ``QUIET``: the service
+        has the market at that time, and nothing happened. ``PART``: there are points, but not up to both ends of the
+        window.
     data_type : str
         The data type of the query.
     exchange, raw_symbol, coin : str or None
@@ -42,11 +43,11 @@ class Reason:
     first, last : datetime or None
         The first and the last event of this type that the service has, in UTC.
     types : tuple of str
-        The types that the market has, if it does not have this one, or not in all of the window.
+        The types that the market has, if it does not have this type, or not in all of the window.
     intervals : tuple of str
-        The intervals that its candles make up, if the interval of the query is none of them.
+        The intervals that can be computed from the market's recorded candles, if the query has another interval.
     tenors : tuple of str
-        The tenors that its newest quotes make up, if the tenor of the query is none of them.
+        The tenors that can be computed from the market's newest quotes, if the query has another tenor.
     around : datetime or None
         Start of the interval or session that contains the window, if no interval starts in the window.
 
@@ -88,39 +89,37 @@ class Reason:
         return Note(self.code, self.data_type, *market, first, last, self.types, self.intervals, self.tenors)
 
     def __str__(self) -> str:
-        """Return it as a sentence."""
+        """Return the reason as a sentence."""
         return f"{self.market} {self._sentence}"
 
     @property
     def _sentence(self) -> str:
-        window, what = spans([(self.start, self.end)]), self.data_type
+        window, data_type = spans([(self.start, self.end)]), self.data_type
         extent = ""
         if self.first is not None and self.last is not None:
             extent = f" from {_written(self.first)} to {_written(self.last)}"
         match self.code:
             case NoteCode.NO_DATA if self.intervals:
-                able = printable(", ".join(self.intervals))
-                return f"has no {what} of this interval; its candles make up {able}"
+                possible = printable(", ".join(self.intervals))
+                return f"has no {data_type} of this interval; its candles make up {possible}"
             case NoteCode.NO_DATA if self.tenors:
-                able = printable(", ".join(self.tenors))
-                return f"has no {what} of this tenor; its newest quotes have tenors {able}"
+                possible = printable(", ".join(self.tenors))
+                return f"has no {data_type} of this tenor; its newest quotes have tenors {possible}"
             case NoteCode.NO_DATA:
                 others = printable(", ".join(self.types)) or "no other type either"
-                return f"has no {what}; it has {others}{self._of_candles}"
+                return f"has no {data_type}; it has {others}{self._of_candles}"
             case NoteCode.OUTSIDE:
-                return f"has {what}{extent}, and none in {window}{self._instead}"
+                return f"has {data_type}{extent}, and none in {window}{self._instead}"
             case NoteCode.NOT_BEGUN if self.around is not None:
-                return (
-                    f"has no {what} that starts in {window}; the one around it starts {_written(self.around)}"
-                )
+                return f"has no {data_type} that starts in {window}; the one around it starts {_written(self.around)}"
             case NoteCode.NOT_BEGUN:
-                return f"has no {what} yet: no interval that starts in {window} has begun"
+                return f"has no {data_type} yet: no interval that starts in {window} has begun"
             case NoteCode.TIER:
-                return f"has no {what} in {window} that the tier of this key sees"
+                return f"has no {data_type} in {window} that the tier of this key sees"
             case NoteCode.QUIET:
-                return f"has {what}{extent}; nothing happened in {window}"
+                return f"has {data_type}{extent}; nothing happened in {window}"
             case _:
-                return f"has {what}{extent}, and in {window} no points but these{self._instead}"
+                return f"has {data_type}{extent}, and in {window} no points but these{self._instead}"
 
     @property
     def _instead(self) -> str:
@@ -140,7 +139,7 @@ class Reason:
 
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 _OF_CANDLES = {"VOLUME_PROFILE_AGG": "candle_profile", "TPO_AGG": "candle_tpo"}
-"""The functions that compute from candles a data type that the service computes from trades."""
+"""The functions that compute these data types from candles; the service computes them from trades."""
 
 
 def _written(time: datetime) -> str:
@@ -165,21 +164,23 @@ def reasons_of(
     Returns
     -------
     tuple of Reason
-        In the order of the notes. If there is no note, and no interval has begun in the window, it is the client's own
-        reason.
+        In the order of the notes. If they give no reason and no interval of the window has begun, the client gives this
+        reason itself.
     """
-    of_market: dict[tuple[str | None, ...], list[Note]] = {}
+    notes_by_market: dict[tuple[str | None, ...], list[Note]] = {}
     for note in notes:
-        of_market.setdefault(tuple(getattr(note, name) for name in _MARKET), []).append(note)
-    present = _present(frame) if of_market else set()
+        notes_by_market.setdefault(tuple(getattr(note, name) for name in _MARKET_COLUMNS), []).append(note)
+    filled_markets = _filled_markets(frame) if notes_by_market else set()
     is_group = window.query.group_by is not None
     reasons = []
-    for key, many in of_market.items():
+    for market, market_notes in notes_by_market.items():
         # The points of a group belong to no single market, so only the notes say whether a market is empty.
         is_empty = (
-            all(note.code is not NoteCode.PART for note in many) if is_group else key[:2] not in present
+            all(note.code is not NoteCode.PART for note in market_notes)
+            if is_group
+            else market[:2] not in filled_markets
         )
-        reasons.append(_reason(window, many, is_empty=is_empty))
+        reasons.append(_reason(window, market_notes, is_empty=is_empty))
     around = _around(window)
     if not reasons and frame.is_empty() and (around is not None or window.span[0] > now):
         start, end = window.unaligned
@@ -187,9 +188,9 @@ def reasons_of(
     return tuple(reason for reason in reasons if reason is not None)
 
 
-def _present(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
-    """Return exchange and symbol of the markets that have points."""
-    names = _MARKET[:2]
+def _filled_markets(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
+    """Return the exchange and the symbol of each market that has points."""
+    names = _MARKET_COLUMNS[:2]
     if not set(names) <= set(frame.columns):
         return set()
     return set(frame.select(names).unique().cast(pl.String).iter_rows())
@@ -203,10 +204,10 @@ def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason 
     codes = {note.code for note in notes}
     if not is_empty and NoteCode.PART not in codes:
         return None
-    code = next(filter(codes.__contains__, _FIRST_OF)) if is_empty else NoteCode.PART
+    code = next(filter(codes.__contains__, _PRECEDENCE)) if is_empty else NoteCode.PART
     start, end = (second * SECOND for second in window.span)
     if code is NoteCode.OUTSIDE and first is not None and last is not None and start <= last and first < end:
-        code = NoteCode.QUIET  # a part of the window is outside of the data, and the window as a whole is not
+        code = NoteCode.QUIET  # the note is about a part of the window; the whole window overlaps the data
     decisive = next(note for note in notes if note.code is code) if code in codes else notes[-1]
     return Reason(
         code,
@@ -216,8 +217,8 @@ def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason 
         decisive.coin,
         window.start,
         window.end,
-        _moment(first),
-        _moment(last),
+        _datetime(first),
+        _datetime(last),
         decisive.types,
         decisive.intervals,
         decisive.tenors,
@@ -225,7 +226,7 @@ def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason 
     )
 
 
-_FIRST_OF = (
+_PRECEDENCE = (
     NoteCode.QUIET,
     NoteCode.PART,
     NoteCode.TIER,
@@ -233,39 +234,46 @@ _FIRST_OF = (
     NoteCode.NOT_BEGUN,
     NoteCode.NO_DATA,
 )
-"""The codes of a market without points, the decisive one first: QUIET in one part says that the market is covered."""
+"""Which code counts if the parts of a window have different ones, first before last.
+
+For example, QUIET in one part says that the service has the market.
+"""
 
 
 def _around(window: Window) -> datetime | None:
-    """Return the start of the interval or session around a window in which none starts."""
+    """Return the start of the interval or session that contains the window; None if one starts in the window."""
     around = window.request(window.start, window.end).around
     return None if around is None else datetime.fromtimestamp(around, UTC)
 
 
-def _moment(ns: int | None) -> datetime | None:
+def _datetime(ns: int | None) -> datetime | None:
     return None if ns is None else datetime.fromtimestamp(ns / SECOND, UTC)
 
 
 def in_every_part(window: Window, parts: Sequence[Sequence[Reason]]) -> tuple[Reason, ...]:
     """Return the reasons of the markets that have no points in any part of a window."""
-    empty = [[reason for reason in part if reason.code is not NoteCode.PART] for part in parts]
-    in_all = set.intersection(*({reason.market for reason in part} for part in empty)) if empty else set()
-    notes = [reason.note for part in empty for reason in part if reason.market in in_all]
+    reasons = [[reason for reason in part if reason.code is not NoteCode.PART] for part in parts]
+    empty_in_all = (
+        set.intersection(*({reason.market for reason in part} for part in reasons)) if parts else set()
+    )
+    notes = [reason.note for part in reasons for reason in part if reason.market in empty_in_all]
     return reasons_of(window, notes, pl.DataFrame(), now=time.time()) if notes else ()
 
 
 def in_words(reasons: Sequence[Reason]) -> str:
-    """Return reasons on one line; of many only the first ones."""
+    """Return the first reasons on one line, and how many more there are."""
     more = f"; and {len(reasons) - _SHOWN:,} more" if len(reasons) > _SHOWN else ""
     return "; ".join(map(str, reasons[:_SHOWN])) + more
 
 
 def warn_of_empty(reasons: Sequence[Reason]) -> None:
-    """Warn of markets without points, at the caller's line; do not warn of covered markets without events."""
-    empty = [reason for reason in reasons if reason.code.warns]
-    if not empty:
+    """Warn of markets without points, at the caller's line; do not warn if nothing happened in a market (``QUIET``)."""
+    warned_reasons = [reason for reason in reasons if reason.code.warns]
+    if not warned_reasons:
         return
-    level, frame = 1, sys._getframe()
+    stacklevel, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tidytape."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(EmptyAnswerWarning(in_words(empty), reasons=tuple(empty)), stacklevel=level)
+        stacklevel, frame = stacklevel + 1, frame.f_back
+    warnings.warn(
+        EmptyAnswerWarning(in_words(warned_reasons), reasons=tuple(warned_reasons)), stacklevel=stacklevel
+    )

@@ -1,4 +1,4 @@
-"""One request until its answer or its error: budget, sending, retries; and the requests for lists."""
+"""One request: its wait for the budget, its retries, and its answer or error. Also the requests for lists."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ask(
     waits: Callable[[float], None] | None = None,
     tally: Tally | None = None,
 ) -> Flow[Answer]:
-    """Send one GET until it is answered, the attempts are used up or the deadline would pass.
+    """Send one GET again and again, until it is answered, the attempts are used up or the deadline would pass.
 
     Parameters
     ----------
@@ -65,45 +65,46 @@ def ask(
     params : list of (str, str)
         URL parameters.
     accept : str
-        Media types that are understood.
+        Media types that the caller can decode.
     cost : int
         Weight of the request. [weight]
     until : float, optional
-        When to give up, on the clock of ``time.monotonic``; the deadline of the settings from the moment on that the
-        budget admits the request, if left out. [s]
+        When to give up, on the clock of ``time.monotonic``. By default the deadline of the settings counts from the
+        time at which the budget admits the request. [s]
     waits : callable, optional
-        Is told how long the budget makes the request wait. [s]
+        Called with the time that the request has to wait for the budget. [s]
     tally : Tally, optional
-        Counts what is sent.
+        Counts the requests and their weight.
 
     Returns
     -------
     Answer
-        Of status 200, without the key, should the service have repeated it.
+        The answer, whose status is 200. If the service repeated the key in it, the key is removed.
 
     Raises
     ------
     BudgetError
-        If the budget is used up, and the client was told not to wait, or not for so long.
+        If the request would have to wait for the budget longer than ``max_wait``.
     ServiceError
-        If there was no answer; which one says why.
+        If there was no answer; the class of the error says why.
     """
     if settings.offline:
         raise TransportError(f"{path}: the client is offline", url=settings.base_url + path, weight=cost)
     yield from _admitted(settings, cost, waits)
-    charge, tally = cost, tally or Tally()
+    tally = tally or Tally()
+    charge = cost  # the weight to give back, because no answer has charged it yet
     try:
         if until is None:
             until = time.monotonic() + settings.deadline
         pause: list[float] = []
-        patience: Callable[[tenacity.RetryCallState], float] = _backing_off
+        next_pause: Callable[[tenacity.RetryCallState], float] = _backing_off
         retrying = tenacity.Retrying(
             retry=_MAY_PASS,
             stop=lambda state: (
                 state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
             ),
-            wait=lambda state: patience(state),  # noqa: PLW0108 - the one of the last failure
-            sleep=pause.append,  # notes the pause, which the driver carries out
+            wait=lambda state: next_pause(state),  # noqa: PLW0108 - each failure sets another function
+            sleep=pause.append,  # does not sleep: the driver carries out the pause
             reraise=True,
         )
         for attempt in retrying:
@@ -116,19 +117,21 @@ def ask(
                 answer = (yield step) if step.remaining else TimeoutError()
                 if not isinstance(answer, _UNSENT):
                     tally.requests += 1
-                patience = _patience(settings, is_unreachable=isinstance(answer, httpx.ConnectError))
+                next_pause = _pauses(settings, is_unreachable=isinstance(answer, httpx.ConnectError))
                 if isinstance(answer, Answer):
                     answer = settings.secret.hidden_answer(answer)
                     settings.quota.is_heard = True
-                    accepted = answer.status == httpx.codes.OK
-                    listen(settings, answer, taken=charge if accepted else 0, sent=line)
-                    if accepted:
+                    is_accepted = answer.status == httpx.codes.OK
+                    listen(settings, answer, taken=charge if is_accepted else 0, sent=line)
+                    if is_accepted:
                         tally.weight += cost
                         charge = 0
                         _check_readable(answer, step.request)
                         return answer
                     raise refused(answer, step.request, cost)
-                if step.accepted:  # the service has charged the weight, although the answer is incomplete
+                # The service has charged the weight, although its answer is incomplete. If the request is sent again,
+                # it takes its weight once more.
+                if step.accepted:
                     tally.weight += cost
                     listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=charge, sent=line)
                     settings.quota.take(charge)
@@ -146,9 +149,9 @@ class Tally:
     Attributes
     ----------
     requests : int
-        How many requests were sent, each time that one was sent again included.
+        How many requests were sent; a request that was sent again counts again.
     weight : int
-        What those weigh that the service accepted, whether or not all of the answer arrived. [weight]
+        The weight of the requests that the service accepted, whether or not their answers arrived completely. [weight]
     """
 
     requests: int = 0
@@ -157,17 +160,17 @@ class Tally:
 
 def may_pass(error: BaseException) -> bool:
     """Return whether the same request may succeed if the client sends it again."""
-    return isinstance(error, _PASSING) and not isinstance(error, CertificateError)
+    return isinstance(error, _TEMPORARY) and not isinstance(error, CertificateError)
 
 
-_PASSING = (RateLimitError, ServerError, TransportError)
+_TEMPORARY = (RateLimitError, ServerError, TransportError)
 _MAY_PASS = tenacity.retry_if_exception(may_pass)
 
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-"""Failures before the client sent anything."""
+"""Failures that happen before the client has sent anything."""
 
 _SLICE = 5.0
-"""The longest single pause of a wait for the budget; after it the client computes the rest of the wait anew. [s]"""
+"""The longest single pause of a wait for the budget; after each pause the client computes anew how long to wait. [s]"""
 
 
 def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | None) -> Flow[None]:
@@ -175,15 +178,15 @@ def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | No
     if not cost:
         return
     available = settings.quota.available
-    reserved = settings.quota.take(cost)
+    reservation = settings.quota.take(cost)
     try:
-        while wait := reserved.wait:
+        while wait := reservation.wait:
             refuse_to_wait(settings, wait, cost, available)
             if waits is not None:
                 waits(wait)
             yield Wait(min(wait, _SLICE))
     except BaseException:
-        reserved.give_up()
+        reservation.give_up()
         raise
 
 
@@ -193,14 +196,14 @@ def is_too_long(settings: Settings, wait: float) -> bool:
 
 
 def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -> None:
-    """Raise BudgetError if the client would wait longer for the budget than it may."""
-    quota, most = settings.quota, settings.max_wait
+    """Raise BudgetError if the client would wait for the budget longer than ``max_wait``."""
+    quota, max_wait = settings.quota, settings.max_wait
     if not is_too_long(settings, wait):
         return
     bound = ""
-    if most:
+    if max_wait:
         enough = f"``max_wait={math.ceil(wait)}`` allows it, and ``max_wait=None`` any wait"
-        bound = f", and ``max_wait`` is {lasting(most)}; {enough}"
+        bound = f", and ``max_wait`` is {lasting(max_wait)}; {enough}"
     raise BudgetError(
         f"weight {cost:,} is more than the {available:,} left; it will be there in {lasting(wait)}, at "
         f"{quota.per_minute:,} a minute and {quota.burst:,} at once{bound}",
@@ -212,7 +215,7 @@ def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -
 
 def listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> None:
     """Update the budget from the headers of a response."""
-    budget = reported(answer.headers, now=answer.sent_at)  # by the clock of the service, as the reset is
+    budget = reported(answer.headers, now=answer.sent_at)  # both times are by the clock of the service
     if budget is None:
         settings.quota.used(taken)
         return
@@ -229,7 +232,7 @@ def get(
     *,
     encoding: str = "gzip",
 ) -> httpx.Request:
-    """Return one GET, whose single steps take no longer than ``timeout``. [s]"""
+    """Return one GET; each of its steps, such as connecting or reading, may take ``timeout``. [s]"""
     return httpx.Request(
         "GET",
         settings.base_url + path,
@@ -255,7 +258,7 @@ _FAILING = tenacity.wait_random_exponential(multiplier=0.5, max=30)
 
 
 def _backing_off(state: tenacity.RetryCallState) -> float:
-    """Wait as long as the service says, if it says so."""
+    """Return the pause that the service asks for; if it asks for none, a random pause that grows. [s]"""
     error = state.outcome.exception() if state.outcome else None
     if isinstance(error, ServiceError) and error.retry_after is not None:
         return error.retry_after
@@ -263,31 +266,31 @@ def _backing_off(state: tenacity.RetryCallState) -> float:
 
 
 def pause_after(error: ServiceError, attempt: int, *, settings: Settings, is_unreachable: bool) -> float:
-    """Return how long to wait after the last of ``attempt`` failures in a row. [s]
+    """Return how long to wait after ``attempt`` failures in a row, the last of which is ``error``. [s]
 
-    ``is_unreachable`` is whether nothing listens at the address.
+    ``is_unreachable`` says whether nothing listens at the address.
     """
     state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
     state.attempt_number = attempt
     state.set_exception((type(error), error, None))
-    return float(_patience(settings, is_unreachable=is_unreachable)(state))
+    return float(_pauses(settings, is_unreachable=is_unreachable)(state))
 
 
-def _patience(settings: Settings, *, is_unreachable: bool) -> Callable[[tenacity.RetryCallState], float]:
+def _pauses(settings: Settings, *, is_unreachable: bool) -> Callable[[tenacity.RetryCallState], float]:
     """Return the function that computes the pause before the next attempt."""
     if not is_unreachable:
         return _backing_off
     return _RESTARTING if settings.quota.is_heard else _NOT_THERE
 
 
-_CLOSE = 0.01
-"""The time before the deadline within which a timeout counts as the end of the deadline. [s]"""
+_NEAR_DEADLINE = 0.01
+"""A timeout that comes this shortly before the deadline counts as the deadline. [s]"""
 
 
 def _transport_error(failure: Failure, step: Send, settings: Settings, cost: int) -> TransportError:
     """Return the error of a request that brought no usable response."""
-    late = isinstance(failure, httpx.TimeoutException) and step.remaining < _CLOSE
-    if late or isinstance(failure, TimeoutError):
+    is_deadline = isinstance(failure, httpx.TimeoutException) and step.remaining < _NEAR_DEADLINE
+    if is_deadline or isinstance(failure, TimeoutError):
         why = f"no whole answer within the deadline of {settings.deadline:g} s, retries and waits included"
     else:
         why = f"{type(failure).__name__}: {printable(settings.secret.hidden(str(failure)))}"
@@ -297,7 +300,7 @@ def _transport_error(failure: Failure, step: Send, settings: Settings, cost: int
 def _check_readable(answer: Answer, request: httpx.Request) -> None:
     """Raise DecodeError if the body has an encoding that the client did not request, or is a web page.
 
-    A web page comes from a portal, a proxy, or another server than the service.
+    A web page comes from a login portal, a proxy, or any server that is not the service.
     """
     if not is_readable(answer.headers):
         encoding = printable(answer.headers["content-encoding"])
@@ -312,7 +315,7 @@ def _check_readable(answer: Answer, request: httpx.Request) -> None:
 
 
 _BLANK = 1_024
-"""The length of the part of a body that may be blank before its first character. [byte]"""
+"""How much white space may stand before the first character of a body. [byte]"""
 
 
 def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
@@ -351,14 +354,14 @@ _WRONG = {
 
 
 _IN_PYTHON = {**FIELDS, **{route: call for call, route in ROUTES.items()}}
-"""The name in Python of a parameter and of a route."""
+"""The names in Python of the parameters and the routes of the API."""
 
 
 def _refused_query(message: str, facts: Mapping[str, str], code: str, status: int) -> RefusedQueryError:
-    """Return the error of a refused query; a service without ``facts`` of its own says all in its message."""
-    before_colon, colon, rest = message.partition(": ")
+    """Return the error of a refused query. A service that sends no ``facts`` says everything in its message."""
+    before_colon, colon, after_colon = message.partition(": ")
     name = facts.get("parameter", before_colon if colon else "request")
-    name, text = _IN_PYTHON.get(name, name), rest or message
+    name, text = _IN_PYTHON.get(name, name), after_colon or message
     got: str | None = text
     hint: str | None = None
     expected = "a request the service accepts"
@@ -378,14 +381,14 @@ def _refused_query(message: str, facts: Mapping[str, str], code: str, status: in
 
 
 def _in_python(text: str) -> str:
-    """Return a text of our service with its marked parameters named as in Python, and still marked."""
+    """Return a text of our service in which each marked parameter has its name in Python, still marked."""
     return worded(text, lambda name: f"``{_IN_PYTHON.get(name, name)}``")
 
 
 def _body_of_refusal(answer: Answer) -> tuple[str | None, str, dict[str, str]]:
-    """Return the code, the message and the facts of a refusal, control characters written out.
+    """Return the code, the message and the facts of a refusal, with control characters escaped.
 
-    A body that is no refusal of the contract is quoted as the message.
+    If the body is not a refusal as the contract has it, the message quotes the body.
     """
     try:
         body = orjson.loads(answer.content)
@@ -400,39 +403,39 @@ _FACTS = ("parameter", "got", "expected", "hint")
 
 
 def _retry_after(answer: Answer) -> float | None:
-    """Return the seconds of ``Retry-After``, a number or a date; None if it is absent or means at once."""
+    """Return how long ``Retry-After``, a number or a date, asks to wait; None if it is absent or means at once. [s]"""
     header = answer.headers.get("retry-after", "")
     try:
         seconds = float(header)
     except ValueError:
         try:
-            moment = parsedate_to_datetime(header)
+            date = parsedate_to_datetime(header)
             # A date without a zone is in UTC.
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            seconds = moment.timestamp() - answer.sent_at
+            date = date if date.tzinfo else date.replace(tzinfo=UTC)
+            seconds = date.timestamp() - answer.sent_at
         except (ValueError, OverflowError):
             return None
     return seconds if math.isfinite(seconds) and seconds > _AT_ONCE else None
 
 
 _AT_ONCE = 0.01
-"""A ``Retry-After`` that is not longer says nothing about when to retry. [s]"""
+"""A ``Retry-After`` of at most this says nothing about when to retry. [s]"""
 
 
-# --- ---
+# --- lists and the quota ---
 
 
-_NESTED = "prediction_markets"
+_NESTED_COLUMN = "prediction_markets"
 
 
 def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
-    """Fetch every page of a search for markets, all of them within one deadline.
+    """Fetch every page of a search for markets, all pages within one deadline.
 
     Returns
     -------
     polars.DataFrame
-        One row per market, in the service's order. A list that is sorted by a changing value may move between two
-        pages, so that a market comes twice: its last row counts.
+        One row per market, in the service's order. If the order changes between two pages, a market may come twice;
+        then its last row counts.
 
     Raises
     ------
@@ -442,15 +445,15 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
     until = time.monotonic() + settings.deadline
     pages: list[pl.DataFrame] = []
     known_keys: set[tuple[str | None, ...]] = set()
-    repeated = 0
+    repeated_pages = 0
     offset = query.page_offset
     while len(pages) < _MOST_PAGES:
         params = query.model_copy(update={"page_offset": offset}).to_params()
         answer = yield from ask(settings, "/v1/markets", params, accept=JSON_MIME, cost=0, until=until)
-        frame, following = wire.decode_markets(answer.content)
+        frame, next_offset = wire.decode_markets(answer.content)
         keys = set(frame.select(MARKETS.key).iter_rows())
-        repeated = repeated + 1 if keys and keys <= known_keys else 0
-        if repeated == _MOST_REPEATED:
+        repeated_pages = repeated_pages + 1 if keys and keys <= known_keys else 0
+        if repeated_pages == _MOST_REPEATED:
             raise IncompleteDataError(
                 f"/v1/markets: the page at {offset} and {_MOST_REPEATED - 1} before it bring nothing new; the service "
                 "does not heed pageOffset"
@@ -458,10 +461,10 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
         known_keys |= keys
         pages.append(frame)
         # A page that is not full may still not be the last: ask until a page is empty or the offset stays the same.
-        if frame.is_empty() or following is None or following <= offset:
+        if frame.is_empty() or next_offset is None or next_offset <= offset:
             rows = MARKETS.conform(concatenated(pages))
             return rows.unique(MARKETS.key, keep="last", maintain_order=True)
-        offset = following
+        offset = next_offset
     raise IncompleteDataError(
         f"/v1/markets: {_MOST_PAGES} pages and no end; a larger ``page_size`` takes fewer, if the service heeds it"
     )
@@ -469,7 +472,10 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
 
 _MOST_PAGES = 10_000
 _MOST_REPEATED = 3
-"""After so many pages in a row without a new market, the service ignores the offset; a list that moves has fewer."""
+"""If this many pages in a row have no new market, the service ignores the offset.
+
+A list whose order changes between two pages has fewer pages without a new market.
+"""
 
 
 def usage(settings: Settings) -> Flow[Usage]:
@@ -479,7 +485,7 @@ def usage(settings: Settings) -> Flow[Usage]:
 
 
 def _usage(settings: Settings) -> Flow[tuple[Usage, float]]:
-    """Fetch the quota of the key, and the time of the answer by the service's clock. [s since the epoch]"""
+    """Fetch the quota of the key; return it with the time of the answer by the service's clock. [s since the epoch]"""
     answer = yield from ask(settings, "/v1/usage", [], accept=JSON_MIME, cost=0)
     try:
         body = orjson.loads(answer.content)
@@ -492,9 +498,9 @@ _LARGEST = 10**15
 
 
 def _integer(value: object) -> int:
-    """Read an integer of proto3 JSON, which may write it as a text."""
+    """Read an integer of proto3 JSON, which may write an integer as a text."""
     if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
-        value = int(value[:20])
+        value = int(value[:20])  # int refuses very long texts; 20 digits are above _LARGEST already
     if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _LARGEST:
         raise ValueError(value)
     return int(value)
@@ -513,7 +519,7 @@ def block_sizes(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
 
 
 def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
-    """Fetch what a service holds, per market and data type; from a service without such a list, only the markets.
+    """Fetch which data a service has, per market and data type; if it has no such list, only its markets.
 
     Returns
     -------
@@ -524,15 +530,15 @@ def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
         answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=JSON_MIME, cost=0)
         return decode_holdings(answer.content)
     except (ServiceError, DecodeError) as error:
-        # The contract has no such route, so another service answers it like any wrong address.
-        is_elsewhere = isinstance(error, DecodeError) or error.status in _NOT_OFFERED
-        if not is_elsewhere:
+        # The contract does not have this route. A service without the route answers as to any wrong address.
+        lacks_route = isinstance(error, DecodeError) or error.status in _NOT_OFFERED
+        if not lacks_route:
             raise
     types = list(query.type) or (yield from names(settings, "types", query))
     parts = []
     for name in types:
-        only = query.model_copy(update={"type": (name,)})
-        parts.append((yield from _listed_of_type(settings, name, only)))
+        query_of_type = query.model_copy(update={"type": (name,)})
+        parts.append((yield from _listed_of_type(settings, name, query_of_type)))
     return HOLDINGS.conform(pl.concat(parts)) if parts else HOLDINGS.empty()
 
 
@@ -541,14 +547,14 @@ _NOT_OFFERED = frozenset({401, 403, 404, 405, 406, 410, 501})
 
 
 def _listed_of_type(settings: Settings, name: str, query: MetaQuery) -> Flow[pl.DataFrame]:
-    """Fetch the markets of a type, or its coins if it has no markets. The spans of their data stay unknown."""
+    """Fetch the markets of a data type, or its coins if it has no markets. The times of their data stay unknown."""
     search = MarketsQuery(type=name, exchange=query.exchange, coin=query.coin, category=query.category)
     market_rows = yield from markets(settings, search)
     columns = ("exchange", "raw_symbol", "category", "coin", "normalized_symbol", "available_since")
     frame = market_rows.select(columns).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
-    for part in ("raw_symbol", "normalized_symbol"):
-        if symbols := getattr(query, part):
-            frame = frame.filter(pl.col(part).is_in(symbols))
+    for column in ("raw_symbol", "normalized_symbol"):
+        if symbols := getattr(query, column):
+            frame = frame.filter(pl.col(column).is_in(symbols))
     if market_rows.is_empty():
         coins = yield from names(settings, "coins", query)
         frame = HOLDINGS.empty().select(columns).clear()
@@ -570,13 +576,15 @@ def prediction_markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataF
         As for `markets`, or if a market has two prediction markets of one name.
     """
     market_rows = yield from markets(settings, query)
-    owner = ["exchange", "raw_symbol"]
-    if _NESTED not in market_rows.columns:
+    market_key = ["exchange", "raw_symbol"]
+    if _NESTED_COLUMN not in market_rows.columns:
         return PREDICTION_MARKETS.empty()
-    entries = market_rows.select(*owner, _NESTED).explode(_NESTED).drop_nulls(_NESTED)
-    # If an entry has fields of these names, which the contract does not know, those of its market count.
-    fields = entries[_NESTED].struct.unnest().drop(owner, strict=False)
-    rows = PREDICTION_MARKETS.conform(entries.select(owner).hstack(fields)).unique(maintain_order=True)
+    entries = (
+        market_rows.select(*market_key, _NESTED_COLUMN).explode(_NESTED_COLUMN).drop_nulls(_NESTED_COLUMN)
+    )
+    # By the contract an entry has no fields of these names. If a service sends some, drop them.
+    fields = entries[_NESTED_COLUMN].struct.unnest().drop(market_key, strict=False)
+    rows = PREDICTION_MARKETS.conform(entries.select(market_key).hstack(fields)).unique(maintain_order=True)
     if rows.select(PREDICTION_MARKETS.key).is_duplicated().any():
         raise IncompleteDataError("/v1/markets: a prediction market came twice with different values")
     return rows

@@ -1,4 +1,4 @@
-"""The API key: it is never shown, in whatever escape a text, a log record or an answer repeats it."""
+"""The API key, which is removed from texts, log records and answers, however they escape it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 from tidytape.client._steps import Answer
 
 _SHORTEST = 8
-"""A shorter key is not hidden: it may be a part of any word."""
+"""A key of fewer characters is not hidden: it may be a part of any word."""
 
 _LONGEST_NUMBER = 20
 """A key of fewer digits is not hidden: it may be any number."""
@@ -71,7 +71,7 @@ class Secret:
         return "Secret('…')"
 
     def _may_be_in(self, text: str) -> bool:
-        """Return whether a text may have the key, or an escape of it. This test is fast, and most texts fail it."""
+        """Return whether a text may have the key, plain or escaped. The test is fast and false for most texts."""
         is_escaped = "%" in text or ("\\" in text and any(map(text.__contains__, self._escapes)))
         return bool(self._plain) and (is_escaped or any(map(text.__contains__, self._plain)))
 
@@ -80,9 +80,9 @@ class Secret:
         return self._in_text.sub("<key>", text) if self._may_be_in(text) else text
 
     def hidden_answer(self, answer: Answer) -> Answer:
-        """Return an answer without the key in headers and body; in the body asterisks replace it.
+        """Return an answer without the key in its headers and its body.
 
-        The body keeps its length, so that an Arrow stream remains one.
+        In the body asterisks replace the key. So the body keeps its length, and an Arrow stream can still be read.
         """
         headers, content = answer.headers, answer.content
         pairs = [(name, self.hidden(value)) for name, value in headers.multi_items()]
@@ -91,7 +91,7 @@ class Secret:
         return replace(answer, headers=headers, content=self._hidden_in(content))
 
     def _hidden_in(self, content: bytes) -> bytes:
-        """Return bytes with asterisks for the key. Bodies are long, so only the bytes around a hint are searched."""
+        """Return bytes with asterisks for the key. Bodies are long, so it searches only around hints, see `_hints`."""
         hidden = None
         for start, end in self._around_hints(content) if self._plain else ():
             for key in self._in_bytes.finditer(content, start, end):
@@ -100,7 +100,7 @@ class Secret:
         return content if hidden is None else bytes(hidden)
 
     def _around_hints(self, content: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the spans that may have the key; spans that overlap are joined, since every byte may be a hint."""
+        """Yield the spans that may have the key. It joins spans that overlap, because every byte may be a hint."""
         reach = _LONGEST_SPELLING * len(self.value)
         start = end = 0
         for hint in sorted(self._hints(content)):
@@ -111,32 +111,32 @@ class Secret:
         yield start, end
 
     def _hints(self, content: bytes) -> Iterator[int]:
-        """Yield the positions of the plain key, and of escapes of its characters."""
+        """Yield the hints: the positions of the plain key, and of escapes that may stand for its characters."""
         for plain in self._plain:
-            place = content.find(plain.encode())
-            while place >= 0:
-                yield place
-                place = content.find(plain.encode(), place + 1)
-        import numpy as np  # so late, so that the client loads quickly
+            position = content.find(plain.encode())
+            while position >= 0:
+                yield position
+                position = content.find(plain.encode(), position + 1)
+        import numpy as np  # imported only here, so that the client loads quickly
 
         octets = np.frombuffer(content, np.uint8)
         if b"%" in content:
-            at = np.flatnonzero(octets[:-2] == ord("%"))
-            pairs = octets[at + 1].astype(np.uint16) << 8 | octets[at + 2]
-            yield from map(int, at[np.isin(pairs, self._codes)])
+            positions = np.flatnonzero(octets[:-2] == ord("%"))
+            digits = octets[positions + 1].astype(np.uint16) << 8 | octets[positions + 2]
+            yield from map(int, positions[np.isin(digits, self._codes)])
         if b"\\" in content:
-            at = np.flatnonzero(octets[:-1] == ord("\\"))
-            yield from map(int, at[np.isin(octets[at + 1], list(b"ux" + _ESCAPED.encode()))])
+            positions = np.flatnonzero(octets[:-1] == ord("\\"))
+            yield from map(int, positions[np.isin(octets[positions + 1], list(b"ux" + _ESCAPED.encode()))])
 
     @cached_property
     def _codes(self) -> list[int]:
-        """The two hexadecimal digits of each character of the key, as a number of two bytes."""
+        """The hexadecimal codes of the key's characters: the two digits as a number of two bytes, in either case."""
         digits = [f"{ord(character):02x}" for character in set(self.value)]
         pairs = {
-            first + last
-            for two in digits
-            for first in (two[0], two[0].upper())
-            for last in (two[1], two[1].upper())
+            first + second
+            for code in digits
+            for first in (code[0], code[0].upper())
+            for second in (code[1], code[1].upper())
         }
         return [int.from_bytes(pair.encode(), "big") for pair in pairs]
 
@@ -150,10 +150,10 @@ def _spellings(character: str) -> str:
     """
     code = f"{ord(character):02x}"
     plain = re.escape(character)
-    several = r"\\\\{0,3}"
-    spellings = [plain, f"%(?i:{code})", f"{several}u00(?i:{code})", f"{several}x(?i:{code})"]
+    backslashes = r"\\\\{0,3}"  # one to four
+    spellings = [plain, f"%(?i:{code})", f"{backslashes}u00(?i:{code})", f"{backslashes}x(?i:{code})"]
     if character in _ESCAPED:
-        spellings.append(several + plain)
+        spellings.append(backslashes + plain)
     if character == " ":
         spellings.append(r"\+")
     return f"(?:{'|'.join(spellings)})"
@@ -163,7 +163,7 @@ class _Filter(logging.Filter):
     """Hides the keys of all clients in log records of the HTTP libraries."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep every record."""
+        """Hide the keys in a record; return True, because every record is kept."""
         message = hidden = record.getMessage()
         for reference in _secrets:
             secret = reference()
@@ -178,7 +178,7 @@ _filter = _Filter()
 
 
 def _watch(secret: Secret) -> None:
-    global _secrets  # noqa: PLW0603 - never changed in place, because other threads may be reading it
+    global _secrets  # noqa: PLW0603 - replaced, never changed in place, because other threads may be reading it
     _secrets = (*(reference for reference in _secrets if reference() is not None), weakref.ref(secret))
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_filter)  # to add it again changes nothing
+        logging.getLogger(name).addFilter(_filter)  # adding it again changes nothing

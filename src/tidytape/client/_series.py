@@ -42,9 +42,10 @@ class FetchQuery:
     schema : Schema
         The schema of the frame that the method returns.
     finish : callable, optional
-        Computes that frame from the answers, which have the schema of the data type; None if they are that frame.
+        Computes that frame from the frame of the data type; None if the two are the same.
     relative : tuple of (str, str)
-        The times as the caller wrote them, if they count back from now. The queries have the absolute times.
+        The times as the caller wrote them, if they depend on the time of the call; else empty. ``queries`` has the
+        absolute times.
 
     Examples
     --------
@@ -64,10 +65,10 @@ class FetchQuery:
     """The schema of the frame that the method returns."""
 
     finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
-    """Computes that frame from the answers; None if they are that frame."""
+    """Computes that frame from the frame of the data type; None if the two are the same."""
 
     relative: tuple[tuple[str, str], ...] = ()
-    """The times as the caller wrote them, if they count back from now."""
+    """The times as the caller wrote them, if they depend on the time of the call."""
 
     @classmethod
     def of(cls, name: str, arguments: Mapping[str, Any]) -> FetchQuery:
@@ -76,7 +77,7 @@ class FetchQuery:
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If an argument is wrong.
         """
         fields = arguments_of(arguments)
         times = Times(*(fields.pop(parameter, None) for parameter in ("start", "end", "limit")))
@@ -91,11 +92,11 @@ class FetchQuery:
         return replace(self, queries=(query,), relative=())
 
     def __repr__(self) -> str:
-        """Return it on one line."""
+        """Return the query and its cost on one line."""
         return f"<FetchQuery {self._in_words}: {self._cost}>"
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it."""
+        """Return the query, its cost and the columns of its frame as a table for a notebook."""
         columns = ", ".join(self.schema.names)
         return facts_table("FetchQuery", {"query": self._in_words, "at most": self._cost, "columns": columns})
 
@@ -112,9 +113,9 @@ _REQUIRED = ("interval",)
 
 
 def arguments_of(
-    arguments: Mapping[str, Any], *, leave: frozenset[str] | set[str] = frozenset()
+    arguments: Mapping[str, Any], *, omit: frozenset[str] | set[str] = frozenset()
 ) -> dict[str, Any]:
-    """Return the arguments that the caller of a method passed, and ``interval`` even if it is None.
+    """Return the arguments that the caller of a method passed, without ``omit``; ``interval`` also if it is None.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def arguments_of(
     return {
         name: value
         for name, value in arguments.items()
-        if name != "self" and name not in leave and (value is not None or name in _REQUIRED)
+        if name != "self" and name not in omit and (value is not None or name in _REQUIRED)
     }
 
 
@@ -139,10 +140,10 @@ _PARAMETER = re.compile(r"^(\w+) : .+\n(?:    .+\n?)+", re.MULTILINE)
 
 
 def _with_shared(kind: type[SeriesT]) -> type[SeriesT]:
-    """Add to the docstring of each method the parameters and sections that the docstring of the class has for all."""
+    """Add the shared parameters and sections, which the docstring of the class has, to the docstring of each method."""
     shared = _sections(inspect.cleandoc(kind.__doc__ or ""))
     for name, method in vars(kind).items():
-        if name.startswith("_") or method.__doc__ is None:  # Python without docstrings
+        if name.startswith("_") or method.__doc__ is None:  # python -OO removes docstrings
             continue
         sections = _sections(inspect.cleandoc(method.__doc__))
         described = {
@@ -163,12 +164,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
     """The methods that fetch points. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
-    ISO 8601 strings; a time without a zone is UTC. A candle or profile belongs to the window if its interval starts in
-    it: a window from 23:50 to 00:05 has one hour in it, that of midnight. If a window is longer than one request may
-    be, the client sends several requests.
+    ISO 8601 strings; a time without a zone is UTC. A candle or profile belongs to the window if its interval starts
+    there: a window from 23:50 to 00:05 has one candle of an hour, which starts at midnight. If a window is longer than
+    one request may be, the client sends several requests.
 
-    The sections below hold for every method. The docstring of a method has only its own parameters; `_with_shared`
-    adds the others, so that ``help`` shows all of them.
+    The sections below hold for every method. In the source, the docstring of a method has only its own parameters.
+    `_with_shared` adds the others, so that ``help`` shows all of them.
 
     Parameters
     ----------
@@ -203,11 +204,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
     Raises
     ------
     QueryError
-        If an argument cannot be right; then nothing was sent. If only the service can know it, the error
-        is a `RefusedQueryError`. Neither costs weight.
+        If an argument is wrong; then nothing was sent. If only the service can know that, the error is
+        a `RefusedQueryError`. Neither costs weight.
     FetchError
         If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
-        wait for the budget than is allowed; `DecodeError`, an answer that breaks the API, belongs to
+        wait for the budget than ``max_wait``; `DecodeError`, an answer that breaks the API, belongs to
         another query or is longer than ``max_body``; `IncompleteDataError`, a part is missing or a row
         came twice with different values; `TapeError`, the tape has no answer to this query.
 
@@ -260,7 +261,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema TRADE_SIDE_AGNOSTIC_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema TRADE_SIDE_AGNOSTIC_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -292,7 +293,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         24
         """
         name = "TRADE_AGG" if by_side or side else "TRADE_SIDE_AGNOSTIC_AGG"
-        return self._points(FetchQuery.of(name, arguments_of(locals(), leave={"by_side", "name"})))
+        return self._points(FetchQuery.of(name, arguments_of(locals(), omit={"by_side", "name"})))
 
     def trades(
         self,
@@ -321,7 +322,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per trade, key (exchange, raw_symbol, side, timestamp, id)
-            Sorted by the key, in time as asked. Schema TRADE, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema TRADE, in this order:
 
             - ``timestamp`` : timestamp, Time of the trade. [UTC]
             - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
@@ -378,7 +379,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema OPEN_INTEREST_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema OPEN_INTEREST_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -420,9 +421,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch funding rates of perpetuals, and predicted ones.
+        """Fetch funding rates and predicted rates of perpetuals.
 
-        If a rate is positive, longs pay shorts. The predicted rate is that of the next settlement. Each rate
+        If a rate is positive, longs pay shorts. The predicted rate is the rate of the next settlement. Each rate
         is a fraction of the position's value per ``funding_interval``, by default 8 hours, whatever the
         interval of the exchange. Rates are converted in proportion: a rate per 8 hours is eight times the
         rate per hour. There is no column for this interval, because it is the same in all rows; ``interval``
@@ -440,7 +441,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema FUNDING_RATE_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema FUNDING_RATE_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -510,7 +511,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, side, timestamp)
-            Sorted by the key, in time as asked. Schema LIQUIDATION_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema LIQUIDATION_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
@@ -552,7 +553,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema CME_OPEN_INTEREST_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema CME_OPEN_INTEREST_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -619,7 +620,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
-            Sorted by the key, in time as asked. Schema VOLUME_PROFILE_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema VOLUME_PROFILE_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -697,7 +698,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
-            Sorted by the key, in time as asked. Schema TPO_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema TPO_AGG, in this order:
 
             - ``timestamp`` : timestamp, Session start. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -797,7 +798,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and session, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema TPO_SESSIONS, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema TPO_SESSIONS, in this order:
 
             - ``timestamp`` : timestamp, Session start. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -876,18 +877,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Parameters
         ----------
         max_depth : int, optional
-            Largest number of price levels per side, from the mid outwards; more than 3500 weigh more.
+            Largest number of price levels per side, from the mid outwards; above 3500 a request weighs more.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
             ``USD`` converts the sizes, each at its own price.
         group_by : str, optional
-            ``sum`` adds up the books of a coin into one, with sizes in USD.
+            ``sum`` adds up the books of a coin into one book, with sizes in USD.
 
         Returns
         -------
         frame, one row per series, timestamp, side and price, key (exchange, raw_symbol, timestamp, side, price)
-            Sorted by the key, in time as asked. Schema BLOCK_BOOK_SNAPSHOT_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema BLOCK_BOOK_SNAPSHOT_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -929,7 +930,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch the liquidations at each price level.
 
-        They are those of all markets of a coin on one exchange.
+        A level has the liquidations of all markets of a coin on one exchange.
 
         Parameters
         ----------
@@ -938,7 +939,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         exchange : str or list of str, optional
             Exchange, if the service has several.
         max_depth : int, optional
-            Largest number of price levels; more than 1500 weigh more.
+            Largest number of price levels; above 1500 a request weighs more.
         sort_direction : str, default 'asc'
             Order in time, ``asc`` or ``desc``; prices always ascend.
         quote : str, optional
@@ -947,7 +948,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series, timestamp and price, key (exchange, raw_symbol, coin, timestamp, price)
-            Sorted by the key, in time as asked. Schema VENUEX_LIQUIDATION_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema VENUEX_LIQUIDATION_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
@@ -994,14 +995,15 @@ class SeriesMethods(ABC, Generic[ResultT]):
         coin : str or list of str, optional
             Base asset of the options.
         raw_symbol : str or list of str, optional
-            Symbol of a summary; this, ``coin`` or both.
+            Symbol of an option summary. Pass ``raw_symbol``, ``coin`` or both.
         tenor : str, optional
-            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``; by default all of them.
+            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``; by default all tenors.
 
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
-            Sorted by the key, in time as asked. Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG, in this
+            order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
@@ -1035,7 +1037,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch the skew of options.
 
-        The service defines the skew: that of tidytape is the volatility of the put minus that of the call.
+        The service defines the skew. The service of tidytape subtracts the volatility of the call from that of the put.
         ``markets(type="SKEW_OPTION_SUMMARY_AGG")`` lists the summaries and their tenors.
 
         Parameters
@@ -1052,7 +1054,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
-            Sorted by the key, in time as asked. Schema SKEW_OPTION_SUMMARY_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema SKEW_OPTION_SUMMARY_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
@@ -1096,7 +1098,7 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema OPTION_OPEN_INTEREST_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema OPTION_OPEN_INTEREST_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
@@ -1135,14 +1137,14 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Parameters
         ----------
         token_name : str, optional
-            Token; this or ``coin``. Usually the ``coin_name`` of a market.
+            Name of the token, instead of ``coin``: usually the ``coin_name`` of a market.
         coin : str or list of str, optional
             Base asset, instead of ``token_name``.
 
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, coin, timestamp)
-            Sorted by the key, in time as asked. Schema TOKEN_SUPPLY_AGG, in this order:
+            Sorted by the key, in time by ``sort_direction``. Schema TOKEN_SUPPLY_AGG, in this order:
 
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
@@ -1173,9 +1175,9 @@ class SeriesMethods(ABC, Generic[ResultT]):
 
 
 def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
-    """Return the query of a market profile; a PointsQuery has its options with the prefix ``tpo_``."""
-    prefixed = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
-    fields = {prefixed.get(name, name): value for name, value in arguments.items()}
+    """Return the query of a market profile; in a PointsQuery two of its arguments have the prefix ``tpo_``."""
+    field_names = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
+    fields = {field_names.get(name, name): value for name, value in arguments.items()}
     if fields["interval"] is None:
         if fields["tpo_session"] is None:
             raise QueryError(
@@ -1184,24 +1186,24 @@ def _tpo(arguments: Mapping[str, Any]) -> FetchQuery:
                 expected="how long a session is: a session ('daily', 'weekly', 'monthly'), or an interval ('4h')",
                 code="INVALID_INTERVAL",
             )
-        # The contract requires one. Every session starts at the start of a day, and days weigh almost nothing.
+        # The contract requires an interval. Every session starts with a day, and days weigh almost nothing.
         fields["interval"] = Interval.DAY
     try:
         return FetchQuery.of("TPO_AGG", fields)
     except QueryError as error:
-        raise error.renamed({query: method for method, query in prefixed.items()}) from None
+        raise error.renamed({field: argument for argument, field in field_names.items()}) from None
 
 
 def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:
-    """Return one row per session, with the columns of sessions; a tape of an older release lacks some of them."""
+    """Return one row per session, with its columns; a frame from a tape of an older release lacks some of them."""
     names = [name for name in levels.columns if name in schema.names]
     sessions = levels.select(names).unique(maintain_order=True)
     key = schema.key_of(grouped=grouped)
     clashing = sessions.filter(sessions.select(key).is_duplicated())
     if not clashing.is_empty():
-        moments = tuple(clashing["timestamp"].dt.epoch("s").unique().sort())
+        seconds = tuple(clashing["timestamp"].dt.epoch("s").unique().sort())
         raise IncompleteDataError(
-            f"TPO_AGG: {len(moments)} sessions came twice with different values, the first at {moments[0]}",
-            missing=tuple((moment, moment + 1) for moment in moments),
+            f"TPO_AGG: {len(seconds)} sessions came twice with different values, the first at {seconds[0]}",
+            missing=tuple((second, second + 1) for second in seconds),
         )
     return sessions

@@ -1,4 +1,4 @@
-"""How a client reaches the service: address, key, proxies and certificates, patience."""
+"""How a client reaches the service: address, key, proxies, certificates and time limits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OnLimit = Literal["wait", "raise"]
 Partial = Literal["raise", "flag"]
 
 LOCAL = "tidytape.local"
-"""The end of the address of a service in this process; the name of its lake stands before it."""
+"""The end of the host name of a service in this process; the name of its lake stands before it."""
 
 _BASE_URL = "TIDYTAPE_BASE_URL"
 _API_KEY = "TIDYTAPE_API_KEY"
@@ -44,11 +44,11 @@ CACHE_LIMIT = LIMIT
 """The default limit of the cache. [byte]"""
 
 MAX_BODY = 512 * 2**20
-"""The default of the largest body: several times the longest answer. [byte]"""
+"""The default of ``max_body``, several times the longest answer. [byte]"""
 
 
 MAX_WAIT = 900.0
-"""The default of the longest wait for the budget. [s]"""
+"""The default of ``max_wait``, the longest wait for the budget. [s]"""
 
 
 class Options(TypedDict, total=False):
@@ -71,7 +71,7 @@ class Options(TypedDict, total=False):
 
 
 _LONGEST = 10**6
-"""The longest time that a setting may be, 11 days: sockets allow not much more. [s]"""
+"""The longest time that a setting may have, 11 days; sockets allow little more. [s]"""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -97,11 +97,11 @@ class Settings:
     max_body : int
         Largest body of one response, decompressed. [byte]
     max_wait : float or None
-        Longest wait of a fetch for the budget; 0 to never wait, None for any wait. [s]
+        Longest wait for the budget; 0 to never wait, None to wait as long as it takes. [s]
     partial : {"raise", "flag"}
         What to do if a part of a window is not answered.
     absent : {"null", "zero"}
-        The value of a number that a point lacks although every point should have it.
+        What stands in the frame for a number that a point lacks although every point should have it.
     parallel : int
         Largest number of open requests.
     offline : bool
@@ -136,7 +136,7 @@ class Settings:
         return self.quota.has_notes or self.base_url.endswith(LOCAL)
 
     def __reduce__(self) -> NoReturn:
-        """Raise TypeError: the key would be in a pickle or a copy."""
+        """Raise TypeError, because a pickle or a copy would contain the key."""
         raise TypeError("settings hold a key and are not pickled; make the client where it is used")
 
     @classmethod
@@ -166,8 +166,8 @@ class Settings:
         Raises
         ------
         QueryError
-            If the address is absent or is not an HTTP address, the header has no valid name, or a number is not one or
-            not positive.
+            If there is no address, it is not an HTTP address, ``auth_header`` is not the name of a header, or a number
+            is not positive.
         AuthenticationError
             If there is no key, or it cannot be sent in a header. The key is not in the message.
         """
@@ -176,8 +176,9 @@ class Settings:
             _key(api_key or os.environ.get(_API_KEY)),
         )
         if cache is None:
-            # A custom transport may answer anything. A service on this machine is mostly the user's own: its lake
-            # grows, tomorrow another lake may have its address, and its requests cost nothing.
+            # By default cache only answers from the network. A custom transport may answer anything. A service on this
+            # machine is mostly the user's own: its lake grows, tomorrow another lake may have its address, and its
+            # requests cost nothing.
             cache = offline or (is_network and not is_loopback(address))
         if offline and cache is False:
             raise QueryError(
@@ -194,7 +195,7 @@ class Settings:
             _seconds("deadline", deadline),
             _count("attempts", attempts),
             _count("max_body", max_body),
-            _patience(one_of("on_limit", on_limit, get_args(OnLimit)), max_wait),
+            _longest_wait(one_of("on_limit", on_limit, get_args(OnLimit)), max_wait),
             one_of("partial", partial, get_args(Partial)),
             one_of("absent", absent, get_args(Absent)),
             _count("parallel", parallel),
@@ -208,14 +209,14 @@ class Settings:
         return settings
 
 
-def one_of(name: str, value: object, known: tuple[Any, ...]) -> Any:
-    """Return a value; raise QueryError if it is not one of the known values."""
-    if value not in known:
-        raise QueryError(name, got=value, expected=" or ".join(map(repr, known)))
+def one_of(name: str, value: object, choices: tuple[Any, ...]) -> Any:
+    """Return the value of an argument; raise QueryError if it is not one of the choices."""
+    if value not in choices:
+        raise QueryError(name, got=value, expected=" or ".join(map(repr, choices)))
     return value
 
 
-def _patience(on_limit: str, max_wait: object) -> float | None:
+def _longest_wait(on_limit: str, max_wait: object) -> float | None:
     """Return the longest wait for the budget; None for any wait. [s]"""
     if on_limit == "raise":
         if max_wait not in (None, MAX_WAIT):
@@ -266,7 +267,7 @@ def _address(address: str | None) -> str:
     if url.scheme not in {"http", "https"} or not url.host:
         raise QueryError("base_url", got=address, expected=expected)
     if url.userinfo or url.query or url.fragment:
-        # The message does not show it: it may contain a password or a key.
+        # The message does not show the whole address, which may contain a password or a key.
         raise QueryError(
             "base_url",
             got=f"{url.scheme}://{url.host}/…",
@@ -319,8 +320,8 @@ def warn_unencrypted(address: str) -> None:
 def connection_options(address: str, transport: object) -> Iterator[dict[str, Any]]:
     """Yield the options of an httpx client.
 
-    The client follows no redirect, because it would send the key to the new address. It uses no proxy for a service on
-    this machine, which a proxy could not reach.
+    The client does not follow redirects, because it would send the key to the new address. For a service on this
+    machine it uses no proxy, because the proxy could not reach it.
 
     Raises
     ------
@@ -337,7 +338,7 @@ def connection_options(address: str, transport: object) -> Iterator[dict[str, An
             f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error.strerror or error}"
         ) from None
     except (ValueError, ImportError, httpx.InvalidURL):
-        # The message does not show the address of the proxy: it may contain a password.
+        # The message does not show the address of the proxy, which may contain a password.
         raise ProxyError(
             f"the proxy that {_PROXY} cannot be used; expected e.g. http://proxy.example.org:3128, and for socks5:// "
             "the package httpx[socks]; NO_PROXY names the hosts that are reached without"
@@ -353,7 +354,7 @@ def transport_error(failure: Failure, url: httpx.URL, why: str, weight: int) -> 
     url : httpx.URL
         The address of the request.
     why : str
-        The text of the failure, without the key.
+        What failed, without the key.
     weight : int
         Weight of the request. [weight]
     """

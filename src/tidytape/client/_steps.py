@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request and gather its answer, until a time."""
+    """Send a request and gather its answer, before a deadline."""
 
     request: httpx.Request
     until: float
@@ -44,7 +44,7 @@ class Send:
     max_body: int
     """Longest body to read. [byte]"""
     accepted: list[httpx.Headers] = field(default_factory=list)
-    """The headers of the answer, as soon as the service has accepted the request: the body may still fail."""
+    """The headers of the answer, as soon as the service has accepted the request; its body may still fail to arrive."""
 
     @property
     def remaining(self) -> float:
@@ -54,7 +54,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for so many seconds. [s]"""
+    """Wait for a time. [s]"""
 
     seconds: float
 
@@ -95,7 +95,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Run these flows at the same time, at most ``parallel`` of the client at once."""
+    """Run flows at the same time. Of all flows of a client at most ``parallel`` run at once."""
 
     flows: Sequence[Flow[Any]]
 
@@ -104,14 +104,14 @@ Step = Send | Wait | Call | Together
 Flow = Generator[Step, Any, R]
 
 _MOST_REFUSAL = 2**20
-"""How much to read of the body of a refusal. [byte]"""
+"""How much of the body of a refusal the client reads. [byte]"""
 
 
 class Gathering:
     """The body of a response while it arrives: decompressed, complete, and limited in size and time.
 
-    A gzip of a megabyte can hold a gigabyte, so the decompressed size is limited too. The client asked for no other
-    encoding and does not read one: a few bytes of some, or of gzip in gzip, can fill any memory.
+    A gzip of a megabyte can hold a gigabyte, so the decompressed size is limited too. The client asks for no other
+    encoding and does not read others: a few bytes of some encodings, or of gzip inside gzip, can fill any memory.
 
     Raises
     ------
@@ -126,13 +126,13 @@ class Gathering:
     def __init__(self, step: Send, response: httpx.Response) -> None:
         self._step = step
         self._response = response
-        self._accepted = response.status_code == httpx.codes.OK
-        self._most = step.max_body if self._accepted else _MOST_REFUSAL
+        self._is_accepted = response.status_code == httpx.codes.OK
+        self._max_body = step.max_body if self._is_accepted else _MOST_REFUSAL
         self._body = bytearray()
-        if self._accepted:
+        if self._is_accepted:
             step.accepted.append(response.headers)
         self.readable = is_readable(response.headers)
-        """Whether the body can be read; the client understands a refusal without it."""
+        """Whether the client can read the body; it understands a refusal without the body."""
         self.is_read = response.is_stream_consumed
         """Whether the transport has already read and decompressed the body."""
 
@@ -147,11 +147,11 @@ class Gathering:
         """Return the complete answer."""
         is_packed = _encoding(self._response.headers) in _GZIP and not self.is_read
         content = self._unpacked() if is_packed and self.readable else bytes(self._body)
-        if self._accepted and self.readable:
+        if self._is_accepted and self.readable:
             if not content:
                 raise self._cut_off("the answer has no body")
             has_length = self._response.headers.keys() & {"content-length", "transfer-encoding"}
-            # HTTP itself notices a cut only if it knows the length.
+            # Without a length, HTTP takes a body that was cut off for a complete one.
             if not (is_packed or has_length) and _is_cut(content):
                 raise self._cut_off("the body ends too early")
         return Answer(self._response.status_code, self._response.headers, content)
@@ -165,20 +165,20 @@ class Gathering:
                     if not self._has_room(len(content)):
                         break
         except EOFError:
-            if self._accepted:
+            if self._is_accepted:
                 raise self._cut_off("the gzip ends too early") from None
         except (zlib.error, gzip.BadGzipFile) as error:
             raise httpx.DecodingError(str(error), request=self._step.request) from None
         return bytes(content)
 
     def _has_room(self, size: int) -> bool:
-        """Return whether a body of a size may grow; raise DecodeError if an accepted answer is too long."""
-        if self._accepted and size > self._most:
+        """Return whether to read on after ``size`` bytes; raise DecodeError if an accepted answer is too long."""
+        if self._is_accepted and size > self._max_body:
             raise DecodeError(
-                f"{self._step.request.url.path}: the body is longer than max_body, {self._most} bytes; ask "
+                f"{self._step.request.url.path}: the body is longer than max_body, {self._max_body} bytes; ask "
                 "for less at a time, or give the client a larger max_body"
             )
-        return size < self._most or self._accepted
+        return size < self._max_body or self._is_accepted
 
     def _cut_off(self, why: str) -> httpx.HTTPError:
         return httpx.RemoteProtocolError(why, request=self._step.request)
@@ -203,8 +203,9 @@ def _is_cut(body: bytes) -> bool:
     """Return whether an Arrow stream or a JSON document lacks its end."""
     if body.startswith(ARROW_BEGIN):
         return not body.endswith(ARROW_END)
-    opened, closed = (sum(map(body.count, brackets)) for brackets in ((b"{", b"["), (b"}", b"]")))
-    if opened <= closed:
+    # Counting brackets is faster than parsing. It is exact unless there are brackets in strings.
+    opening, closing = (sum(map(body.count, brackets)) for brackets in ((b"{", b"["), (b"}", b"]")))
+    if opening <= closing:
         return False
     try:
         orjson.loads(body)
@@ -221,7 +222,8 @@ def closed_error() -> TransportError:
 def outward(error: TidytapeError) -> TidytapeError:
     """Return an error without its cause and without the traceback inside the library; its message says everything.
 
-    Raise it outside of the ``except`` block that caught it. Then its context is only what the caller was handling.
+    Raise the error outside of the ``except`` block that caught it. Then its context is at most an error that the caller
+    of the library was handling.
     """
     error.__cause__ = error.__context__ = None
     error.__suppress_context__ = False

@@ -16,11 +16,11 @@ from tidytape.query import StreamQuery
 FrameT = TypeVar("FrameT")
 
 ABORT = "tidytape.abort"
-"""The extension of a response under which its transport gives a function that ends it and does not block."""
+"""The extension of a response in which its transport puts a function that ends the response without blocking."""
 
 
 def abort(response: httpx.Response) -> None:
-    """End a response that another thread may be reading, without blocking; the thread that waits for it wakes."""
+    """End a response without blocking. It wakes another thread that waits for the response."""
     if ABORT in response.extensions:
         response.extensions[ABORT]()
         return
@@ -30,8 +30,8 @@ def abort(response: httpx.Response) -> None:
 
 
 def shut(connection: Any) -> None:
-    """End a socket that another thread may be reading, without blocking; that thread wakes."""
-    # Not by the method of a TLS socket: it drops the TLS object, which the other thread is using.
+    """End a connection without blocking. It wakes another thread that reads the socket."""
+    # Do not call the `shutdown` of a TLS socket: it drops the TLS object, which the other thread is using.
     shutdown = socket.socket.shutdown if isinstance(connection, socket.socket) else type(connection).shutdown
     with contextlib.suppress(OSError):
         shutdown(connection, socket.SHUT_RDWR)
@@ -54,7 +54,7 @@ class StreamBase(ABC, Generic[FrameT]):
 
     @property
     def token(self) -> str | None:
-        """Resumes the stream after the last batch that was returned; None before the first batch."""
+        """The token that resumes the stream after the last batch that was returned; None before the first batch."""
         return self._following.token
 
     def __repr__(self) -> str:
@@ -64,4 +64,4 @@ class StreamBase(ABC, Generic[FrameT]):
 
     @abstractmethod
     def stop(self) -> None:
-        """End the iteration, from any thread, and close the connection. It does not block."""
+        """End the iteration, from any thread, and close the connection, without blocking."""

@@ -39,12 +39,12 @@ DataTypeName = Literal[
 
 
 def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
-    """Return what the arguments of a method ask for.
+    """Return the query that the arguments of a method describe.
 
     Raises
     ------
     QueryError
-        If the request cannot be right.
+        If an argument is wrong.
     """
     fields = arguments_of(arguments)
     start, end = fields.pop("start", None), fields.pop("end", None)
@@ -150,26 +150,26 @@ class StreamMethods(ABC, Generic[StreamT, LiveT]):
         Returns
         -------
         Stream or AsyncStream of StreamBatch
-            To be iterated, and for ``with``. Each batch has the frames ``frame``, ``finals``, ``updates`` and
-            ``revisions``, in the schema of a fetch of the same type, the time ``over`` and a resume ``token``.
+            An iterator of batches, and a context manager. Each batch has the frames ``frame``, ``finals``, ``updates``
+            and ``revisions``, in the schema of a fetch of the same type, the time ``over`` and a resume ``token``.
 
         Raises
         ------
         QueryError
-            If the request cannot be right: nothing was sent.
+            If an argument is wrong; then nothing was sent.
         TapeError
             If the client records or replays a tape, which cannot hold a stream.
         TransportError
             If the client is offline.
         FetchError
-            While it is iterated: `StreamGapError` as of ``on_gap``; `DecodeError` where the service sent something
-            that is not what the contract says, or a line longer than ``max_body``; `ServiceError` where it could not be
-            reached in ``attempts`` of the client, or for its ``deadline``, counted anew after each batch.
+            During the iteration, by its subclasses: `StreamGapError`, see ``on_gap``; `DecodeError`, a line that breaks
+            the contract or is longer than ``max_body``; `ServiceError`, no answer within the ``attempts`` and the
+            ``deadline`` of the client, counted anew after each batch.
 
         Notes
         -----
-        A cut connection, a service that shuts down, or one that says nothing for 45 s, is no error: the stream goes on
-        from the last whole batch. A connection holds no place of ``parallel``.
+        It is no error if the connection is cut, or the service shuts down or is silent for 45 s: the stream goes on
+        after the last complete batch. Streams do not count for ``parallel``.
 
         Examples
         --------
@@ -270,17 +270,17 @@ class StreamMethods(ABC, Generic[StreamT, LiveT]):
         Returns
         -------
         Live
-            ``live.frame`` is the frame as it is now, ``live.wait()`` waits for more, ``live.stop()`` ends it; `Live` is
-            a context manager too. ``tidytape.plot.live`` draws it as it grows.
+            ``live.frame`` is the frame as it is now, ``live.wait()`` waits for the next batch, and ``live.stop()`` ends
+            the stream. `Live` is a context manager too. ``tidytape.plot.live`` draws the frame as it grows.
 
         Raises
         ------
         QueryError, TapeError, TransportError
-            As for ``client.stream``. What fails later is in ``live.error``, and raised by ``live.wait``.
+            The same errors as ``client.stream``. ``live.error`` has a later error, and ``live.wait`` raises it.
 
         Notes
         -----
-        The thread is there for an ``AsyncClient`` too, and nothing is awaited.
+        With an ``AsyncClient`` too, a thread follows the stream, so do not await this method.
 
         Examples
         --------

@@ -244,7 +244,7 @@ class Client(
         Raises
         ------
         LakeError
-            If there is no lake.
+            If there is no lake at this path.
         """
         from tidytape.client._local import connection
 
@@ -270,14 +270,17 @@ class Client(
         ================ =================================================== =======================================
         exchange         ``raw_symbol``                                      data
         ================ =================================================== =======================================
-        ``DEMO_SPOT``    ``BTCUSDT``, ``ETHUSDT``, ``SOLUSDT``               candles, trades, profiles; books but of SOL
+        ``DEMO_SPOT``    ``BTCUSDT``, ``ETHUSDT``, ``SOLUSDT``               candles, trades, profiles; books (not SOL)
         ``DEMO_USD``     ``BTC-USD``, ``ETH-USD``                            candles, trades, profiles
-        ``DEMO_PERP``    ``BTC-PERP``, ``ETH-PERP``, ``SOL-PERP``            these, open interest, funding of 8 hours,
-                                                                             liquidations; books but of SOL
-        ``DEMO_LINEAR``  ``BTCUSDT``, ``ETHUSDT``                            the same, funding of 4 hours; no books
-        ``DEMO_INVERSE`` ``BTCUSD``, contracts of 100 USD                    the same, funding of 1 hour; no books
-        ``DEMO_OPTIONS`` ``BTC_ATM``, ``ETH_ATM``                            implied volatility, and of the coins option
-                                                                             open interest
+        ``DEMO_PERP``    ``BTC-PERP``, ``ETH-PERP``, ``SOL-PERP``            candles, trades, profiles, open interest,
+                                                                             funding of 8 hours, liquidations;
+                                                                             books (not SOL)
+        ``DEMO_LINEAR``  ``BTCUSDT``, ``ETHUSDT``                            as DEMO_PERP, but funding of 4 hours and no
+                                                                             books
+        ``DEMO_INVERSE`` ``BTCUSD``, contracts of 100 USD                    as DEMO_PERP, but funding of 1 hour and no
+                                                                             books
+        ``DEMO_OPTIONS`` ``BTC_ATM``, ``ETH_ATM``                            implied volatility; option open interest of
+                                                                             the coins
         ``DEMO_OPTIONS`` ``BTC_25``, ``BTC_10``, ``ETH_25``, ``ETH_10``      skew
         ``DEMO_CME``     ``BTCQ4``                                           open interest of regulated futures
         ``DEMO_EVENTS``  ``1001``, ``1002``                                  candles, trades of a prediction market
@@ -309,7 +312,7 @@ class Client(
         Returns
         -------
         Client
-            Its lake is removed when the client is closed, or at the latest with the process.
+            A client whose lake is removed when the client is closed, or at the latest when the process ends.
 
         Examples
         --------
@@ -358,7 +361,7 @@ class Client(
         Raises
         ------
         TapeError
-            If it cannot be read, or is no tape.
+            If the folder cannot be read, or is no tape.
 
         Examples
         --------
@@ -382,12 +385,14 @@ class Client(
 
     def _opened(self) -> tuple[httpx.Client, threading.BoundedSemaphore]:
         with connection_options(self._settings.base_url, self._transport) as options:
-            http = httpx.Client(**options)
-        return http, threading.BoundedSemaphore(self._settings.parallel)
+            return httpx.Client(**options), threading.BoundedSemaphore(self._settings.parallel)
 
     @property
     def _of_process(self) -> tuple[httpx.Client, threading.BoundedSemaphore]:
-        """Connections and places of this process. Two processes on one socket would read each other's answers."""
+        """The connections of this process, and its places for open requests.
+
+        Two processes with one socket would read each other's answers.
+        """
         return self._processes.get(os.getpid()) or self._processes.setdefault(os.getpid(), self._opened())
 
     def _run(self, steps: Flow[R]) -> R:
@@ -428,38 +433,39 @@ class Client(
         if len(step.flows) == 1:
             with self._place():
                 return [self._follow(step.flows[0])]
-        stop, todo, guard = threading.Event(), iter(enumerate(step.flows)), threading.Lock()
+        stop, lock = threading.Event(), threading.Lock()
+        numbered_flows = iter(enumerate(step.flows))
         results: dict[int, object] = {}
         errors: list[BaseException] = []
 
         def work() -> None:
             while not stop.is_set():
-                with guard:
-                    numbered = next(todo, None)
-                if numbered is None:
+                with lock:
+                    numbered_flow = next(numbered_flows, None)
+                if numbered_flow is None:
                     return
-                number, steps = numbered
+                number, steps = numbered_flow
                 try:
                     with self._place(stop):
                         results[number] = self._follow(steps, stop)
-                except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+                except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
                     errors.append(error)
                     stop.set()
 
-        crew = [
+        threads = [
             threading.Thread(
                 target=contextvars.copy_context().run, args=(work,), daemon=True, name="tidytape-fetch"
             )
             for _ in range(min(self._settings.parallel, len(step.flows)))
         ]
         try:
-            for thread in crew:
+            for thread in threads:
                 thread.start()
-            for thread in crew:
+            for thread in threads:
                 while thread.is_alive():
-                    thread.join(_HEEDFUL)
+                    thread.join(_INTERRUPT_POLL)
         finally:
-            stop.set()  # after Ctrl-C too; the threads give back places and weight soon
+            stop.set()  # after Ctrl-C too; the threads then give back their places and weight
         for error in errors:
             if not isinstance(error, _OtherFailedError):
                 raise error
@@ -469,7 +475,7 @@ class Client(
     def _place(self, stop: threading.Event | None = None) -> Iterator[None]:
         """Take one of the places for open requests, which all fetches of this client share."""
         _, places = self._of_process
-        while not places.acquire(timeout=_HEEDFUL):
+        while not places.acquire(timeout=_INTERRUPT_POLL):
             if stop is not None and stop.is_set():
                 raise _OtherFailedError
         try:
@@ -486,7 +492,7 @@ class Client(
             return _within(step.remaining, lambda: self._answer(step), stop)
         except FAILURES as failure:
             return failure
-        except RuntimeError:  # closed from another thread
+        except RuntimeError:  # httpx raises it if another thread has closed its client
             if self._closed:
                 raise closed_error() from None
             raise
@@ -514,7 +520,7 @@ class Client(
 
         Parameters
         ----------
-        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        query : what a method of ``client.query`` returns, a PointsQuery, or several whose windows adjoin
 
         Yields
         ------
@@ -524,7 +530,7 @@ class Client(
         Raises
         ------
         TidytapeError
-            As for the method of the query. The cache has the points that were fetched until then.
+            The same errors as the method of the query. The cache then has the points that came before the error.
 
         Examples
         --------
@@ -557,8 +563,8 @@ class Client(
         self.close()
 
 
-_HEEDFUL = 0.1
-"""Longest wait for a thread without a look at interrupts and at failures of other threads. [s]"""
+_INTERRUPT_POLL = 0.1
+"""Longest wait during which Ctrl-C, or the failure of another thread, has no effect. [s]"""
 
 
 class _OtherFailedError(Exception):
@@ -566,11 +572,12 @@ class _OtherFailedError(Exception):
 
 
 def _within(seconds: float, call: Callable[[], R], stop: threading.Event | None) -> R:
-    """Run a call in a thread; raise TimeoutError after so many seconds, or stop waiting when another request failed.
+    """Run a call in a thread; raise TimeoutError after ``seconds``, or stop waiting when another request has failed.
 
-    The timeouts of httpx limit each read, and looking up a name has none. So a server that sends a byte of a header now
-    and then could block a call for ever. A thread that can be abandoned limits the whole call, for every transport. An
-    abandoned call ends with the next part of a body, or when the server falls silent; its thread is a daemon.
+    The timeouts of httpx limit each read, and none limits the lookup of a host name. So a server that sends a byte of a
+    header now and then could block a call for ever. The caller can abandon a thread, so a thread limits the whole call,
+    for every transport. An abandoned call ends with the next part of a body, or when the server falls silent; its
+    thread is a daemon.
     """
     outcome: Future[R] = Future()
 
@@ -582,7 +589,7 @@ def _within(seconds: float, call: Callable[[], R], stop: threading.Event | None)
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True, name="tidytape").start()
     until = time.monotonic() + seconds
-    while not wait([outcome], min(_HEEDFUL, remaining := max(0.0, until - time.monotonic()))).done:
+    while not wait([outcome], min(_INTERRUPT_POLL, remaining := max(0.0, until - time.monotonic()))).done:
         if stop is not None and stop.is_set():
             raise _OtherFailedError
         if not remaining:

@@ -1,8 +1,8 @@
-"""A stream for plain code: a thread reads the connection, and the caller waits for what it brings.
+"""A stream for plain code: a thread reads the connection into a queue, and the caller reads the queue.
 
-The caller waits for a queue and not for a socket, so that a stream can be stopped from anywhere, and no server can hold
-the caller: not while the connection is made, nor by a header that never ends. `queue.SimpleQueue` may be put to in a
-signal handler and in a destructor, which no lock may be.
+The caller never waits for a socket. So any thread can stop the stream, and no server can block the caller, neither
+while it connects nor with a header that never ends. The queue is a `queue.SimpleQueue`, because a signal handler or a
+destructor may put into one, but may not take a lock.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FrameT = TypeVar("FrameT")
 
 _AHEAD = 4
 """How many parts of a body the thread reads ahead of the caller."""
-_HEEDFUL = 0.1
-"""Longest wait without a look at interrupts. [s]"""
+_INTERRUPT_POLL = 0.1
+"""Longest wait during which Ctrl-C has no effect. [s]"""
 
 
 class _Connection:
@@ -70,23 +70,23 @@ class _Connection:
             self.parts.put(error)
 
     def _connected(self, event: str, facts: dict[str, Any]) -> None:
-        """Keep the socket as soon as it is connected, so that it can be closed before the head of the answer comes."""
+        """Keep the socket as soon as it is connected, so that `close` can shut it before the answer begins."""
         if event in {"connection.connect_tcp.complete", "connection.connect_unix_socket.complete"}:
             self._socket = facts["return_value"].get_extra_info("socket")
 
     def _goes_on(self) -> bool:
         return not self._is_closed
 
-    def permit(self) -> None:
+    def permit_part(self) -> None:
         """Let the thread read one more part."""
         self._permits.put(None)
 
     def wake(self) -> None:
-        """Wake the reader that waits for a part, so that it looks whether to go on."""
+        """Wake the caller that waits for a part, so that it notices that the stream was stopped."""
         self.parts.put(b"")
 
     def close(self) -> None:
-        """End the thread and close the socket. It does not block."""
+        """End the thread and close the socket, without blocking."""
         self._is_closed = True
         self._permits.put(None)
         if self._response is not None:
@@ -96,7 +96,7 @@ class _Connection:
 
 
 class _Link:
-    """The connection of a stream, and whether to stop. It outlives the stream."""
+    """The connection of a stream, and whether the stream was stopped. The stream's finalizer needs both."""
 
     def __init__(self) -> None:
         self.connection: _Connection | None = None
@@ -116,7 +116,7 @@ class _Link:
             connection.close()
 
     def stop(self) -> None:
-        """End the stream, and wake the thread that waits for it. It neither blocks nor takes a lock."""
+        """End the stream, and wake the thread that waits for a part, without blocking and without a lock."""
         self.is_stopped = True
         self.alarm.put(None)
         connection = self.connection
@@ -136,7 +136,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
     query : StreamQuery
         What is streamed.
     token : str or None
-        Resumes the stream after the last batch that was returned; None before there is one.
+        Resumes the stream after the last batch that was returned; None before the first batch.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
     def _run(self) -> StreamBatch[FrameT] | None:
         if self._link.is_stopped:
             raise StoppedError
-        if not self._link.is_own:  # the thread that reads is in the other process
+        if not self._link.is_own:  # after a fork the reading thread exists only in the parent process
             self._link = _Link()
             self._finalizer = weakref.finalize(self, self._link.stop)
             self._following.lost()
@@ -227,6 +227,7 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
                 self._following.lost()
 
     def _carry_out(self, step: StreamStep) -> Head | bytes | Failure | None:
+        """Carry out one step: pause, or wait for the next part of the connection, which ``Open`` makes anew."""
         if isinstance(step, Pause):
             self._link.cut()
             self._wait(self._link.alarm, step.seconds)
@@ -242,19 +243,20 @@ class Stream(StreamBase[FrameT], Iterator[StreamBatch[FrameT]], Generic[FrameT])
             raise StoppedError
         part: Head | bytes | BaseException = self._wait(connection.parts, step.seconds)
         if isinstance(part, bytes):
-            connection.permit()
+            connection.permit_part()
         if isinstance(part, BaseException) and not isinstance(part, FAILURES):
+            # httpx raises RuntimeError if its client is closed before it sends the request.
             if isinstance(part, RuntimeError) and self._is_client_closed():
                 raise closed_error()
             raise part
         return part
 
     def _wait(self, queue: SimpleQueue[Any], seconds: float) -> Any:
-        """Return the next part from a queue; a TimeoutError after so many seconds."""
+        """Return the next part from a queue, or a TimeoutError if none comes within ``seconds``."""
         until = time.monotonic() + seconds
         while True:
             try:
-                part = queue.get(timeout=max(0.0, min(_HEEDFUL, until - time.monotonic())))
+                part = queue.get(timeout=max(0.0, min(_INTERRUPT_POLL, until - time.monotonic())))
             except Empty:
                 part = TimeoutError()
             if self._link.is_stopped:

@@ -1,4 +1,4 @@
-"""A tape: every answer of a study in a folder, so that it comes out the same next year, anywhere, without a network.
+"""A tape: every answer of a study in a folder, so that the study gives the same next year, anywhere, without a network.
 
 ::
 
@@ -48,7 +48,7 @@ from tidytape.errors import QueryError, TapeError
 _FORMAT = 2
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
 CONTENT = slice(len(_OPENING) + 64 + len(_BETWEEN), -len(_CLOSING))
-"""Where the entry lies in a line."""
+"""The position of the entry in a line."""
 MANIFEST = "manifest.jsonl"
 
 Ask = Mapping[str, Any]
@@ -76,7 +76,7 @@ class TapeEntry:
     facts : dict
         Facts of the fetch, such as requests and weight.
     read : callable
-        Reads the answer: a frame, names or a quota. Raises TapeError if it is not what was recorded.
+        Reads the answer: a frame, names or a quota. Raises TapeError if the answer is not as it was recorded.
     """
 
     number: int
@@ -219,7 +219,7 @@ class Recorder(Tape):
                     os.fsync(self._manifest.fileno())
 
     def __enter__(self) -> Recorder:
-        """Return it."""
+        """Return the recorder."""
         return self
 
     def __exit__(
@@ -310,7 +310,7 @@ class Replayer(Tape):
     Raises
     ------
     TapeError
-        If the tape cannot be read, or its first line is not that of a tape.
+        If the tape cannot be read, or its first line is not the first line of a tape.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -324,12 +324,12 @@ class Replayer(Tape):
             self._recorded.setdefault(_key(entry.ask), []).append(entry)
 
     def answer_to(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry]:
-        """Return the answer to a question, and its entry. If it moves on, the next call returns the next answer.
+        """Return the answer to a question, and its entry. With ``moves_on`` the next call returns the next answer.
 
         Raises
         ------
         TapeError
-            If the tape has none, or it is not what was recorded.
+            If the tape has no answer to the question, or the answer is not as it was recorded.
         """
         self.has(ask)
         key = _key(ask)
@@ -351,7 +351,7 @@ class Replayer(Tape):
         Raises
         ------
         TapeError
-            If the tape has none.
+            If the tape has no answer to it.
         """
         if _key(ask) in self._recorded:
             return True
@@ -381,7 +381,7 @@ class Replayer(Tape):
 
 
 def described_ask(ask: Ask, method: str | None = None) -> str:
-    """Return a question as text, with times in ISO 8601. ``method`` names one that has no data type of its own.
+    """Return a question as text, with times in ISO 8601. A ``method`` stands in the text instead of the data type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A window of any length: which requests cover it, or what is missing of it, at the least weight. No I/O.
+"""A window of any length, and the requests that cover its missing spans at the least weight. No I/O.
 
 Spans are half-open pairs of epoch seconds, ``(start, end)``. [s]
 """
@@ -44,15 +44,16 @@ class Window:
 
     @classmethod
     def of(cls, queries: PointsQuery | Sequence[PointsQuery]) -> Window:
-        """Return the window that requests cover together.
+        """Return the window that queries cover together.
 
         Raises
         ------
         QueryError
-            If there are none, they differ in more than time, leave a gap, or are of more than one data type.
+            If there is no query, or the queries differ in more than time, leave a gap, or have more than one data type.
         """
         queries_ = [queries] if isinstance(queries, PointsQuery) else queries
-        is_several: object = isinstance(queries_, Sequence)  # a caller may not check types
+        # A caller may pass anything; for mypy the check would always be true, so its type is object.
+        is_several: object = isinstance(queries_, Sequence)
         if not (is_several and queries_ and all(isinstance(query, PointsQuery) for query in queries_)):
             expected = "what a method of client.query returns, e.g. client.query.candles(...)"
             raise QueryError(
@@ -77,12 +78,12 @@ class Window:
 
     @staticmethod
     def differ_in_time_alone(queries: Sequence[PointsQuery]) -> bool:
-        """Whether queries are equal but for their times."""
+        """Return whether queries are equal except for their times."""
         return len({query.model_copy(update={"start": 0, "end": 1}) for query in queries}) <= 1
 
     @property
     def data_type(self) -> str:
-        """Name of its data type."""
+        """The name of the query's data type."""
         return self.query.type[0]
 
     @property
@@ -92,7 +93,10 @@ class Window:
 
     @property
     def span(self) -> Span:
-        """The window on the grid of its intervals: a point belongs to it if its interval starts in it."""
+        """The window with both ends moved forward to the next start of an interval, if they are not one.
+
+        It has the same points, because a point belongs to a window if its interval starts there.
+        """
         grid = self.query.grid
         return self.unaligned if grid is None else (ceiled(self.start, grid), ceiled(self.end, grid))
 
@@ -106,13 +110,13 @@ class Window:
         ]
 
     def closed(self, now: float) -> int:
-        """Return the time before which every interval was over at ``now``."""
+        """Return the start of the first interval that was not over at ``now``. [s since the epoch]"""
         grid = self.query.grid
         return int(now) if grid is None else ceiled(int(now) - longest(self.query) + 1, grid)
 
     @property
     def step(self) -> int:
-        """The time from one point to the next; a second if points have no interval. [s]"""
+        """The time from one point to the next; 1 if points have no interval. [s]"""
         return 1 if self.query.grid is None else self.query.grid.seconds
 
     def floored(self, second: int) -> int:
@@ -121,7 +125,7 @@ class Window:
         return second if grid is None else ceiled(second - grid.seconds + 1, grid)
 
     def request(self, start: int, end: int) -> PointsQuery:
-        """Return one request for a part of the window, oldest point first."""
+        """Return one request for the span from ``start`` to ``end``, oldest point first."""
         return self.query.model_copy(update={"start": start, "end": end, "sort_direction": SortDirection.ASC})
 
 
@@ -165,10 +169,11 @@ class Times:
     Attributes
     ----------
     start, end : time or str, optional
-        Times, or ``-30d``: so long before now, in seconds, minutes, hours, days or weeks. Without an end the window
-        ends now.
+        Times, or texts such as ``-30d``, which count back from now in seconds, minutes, hours, days or weeks. Without
+        an end the window ends now.
     limit : int, optional
-        Instead of a start: the last so many intervals that begin before the end.
+        Instead of a start: how many intervals the window has, counted back from the last one that begins before the
+        end.
 
     Examples
     --------
@@ -190,17 +195,17 @@ class Times:
 
     @property
     def written(self) -> tuple[tuple[str, str], ...]:
-        """Name and value of each, as written."""
+        """The name and the value of each argument that the caller gave."""
         times = {"start": self.start, "end": self.end, "limit": self.limit}
         return tuple((name, str(value)) for name, value in times.items() if value is not None)
 
     def resolved(self, any_query: Callable[[], PointsQuery]) -> tuple[TimeLike, TimeLike]:
-        """Return start and end. Times before now count from the clock of the client, in whole seconds.
+        """Return start and end. A text such as ``-30d`` counts back from the client's clock, in whole seconds.
 
         Parameters
         ----------
         any_query : callable
-            Returns the query with any times. Only a limit needs it, for the length of an interval.
+            Returns the query, with whatever times. It is called only with a limit, to learn the length of an interval.
 
         Raises
         ------
@@ -209,12 +214,12 @@ class Times:
             interval has no fixed length.
         """
         now = int(time.time())
-        end = now if self.end is None else _moment(self.end, "end", now)
+        end = now if self.end is None else _absolute_time(self.end, "end", now)
         if self.limit is None:
             if self.start is None:
                 expected = "a time, '-30d' to count back from now, or ``limit`` instead"
                 raise QueryError("start", got=None, expected=expected)
-            start = _moment(self.start, "start", now)
+            start = _absolute_time(self.start, "start", now)
             if (
                 _ago(self.start)
                 and not _ago(self.end)
@@ -239,10 +244,11 @@ class Times:
 
 
 def _ago(value: object) -> re.Match[str] | None:
+    """Return the match of a text such as ``-30d``; None for any other value."""
     return _AGO.fullmatch(value.strip()) if isinstance(value, str) else None
 
 
-def _moment(value: Any, parameter: str, now: int) -> TimeLike:
+def _absolute_time(value: Any, parameter: str, now: int) -> TimeLike:
     """Return the time that a text such as ``-30d`` names, and any other time unchanged."""
     if ago := _ago(value):
         return now - int(ago[1]) * _UNITS[ago[2]]
@@ -257,7 +263,7 @@ def _moment(value: Any, parameter: str, now: int) -> TimeLike:
 
 
 def _require_time(value: str, parameter: str) -> None:
-    """Raise QueryError if a text is no time; the error also names the form ``-30d``, which a query does not take."""
+    """Raise QueryError if a text is no time. Its message also offers ``-30d``, which only methods of a client take."""
     try:
         epoch_seconds(value, parameter)
     except QueryError as error:
@@ -276,9 +282,9 @@ def _require_time(value: str, parameter: str) -> None:
 def covering(window: Window, missing: Sequence[Span], *, burst: int | None = None) -> list[PointsQuery]:
     """Return the requests that cover the missing spans of a window, oldest first.
 
-    A request pays for whole thousands of points. So each request is as long as it may be, and has a multiple of 1,000
-    points if the span is long enough. A span is joined with the span before it if that costs no more. The weight is at
-    most the weight of a thousand points per gap above the least possible weight.
+    A request pays for whole thousands of points. So each request is as long as allowed, and only the last request of a
+    span may have no multiple of 1,000 points. A span is joined with the span before it if that costs no more. For each
+    gap the weight exceeds the least possible weight by at most the weight of a thousand points.
 
     Parameters
     ----------
@@ -304,15 +310,16 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
     """
     if not missing:
         return []
-    thousand = POINTS_PER_WEIGHT * window.query.step
+    thousand_points = POINTS_PER_WEIGHT * window.query.step  # [s]
 
     @cache
     def weight_of(thousands: int) -> int:
-        return weight(window.request(0, thousands * thousand)) if thousands else 0
+        return weight(window.request(0, thousands * thousand_points)) if thousands else 0
 
+    # The longest request, in thousands of points.
     most = max(1, min(data_type.max_points for data_type in window.query.data_types) // POINTS_PER_WEIGHT)
     if burst is not None:
-        most = next((length for length in range(most, 0, -1) if weight_of(length) <= burst), 0)
+        most = next((thousands for thousands in range(most, 0, -1) if weight_of(thousands) <= burst), 0)
         if not most:
             raise BudgetError(
                 f"a thousand points of {window.data_type} weigh {weight_of(1)}, more than the bucket can ever hold "
@@ -322,32 +329,34 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
             )
 
     def cost(start: int, end: int) -> int:
-        longest_requests, rest = divmod(-(-(end - start) // thousand), most)
-        return longest_requests * weight_of(most) + weight_of(rest)
+        longest_requests, last_thousands = divmod(-(-(end - start) // thousand_points), most)
+        return longest_requests * weight_of(most) + weight_of(last_thousands)
 
     spans: list[Span] = []
     for start, end in missing:
-        # Joined spans pay for the gap between them, and their points are rounded up once instead of twice.
+        # Joined spans pay for the gap between them, but their points are rounded up to thousands only once.
         if spans and cost(spans[-1][0], end) <= cost(*spans[-1]) + cost(start, end):
             spans[-1] = spans[-1][0], end
         else:
             spans.append((start, end))
-    parts = (pairwise([*range(start, end, most * thousand), end]) for start, end in spans)
+    parts = (pairwise([*range(start, end, most * thousand_points), end]) for start, end in spans)
     return [window.request(*part) for part in chain.from_iterable(parts)]
 
 
 AHEAD = 86_400
-"""How far a window may reach beyond now: to the end of today in every zone. [s]"""
+"""How far a window may reach beyond now: it may end with today in every time zone. [s]"""
 
 
 def ahead(window: Window, missing: Sequence[Span], *, now: float, burst: int | None = None) -> int:
-    """Return the weight of a window's requests that is for a time more than a day ahead of now. [weight]
+    """Return how much of the weight of a window's requests is for times more than a day ahead of now. [weight]
 
     The client sends these requests anyway: its own clock may be wrong, and a service may know data of tomorrow.
     """
     until = int(now) + AHEAD
-    near = [(start, min(end, until)) for start, end in missing if start < until]
-    if near == [*missing]:
+    near_spans = [(start, min(end, until)) for start, end in missing if start < until]
+    if near_spans == [*missing]:
         return 0
-    total, of_near = (sum(map(weight, covering(window, part, burst=burst))) for part in (missing, near))
-    return max(0, total - of_near)
+    all_weight, near_weight = (
+        sum(map(weight, covering(window, spans, burst=burst))) for spans in (missing, near_spans)
+    )
+    return max(0, all_weight - near_weight)

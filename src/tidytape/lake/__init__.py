@@ -6,7 +6,7 @@ A lake is a folder, local or in an object store, with one Delta table per folder
     ├── trades/    one row per trade                          partitions exchange, raw_symbol
     ├── book/      one row per level of an update or snapshot  partitions exchange, raw_symbol
     ├── …          every other type of event, see `TABLES`
-    ├── candles_1m/, …   minutes of events, if a rollup made them, see `tidytape.lake.rollup`
+    ├── candles_1m/, …   one-minute rows, if a rollup made them, see `tidytape.lake.rollup`
     ├── prediction_markets/  reports of prediction markets
     └── markets/   one row per market
 
@@ -14,14 +14,14 @@ Times are int64 nanoseconds since the Unix epoch in UTC, because Delta Lake itse
 every column with dtype, unit and meaning, and each table's key; the same text is in the tables as column comments.
 Spark, DuckDB, Trino, Daft and Dask read the tables as they are.
 
-A commit is all or nothing. The commit that adds rows notes their source, so a source is added once however often it is
-offered, and whenever a process dies. Rows from overlapping sources are added once each, by their key; a row that
-contradicts another of the same key is an error. Writers may run at the same time.
+A commit is all or nothing. The commit that adds rows notes their source. So a source is added only once, even if it is
+offered again or a process dies halfway. Overlapping sources add each row once, by its key; a row that contradicts
+another row of the same key is an error. Several processes may write at the same time.
 
-Reading and writing are two types. A `Lake` reads, and so do the moments that `Lake.now` and `Lake.at` return; what
-reads any of them takes a `LakeReader`, which has no method that writes. `Lake.writer` returns a `LakeWriter`, which
-appends rows and registers markets. `tidytape.lake.ingest` puts files and frames in, and `tidytape.lake.hygiene` says
-what is in a lake, checks it, and keeps it small.
+Reading and writing are two types. A `LakeReader` has no method that writes: a `Lake` is one, and `Lake.now` and
+`Lake.at` return one that reads the lake at one moment. `Lake.writer` returns a `LakeWriter`, which appends rows and
+registers markets. `tidytape.lake.ingest` puts files and frames in, and `tidytape.lake.hygiene` says what is in a lake,
+checks it, and keeps it small.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The unit of a market's amounts: coins, the quote or contracts; and whether an amount in coin and its quote agree.
+"""The unit of a market's amounts: coins, the quote or contracts; and whether amounts in coin and in the quote agree.
 
-Three sources say the unit, in this order: the message or file itself, the symbol, and what the exchange is known to
-count. The name that a caller gives to the exchange overrules none of them. If no source says it, the unit is unknown,
-and `tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
+Three sources say the unit, in this order: the message or file itself, the symbol, and the documentation of the
+exchange. The name that a caller gives to the exchange overrules none of them. If no source says the unit, it is
+unknown, and `tidytape.lake.ingest` asks for ``amount_unit`` or ``contract``.
 
 The tables below repeat what the exchanges document. They never convert anything: contract sizes differ per market and
 change, so the caller, the registry or BitMEX's list of instruments must state them.
@@ -89,7 +89,7 @@ _BY_EXCHANGE: Mapping[str, tuple[tuple[re.Pattern[str], CountedUnit], ...]] = Ma
 )
 """Exchanges whose markets differ: the first pattern that a symbol fits decides; if none fits, the unit is unknown."""
 
-_OTHERWISE: Mapping[tuple[str, str], CountedUnit | None] = MappingProxyType(
+_BY_TABLE: Mapping[tuple[str, str], CountedUnit | None] = MappingProxyType(
     {
         ("FTX", RECORDED_CANDLES.name): _QUOTE,
         ("FTX_US", RECORDED_CANDLES.name): _QUOTE,
@@ -126,7 +126,7 @@ def is_in_dollars(pair: str) -> bool:
 
 
 def of_symbol(raw_symbol: str) -> CountedUnit | None:
-    """Return the unit that a symbol shows; None if it shows none."""
+    """Return the unit that a symbol shows; None if it shows no unit."""
     symbol = raw_symbol.strip().upper()
     future = _BINANCE_FUTURE.fullmatch(symbol)
     if future and is_in_dollars(future[1]):
@@ -149,8 +149,8 @@ def of_coins(table: str, exchange: str, raw_symbol: str) -> CountedUnit:
 def of_mapped(table: str, exchange: str, raw_symbol: str) -> CountedUnit | None:
     """Return the unit of the amounts in a file with a column map.
 
-    The map says that a column is the table's, so its amounts count coins. Exceptions are symbols and exchanges whose
-    amounts are known to count something else, and futures in USD, whose amounts may.
+    The map assigns a column of the file to the table's column, so its amounts count coins. Exceptions are symbols and
+    exchanges whose amounts are known to count something else, and futures in USD, whose unit is unknown.
     """
     return documented(exchange, raw_symbol, table, otherwise=of_future(raw_symbol))
 
@@ -171,37 +171,39 @@ def of_future(raw_symbol: str) -> CountedUnit | None:
 def documented(
     exchange: str, raw_symbol: str, table: str, *, otherwise: CountedUnit | None
 ) -> CountedUnit | None:
-    """Return the unit that the symbol shows, else the unit that the exchange is known to use.
+    """Return the unit that the symbol shows, else the unit that the exchange documents.
 
     Parameters
     ----------
     exchange : str
         Any spelling: ``binance-delivery`` is ``BINANCE_DELIVERY``.
     raw_symbol : str
-        The market; of option quotes, which are partitioned by coin, the coin.
+        The symbol of the market; for option quotes, which are partitioned by coin, the coin.
     table : str
         Name of the table that the amounts are for.
     otherwise : CountedUnit or None
-        The unit at an exchange that is not known here.
+        The unit if this module does not know the exchange.
 
     Returns
     -------
     CountedUnit or None
-        None if it is not known.
+        None if the unit is not known.
     """
-    name = re.sub(r"[^A-Z0-9]+", "_", exchange.upper())
+    exchange_name = re.sub(r"[^A-Z0-9]+", "_", exchange.upper())
     unit_of_symbol = of_symbol(raw_symbol)
     if unit_of_symbol is not None:
         return unit_of_symbol
-    if (name, table) in _OTHERWISE:
-        return _OTHERWISE[name, table]
-    if name in _IN_COIN:
+    if (exchange_name, table) in _BY_TABLE:
+        return _BY_TABLE[exchange_name, table]
+    if exchange_name in _IN_COIN:
         return _COIN
-    if name in _IN_CONTRACTS:
+    if exchange_name in _IN_CONTRACTS:
         return _CONTRACTS
-    if name in _BY_EXCHANGE:
+    if exchange_name in _BY_EXCHANGE:
         symbol = raw_symbol.upper()
-        return next((unit for pattern, unit in _BY_EXCHANGE[name] if pattern.fullmatch(symbol)), None)
+        return next(
+            (unit for pattern, unit in _BY_EXCHANGE[exchange_name] if pattern.fullmatch(symbol)), None
+        )
     return otherwise
 
 
@@ -213,16 +215,16 @@ QUOTED: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
         RECORDED_CANDLES.name: ("low", "high", "volume", "quote_volume"),
     }
 )
-"""Tables with both amounts: lowest and highest price, amount in coin and amount in the quote."""
+"""The columns of tables with both amounts: lowest and highest price, amount in coin and amount in the quote."""
 
 _TOLERANCE = 0.01
-"""Relative difference that rounding by the exchange explains; a wrong unit differs by a factor."""
+"""Largest relative difference that rounding by the exchange explains; a wrong unit differs by much more. [1]"""
 
 
 def mismatched(rows: pl.LazyFrame, table: str, *, by: list[pl.Expr]) -> pl.DataFrame:
-    """Return the groups whose amount in the quote is not the amount in coin at any of their prices.
+    """Return the groups whose amounts in the quote are not their amounts in coin times any of their prices.
 
-    Sums of a group are compared, because exchanges round the amounts of a row.
+    It compares the sums of a group, because exchanges round the amounts of a row.
 
     Parameters
     ----------
@@ -236,7 +238,7 @@ def mismatched(rows: pl.LazyFrame, table: str, *, by: list[pl.Expr]) -> pl.DataF
     Returns
     -------
     polars.DataFrame, one row per such group, sorted by ``by``
-        ``by``, and ``ratio``: the quote over the nearest amount that a price gives. [1]
+        ``by``, and ``ratio``: the sum in the quote, divided by the nearest sum that the prices allow. [1]
 
     Examples
     --------
@@ -245,16 +247,16 @@ def mismatched(rows: pl.LazyFrame, table: str, *, by: list[pl.Expr]) -> pl.DataF
     [('A', 10.0)]
     """
     low, high, amount, quote = (pl.col(name) for name in QUOTED[table])
-    known = (amount > 0) & amount.is_finite() & quote.is_finite() & low.is_finite() & high.is_finite()
-    least, most, total = pl.col("__least"), pl.col("__most"), pl.col("__quote")
-    above = total > most + _TOLERANCE * most.abs()
-    below = total < least - _TOLERANCE * least.abs()
+    is_known = (amount > 0) & amount.is_finite() & quote.is_finite() & low.is_finite() & high.is_finite()
+    lowest_quote, highest_quote, quote_sum = pl.col("__least"), pl.col("__most"), pl.col("__quote")
+    is_above = quote_sum > highest_quote + _TOLERANCE * highest_quote.abs()
+    is_below = quote_sum < lowest_quote - _TOLERANCE * lowest_quote.abs()
     return (
-        rows.filter(known)
+        rows.filter(is_known)
         .group_by(by)
         .agg(__quote=quote.sum(), __least=(low * amount).sum(), __most=(high * amount).sum())
-        .filter(above | below)
-        .with_columns(ratio=total / pl.when(above).then(most).otherwise(least))
+        .filter(is_above | is_below)
+        .with_columns(ratio=quote_sum / pl.when(is_above).then(highest_quote).otherwise(lowest_quote))
         .drop("__quote", "__least", "__most")
         .sort([expression.meta.output_name() for expression in by])
         .collect(engine="streaming")

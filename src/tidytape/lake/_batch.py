@@ -15,7 +15,7 @@ import polars as pl
 from tidytape.lake._tables import Table
 
 IN_MEMORY = 256 * 2**20
-"""Rows beyond this wait on disk. [bytes]"""
+"""Rows beyond this size wait on disk. [bytes]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Part:
     low, high : str or int, or None
         Smallest and largest value of the table's ``identity``; None if all are null.
     rows : int
-        How many.
+        Number of rows.
     content : polars.DataFrame or Path
         The rows, or the file with them.
     changes : tuple of callable
@@ -124,10 +124,10 @@ class Batch:
     Attributes
     ----------
     parts : list of Part
-        Its rows.
+        The rows.
     counted : bool
-        Whether ``sequence`` counts the lines of a file, which says nothing about the order of trades of two files. An
-        append counts on from the rows of the lake.
+        Whether ``sequence`` is a line number, which orders the trades of one file only. An append then shifts the
+        numbers past those of the lake's rows, see `tidytape.lake._dedupe.counted_on`.
     """
 
     def __init__(self, table: Table, spool: Spool | None = None) -> None:
@@ -141,7 +141,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return sum(part.rows for part in self.parts)
 
     @property
@@ -155,7 +155,8 @@ class Batch:
         Parameters
         ----------
         frame : polars.DataFrame, n rows
-            An empty frame adds nothing. A column that the table does not have is there for `change`, and is not stored.
+            An empty frame adds nothing. A column that the table does not have is not stored, but the functions of
+            `change` may use it.
         """
         if frame.is_empty():
             return
@@ -179,5 +180,5 @@ class Batch:
         self.parts = [part.changed(change) for part in self.parts]
 
     def order_by_id(self) -> None:
-        """Set the ``sequence`` of every row to its id; all ids are integers of 64 bits."""
+        """Set the ``sequence`` of every row to its id; all ids must be integers of 64 bits."""
         self.change(lambda rows: rows.with_columns(sequence=pl.col("id").cast(pl.Int64)))

@@ -82,8 +82,8 @@ def commit(
     actions = write_parts(batch.parts, delta, batch.table, store)
     removed: list[RemoveAction] = []
     if instead is not None and instead.height:
-        rest, removed = _without(delta, batch.table, instead, options)
-        actions += write_parts(rest.parts, delta, batch.table, store)
+        other_rows, removed = _without(delta, batch.table, instead, options)
+        actions += write_parts(other_rows.parts, delta, batch.table, store)
     _commit_files(
         delta, batch.table, actions, store, notes=transactions, spans=_spans(batch), removed=removed
     )
@@ -92,70 +92,74 @@ def commit(
 def _without(
     delta: Opened, table: Table, keys: pl.DataFrame, options: Options
 ) -> tuple[Batch, list[RemoveAction]]:
-    """Return the rows of the files that have rows of some keys, without those rows, and what removes these files."""
+    """Return the other rows of the files that have rows with some keys, and the actions that remove these files."""
     times = keys["timestamp"]
     span = int(times.min()), int(times.max()) + 1  # type: ignore[arg-type]  # polars types any value
     markets = keys.select(table.partitions).unique().rows() if table.partitions else [()]
-    touched = [file for names in markets for file in files(delta, names) if file.may_hold(*span)]
-    rest = Batch(table)
-    rest.add(rows_of(delta, table, touched, options).join(keys, on=keys.columns, how="anti"))
-    return rest, removals(delta, touched, is_change=True)
+    files_with_keys = [file for names in markets for file in files(delta, names) if file.may_hold(*span)]
+    other_rows = Batch(table)
+    other_rows.add(rows_of(delta, table, files_with_keys, options).join(keys, on=keys.columns, how="anti"))
+    return other_rows, removals(delta, files_with_keys, is_change=True)
 
 
-def rows_of(delta: Opened, table: Table, chosen: Sequence[Facts], options: Options) -> pl.DataFrame:
+def rows_of(delta: Opened, table: Table, stored_files: Sequence[Facts], options: Options) -> pl.DataFrame:
     """Return the rows of some files of a table."""
-    names = [name for name in table.names if name not in table.partitions]
+    stored_columns = [name for name in table.names if name not in table.partitions]
     store = filesystem(delta.table_uri, options)
     dtypes = table.polars()
     frames = [table.empty()]
-    values = partitions_by_path(delta)
-    for file in chosen:
+    partitions = partitions_by_path(delta)
+    for file in stored_files:
         with store.open_input_file(file.path) as opened_file:
-            stored = pl.DataFrame(pq.read_table(opened_file))
-        of_partition = dict(zip(table.partitions, values[file.path], strict=True))
+            rows_in_file = pl.DataFrame(pq.read_table(opened_file))
+        partition_values = dict(zip(table.partitions, partitions[file.path], strict=True))
         columns = [
-            pl.lit(of_partition[name], dtypes[name]).alias(name) if name in of_partition
-            else pl.col(name).cast(dtypes[name]) if name in stored.columns
+            pl.lit(partition_values[name], dtypes[name]).alias(name) if name in partition_values
+            else pl.col(name).cast(dtypes[name]) if name in rows_in_file.columns
             else pl.lit(None, dtypes[name]).alias(name)
             for name in table.names
         ]  # fmt: skip
-        frames.append(stored.select(name for name in names if name in stored.columns).select(columns))
+        frames.append(
+            rows_in_file.select(name for name in stored_columns if name in rows_in_file.columns).select(
+                columns
+            )
+        )
     return pl.concat(frames)
 
 
-def removals(delta: Opened, chosen: Sequence[Facts], *, is_change: bool) -> list[RemoveAction]:
+def removals(delta: Opened, stored_files: Sequence[Facts], *, is_change: bool) -> list[RemoveAction]:
     """Return the actions that remove files; ``is_change`` is false if the same commit writes their rows again."""
     actions = pl.DataFrame(delta.get_add_actions())
-    # The log writes paths as URLs do.
+    # The log escapes paths as in a URL.
     path_in_log = {unquote(path): path for path in actions["path"]}
     columns = delta.metadata().partition_columns
-    values = partitions_by_path(delta)
+    partitions = partitions_by_path(delta)
     return [
         RemoveAction(
             path_in_log[file.path],
             is_change,
             time.time_ns() // MILLISECOND,
             file.bytes,
-            dict(zip(columns, values[file.path], strict=True)),
+            dict(zip(columns, partitions[file.path], strict=True)),
         )
-        for file in chosen
+        for file in stored_files
     ]
 
 
 def merge(
-    delta: Opened, table: Table, names: Partition, chosen: Sequence[Facts], *, options: Options
+    delta: Opened, table: Table, names: Partition, stored_files: Sequence[Facts], *, options: Options
 ) -> None:
     """Put the rows of some files of one partition into one file, in the order of the table.
 
-    The market's note is counted up as in `rewrite`, so a commit that removes one of the files at the same time fails.
+    It counts up the market's note, as `rewrite` does, so a commit that removes one of the files at the same time fails.
     """
     require_writable(delta, table)
-    rows = rows_of(delta, table, chosen, options).sort(table.order)
+    rows = rows_of(delta, table, stored_files, options).sort(table.order)
     store = filesystem(delta.table_uri, options)
-    values = dict(zip(table.partitions, names, strict=True))
-    actions = write_sorted([rows], values, delta, table, store, target=math.inf)
+    partition_values = dict(zip(table.partitions, names, strict=True))
+    actions = write_sorted([rows], partition_values, delta, table, store, target=math.inf)
     notes = [_counted_up(delta, _counter(names))]
-    removed = removals(delta, chosen, is_change=False)
+    removed = removals(delta, stored_files, is_change=False)
     _commit_files(delta, table, actions, store, notes=notes, spans="[]", removed=removed)
 
 
@@ -168,7 +172,7 @@ def add_minutes(
     notes: list[Transaction],
     options: Options,
 ) -> None:
-    """Append minutes of markets that have none in these spans yet, with notes."""
+    """Append minutes and commit notes with them; the markets have no minutes in these spans yet."""
     require_writable(delta, table)
     notes = [*notes, *_counts(delta, markets)]
     store = filesystem(delta.table_uri, options)
@@ -203,7 +207,7 @@ def _commit_files(
             ),
         )
     except CommitFailedError:
-        remove(actions, store)  # only now: after any other error the files may be committed
+        remove(actions, store)  # not after other errors, because then the files may be committed
         raise
 
 
@@ -223,22 +227,22 @@ def replace_minutes(
     *,
     notes: list[Transaction],
 ) -> None:
-    """Replace the minutes of one market in some half-open spans, with notes."""
+    """Replace the minutes of one market in some half-open spans, and commit notes with them."""
     require_writable(delta, table)
     spans = list(spans)
-    # Delta Lake rewrites these files with the rows of other times.
-    touched = [file for file in files(delta, market) if any(file.may_hold(*span) for span in spans)]
+    # Delta Lake writes the other rows of these files anew.
+    touched_files = [file for file in files(delta, market) if any(file.may_hold(*span) for span in spans)]
     literals = (name.replace("'", "''") for name in market)
     conditions = [f"{column} = '{name}'" for column, name in zip(table.partitions, literals, strict=True)]
-    times = [f"(timestamp >= {first} AND timestamp < {last})" for first, last in spans]
+    span_conditions = [f"(timestamp >= {first} AND timestamp < {last})" for first, last in spans]
     _overwrite(
         delta,
         table,
         rows,
-        # Counted up, so that a compaction at the same time fails and is tried again.
+        # The market's note is counted up, so that a compaction at the same time fails and is tried again.
         notes=[*notes, _counted_up(delta, _counter(market))],
-        size=rows.estimated_size() + sum(file.bytes for file in touched),
-        predicate=" AND ".join([*conditions, f"({' OR '.join(times)})"]),
+        size=rows.estimated_size() + sum(file.bytes for file in touched_files),
+        predicate=" AND ".join([*conditions, f"({' OR '.join(span_conditions)})"]),
     )
 
 
@@ -252,10 +256,10 @@ def _overwrite(
     predicate: str | None = None,
 ) -> None:
     _require_room(delta, size)
-    stored = pa.schema(delta.schema().to_arrow())
+    schema = pa.schema(delta.schema().to_arrow())
     write_deltalake(
         delta,
-        rows.select(stored.names).to_arrow().cast(stored),
+        rows.select(schema.names).to_arrow().cast(schema),
         mode="overwrite",
         predicate=predicate,
         writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=table.row_group),
@@ -294,9 +298,9 @@ def rewrite(
     target: float,
     options: Options,
 ) -> None:
-    """Put the rows of one partition into new files of about ``target`` bytes, in place of its old ones.
+    """Put the rows of one partition into new files of about ``target`` bytes, in place of its old files.
 
-    The market's note is counted up as if rows were added, so another commit to the market at the same time fails; the
+    It counts up the market's note as if it added rows, so another commit to the market at the same time fails. The
     spans of the commit say that no row is new.
     """
     require_writable(delta, table)
@@ -309,7 +313,7 @@ def rewrite(
 def retrying(uri: str, attempt: Callable[[Opened], T], options: Options, *, known: Opened | None = None) -> T:
     """Call ``attempt`` with the newest version of a table, and again with a newer one each time it loses a race.
 
-    The first attempt gets ``known``, if there is one; a commit moves that open table on to its own version.
+    The first attempt gets the open table ``known``, if there is one; a commit moves it on to the new version.
     """
     first: Iterator[Opened] = iter([] if known is None else [known])
     with failing("write to the table", uri, options):
@@ -324,24 +328,26 @@ def retrying(uri: str, attempt: Callable[[Opened], T], options: Options, *, know
 def _widen(delta: DeltaTable, table: Table) -> None:
     """Refuse a table that this release cannot write; add to an older table the columns and nulls that it lacks.
 
-    To add them takes commits, and another process may commit rows between these. So this counts as a lost race, and
+    Adding them takes commits, and another process may commit rows in between. So it counts as a lost race, and
     `retrying` compares the batch with all rows again.
     """
     require_writable(delta, table)
-    new = absent(delta, table)
-    required = {field.name for field in delta.schema().fields if not field.nullable}
-    loosened = [column.name for column in table.columns if column.nullable and column.name in required]
-    if not new and not loosened:
+    absent_columns = absent(delta, table)
+    required_names = {field.name for field in delta.schema().fields if not field.nullable}
+    nullable_names = [
+        column.name for column in table.columns if column.nullable and column.name in required_names
+    ]
+    if not absent_columns and not nullable_names:
         return
-    if new:
-        delta.alter.add_columns([field_of(column) for column in new])
-    for name in loosened:
+    if absent_columns:
+        delta.alter.add_columns([field_of(column) for column in absent_columns])
+    for name in nullable_names:
         delta.alter.drop_column_not_null(name)
     raise CommitFailedError(f"table {table.name!r} has another schema since it was opened")
 
 
 def _spans(batch: Batch) -> str:
-    """Return the first and last timestamp of each market's new rows as JSON; a rollup makes these minutes anew."""
+    """Return the first and last timestamp of each market's new rows as JSON; a rollup computes these minutes anew."""
     spans: dict[Partition, tuple[int, int]] = {}
     for part in batch:
         for names in part.markets:
@@ -351,7 +357,7 @@ def _spans(batch: Batch) -> str:
 
 
 def _counter(values: Iterable[str]) -> str:
-    # The logs of lakes have this word, and two versions of tidytape must count in the same note.
+    # Existing lakes have this word in their logs, and all versions of tidytape must count in the same note.
     return "instrument:" + "/".join(values)
 
 

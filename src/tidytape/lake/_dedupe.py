@@ -12,9 +12,9 @@ missing. So at the first and the last timestamp of a market in a file the lake's
 counted as superseded: both were true at that instant. (A file with a single timestamp must agree.) A second recording
 with other gaps is refused as soon as a gap cuts a burst in two.
 
-Memory is bounded by the parts, and 8 bytes for each row of parts that may share ids: no row if the ids of a tape rise,
-every row if they are random. A tape with random ids is also compared with all rows that the lake has of its market,
-once per million rows.
+Memory holds some parts at a time, and 8 bytes for each row of parts whose ranges of ids overlap: for no row if the ids
+of a tape rise, for every row if they are random. A tape with random ids is also compared with all rows that the lake
+has of its market, once per million rows.
 """
 
 from __future__ import annotations
@@ -29,65 +29,65 @@ from tidytape.lake._batch import Batch, Part
 from tidytape.lake._tables import Table
 
 Stored = Callable[[Collection[tuple[str, ...]], Any, Any], pl.LazyFrame]
-"""Returns the rows of some markets between two values of a column, ends included."""
+"""A function that returns the rows of some markets between two values of a column, ends included."""
 
 _AT_ONCE = 2**20
-"""Rows that are looked up in the lake together. [rows]"""
+"""Most rows of several parts that are looked up in the lake together. [rows]"""
 
 _HASH, _PART, _ROW = "__hash", "__part", "__row"
 _MARKET = ["exchange", "raw_symbol"]
 
 
 def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
-    """Return the rows of a batch whose key is new, each once.
+    """Return the rows of a batch whose key the lake does not have, each key once.
 
     Parameters
     ----------
     batch : Batch
         The rows that were read.
     stored : callable
-        The rows of the table that could repeat some: at least the columns of its ``key`` and ``same``.
+        Returns the stored rows that may have the same keys, with at least the table's columns ``key`` and ``same``.
 
     Returns
     -------
     Batch
-        Its new rows.
+        The new rows.
     int
-        How many states were left out because another one of the same time counts.
+        Number of states that were left out because another state of the same time counts.
 
     Raises
     ------
     IngestError
-        If two rows have the same key and are not the same.
+        If two rows of the same key contradict each other.
     """
     table = batch.table
-    again = _again(batch)
-    superseded = sum(map(len, again.values())) if table.tells_states else 0
+    repeats = _repeats(batch)
+    superseded = sum(map(len, repeats.values())) if table.tells_states else 0
     new = Batch(table, batch.spool)
     for run in _runs(batch):
         frames = {position: part.frame() for position, part in run}
-        for position in frames.keys() & again.keys():
-            frames[position] = _dropped(frames[position], again[position])
+        for position in frames.keys() & repeats.keys():
+            frames[position] = _dropped(frames[position], repeats[position])
         lake_rows = _in_lake([part for _, part in run], list(frames.values()), stored, table)
         for position, part in run:
             frame = frames[position]
             if not lake_rows.is_empty():
-                wrong = _differing(frame, lake_rows, table)
-                if table.tells_states and wrong.height:
-                    inside = _inside(wrong, batch)
-                    superseded += wrong.height - inside.height
-                    wrong = inside
-                _refuse(wrong, table)
+                contradictions = _differing(frame, lake_rows, table)
+                if table.tells_states and contradictions.height:
+                    contradictions_inside = _inside(contradictions, batch)
+                    superseded += contradictions.height - contradictions_inside.height
+                    contradictions = contradictions_inside
+                _refuse(contradictions, table)
                 frame = frame.join(lake_rows, on=table.key, how="anti", maintain_order="left")
             if frame.height == part.rows:
-                new.parts.append(part)  # as it is, because a frame would be another copy
+                new.parts.append(part)  # unchanged, because `add` would copy its rows
             else:
                 new.add(frame)
     return new, superseded
 
 
 def _runs(batch: Batch) -> Iterator[list[tuple[int, Part]]]:
-    """Yield the parts with their positions, so many at once as fit into memory together."""
+    """Yield the parts with their positions, in lists that fit into memory."""
     run: list[tuple[int, Part]] = []
     for position, part in enumerate(batch):
         if run and sum(other.rows for _, other in run) + part.rows > _AT_ONCE:
@@ -101,57 +101,65 @@ def _runs(batch: Batch) -> Iterator[list[tuple[int, Part]]]:
 # -- inside the batch ------------------------------------------------------------------------------------------------
 
 
-def _again(batch: Batch) -> dict[int, pl.Series]:
-    """Return by the position of a part the positions in it of rows whose key another row of the batch has."""
+def _repeats(batch: Batch) -> dict[int, pl.Series]:
+    """Return the rows to leave out because another row of the batch with the same key counts.
+
+    The result has the positions of these rows inside their part, by the position of the part.
+    """
     table = batch.table
-    repeated = _repeated(batch)
-    if repeated.is_empty():
+    hashes = _repeated_hashes(batch)
+    if hashes.is_empty():
         return {}
-    time = ["received"] if "received" in table.names else []
+    received_columns = ["received"] if "received" in table.names else []
     rows = pl.concat(
         _hashed(part.frame(), table)
-        .select(*dict.fromkeys([*table.key, *table.same, *time]), _HASH)
+        .select(*dict.fromkeys([*table.key, *table.same, *received_columns]), _HASH)
         .with_row_index(_ROW)
         .filter(pl.col(_HASH).is_not_null())
-        .filter(_among(repeated))
+        .filter(_among(hashes))
         .with_columns(pl.lit(position).alias(_PART))
         for position, part in enumerate(batch)
     )
     if table.tells_states:
-        rows = rows.sort(*time, _PART, _ROW)  # nulls first, so that a row with a time of receipt counts
-    chosen = rows.unique(table.key, keep="last" if table.tells_states else "first", maintain_order=True)
+        # Nulls come first, so a row with a time of receipt counts instead of a row without.
+        rows = rows.sort(*received_columns, _PART, _ROW)
+    counting_rows = rows.unique(
+        table.key, keep="last" if table.tells_states else "first", maintain_order=True
+    )
     if not table.tells_states:
-        _refuse(_differing(rows, chosen, table), table)
-    others = rows.join(chosen, on=[_PART, _ROW], how="anti")
+        _refuse(_differing(rows, counting_rows, table), table)
+    repeated_rows = rows.join(counting_rows, on=[_PART, _ROW], how="anti")
     return {
         position: rows_of_part[_ROW]
-        for (position,), rows_of_part in others.partition_by(_PART, as_dict=True).items()
+        for (position,), rows_of_part in repeated_rows.partition_by(_PART, as_dict=True).items()
     }
 
 
-def _repeated(batch: Batch) -> pl.Series:
-    """Return the hashes, sorted, that more than one row has; two keys may have the same hash by chance."""
+def _repeated_hashes(batch: Batch) -> pl.Series:
+    """Return the sorted hashes of keys that more than one row has; two keys may have the same hash by chance."""
     hashes_of_parts = [pl.Series(dtype=pl.UInt64)]
     for position, part in enumerate(batch):
         hashes = _hashed(part.frame(), batch.table)[_HASH].drop_nulls()
-        crowded = any(part.meets(other) for place, other in enumerate(batch) if place != position)
-        hashes_of_parts.append(hashes if crowded else hashes.filter(hashes.is_duplicated()))
+        may_share_ids = any(
+            part.meets(other) for other_position, other in enumerate(batch) if other_position != position
+        )
+        hashes_of_parts.append(hashes if may_share_ids else hashes.filter(hashes.is_duplicated()))
     hashes = pl.concat(hashes_of_parts).sort()
     return hashes.filter(hashes == hashes.shift(1))
 
 
 def _hashed(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Return the rows with the hash of their key; null for a key with a null, which repeats no other key."""
-    keyed = pl.all_horizontal(pl.col(table.key).is_not_null())
-    # Each column by itself is many times faster than the columns as one struct.
-    mixed = pl.sum_horizontal(pl.col(name).hash(seed) for seed, name in enumerate(table.key))
-    return frame.with_columns(pl.when(keyed).then(mixed).alias(_HASH))
+    """Add the hash of each row's key; null for a key with a null, which equals no other key."""
+    is_complete = pl.all_horizontal(pl.col(table.key).is_not_null())
+    # Hashing each column by itself is many times faster than hashing them as one struct.
+    key_hash = pl.sum_horizontal(pl.col(name).hash(seed) for seed, name in enumerate(table.key))
+    return frame.with_columns(pl.when(is_complete).then(key_hash).alias(_HASH))
 
 
 def _among(hashes: pl.Series) -> pl.Expr:
     """Return the expression that says whether a row's hash is one of some sorted hashes."""
-    place = pl.lit(hashes).search_sorted(pl.col(_HASH)).clip(0, len(hashes) - 1)
-    return pl.lit(hashes).gather(place) == pl.col(_HASH)
+    index = pl.lit(hashes).search_sorted(pl.col(_HASH)).clip(0, len(hashes) - 1)
+    return pl.lit(hashes).gather(index) == pl.col(_HASH)
 
 
 def _dropped(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
@@ -168,51 +176,60 @@ def _dropped(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 
 def _in_lake(parts: list[Part], frames: list[pl.DataFrame], stored: Stored, table: Table) -> pl.DataFrame:
     """Return the columns ``key`` and ``same`` of the lake's rows whose keys the frames have."""
-    facts = [*table.key, *table.same]
-    with_ids = [part for part in parts if part.low is not None]
-    if not with_ids:
-        return table.empty().select(facts)
+    columns = [*table.key, *table.same]
+    parts_with_ids = [part for part in parts if part.low is not None]
+    if not parts_with_ids:
+        return table.empty().select(columns)
     keys = pl.concat(frame.select(table.key) for frame in frames)
-    markets = frozenset().union(*(part.markets for part in with_ids))
-    rows = stored(markets, min(part.low for part in with_ids), max(part.high for part in with_ids))
+    markets = frozenset().union(*(part.markets for part in parts_with_ids))
+    rows = stored(
+        markets, min(part.low for part in parts_with_ids), max(part.high for part in parts_with_ids)
+    )
     # Streaming, so that the lake's rows are never all in memory.
-    return rows.select(facts).join(keys.lazy(), on=table.key, how="semi").collect(engine="streaming")
+    return rows.select(columns).join(keys.lazy(), on=table.key, how="semi").collect(engine="streaming")
 
 
 def _differing(frame: pl.DataFrame, others: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Return the rows that other rows of the same key contradict."""
-    both = frame.join(others.select(*table.key, *table.same), on=table.key, suffix="_there")
-    return both.filter(
+    """Return the rows that contradict another row of the same key, with the values of both."""
+    joined = frame.join(others.select(*table.key, *table.same), on=table.key, suffix="_there")
+    return joined.filter(
         pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_there")) for name in table.same)
     )
 
 
-def _inside(wrong: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-    """Return the rows that have neither the first nor the last time of their market in the batch."""
-    names = [name for name in batch.table.key if name != "timestamp"]
+def _inside(contradictions: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+    """Return the rows strictly between the first and the last time of their market in the batch.
+
+    All rows of a market with a single time are returned.
+    """
+    market_columns = [name for name in batch.table.key if name != "timestamp"]
     time = pl.col("timestamp")
-    ends = (
-        pl.concat(part.frame().group_by(names).agg(first=time.min(), last=time.max()) for part in batch)
-        .group_by(names)
+    market_ends = (
+        pl.concat(
+            part.frame().group_by(market_columns).agg(first=time.min(), last=time.max()) for part in batch
+        )
+        .group_by(market_columns)
         .agg(pl.col("first").min(), pl.col("last").max())
     )
-    between = (time > pl.col("first")) & (time < pl.col("last"))
-    return wrong.join(ends, on=names).filter(between | (pl.col("first") == pl.col("last")))
+    is_inside = (time > pl.col("first")) & (time < pl.col("last"))
+    return contradictions.join(market_ends, on=market_columns).filter(
+        is_inside | (pl.col("first") == pl.col("last"))
+    )
 
 
-def _refuse(wrong: pl.DataFrame, table: Table) -> None:
-    """Raise IngestError if there are rows that `_differing` returned."""
-    if wrong.is_empty():
+def _refuse(contradictions: pl.DataFrame, table: Table) -> None:
+    """Raise IngestError if `_differing` returned a row."""
+    if contradictions.is_empty():
         return
-    row = wrong.sort(table.key).row(0, named=True)  # a join keeps no order
+    row = contradictions.sort(table.key).row(0, named=True)  # sorted, because a join keeps no order
     key = ", ".join(f"{name} {row[name]!r}" for name in table.key)
-    what = ", ".join(
+    differences = ", ".join(
         f"{name} {row[name]!r} and {row[f'{name}_there']!r}"
         for name in table.same
         if row[name] != row[f"{name}_there"]
     )
     raise IngestError(
-        f"{table.name}: the same row with different content, {wrong.height} in all: {key} has {what}"
+        f"{table.name}: the same row with different content, {contradictions.height} in all: {key} has {differences}"
     )
 
 
@@ -224,7 +241,7 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
 
     The lines of one file order its trades, and say nothing about the trades of another file. So a new file counts on
     from the lake's rows between the file's first and last new trade: of two trades with one timestamp, the one that
-    comes later into the lake counts as the later. In one case more is known. If the file and the lake share only the
+    comes later into the lake counts as the later. There is one exception. If the file and the lake share only the
     timestamps at the file's ends, they are pieces of one tape, and the file's trades at its last timestamp happened
     before those of the lake.
 
@@ -248,7 +265,7 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
     if not new.parts:
         return new
     time, sequence = pl.col("timestamp"), pl.col("sequence")
-    spans = (
+    new_spans = (
         pl.concat(
             part.frame()
             .group_by(_MARKET)
@@ -262,53 +279,55 @@ def counted_on(new: Batch, stored: Stored) -> Batch:
     lake_rows = (
         stored(new.markets, begin, end)
         .select(*_MARKET, "timestamp", "sequence")
-        .join(spans.lazy(), on=_MARKET)
+        .join(new_spans.lazy(), on=_MARKET)
         .filter(time.is_between("first", "last"))
         .group_by(*_MARKET, "last", "low", "high")
         .agg(
-            top=sequence.max(),
-            bottom=sequence.filter(time == pl.col("last")).min(),
-            apart=((time == pl.col("first")) | (time == pl.col("last"))).all()
+            highest=sequence.max(),
+            lowest_at_last=sequence.filter(time == pl.col("last")).min(),
+            only_ends_shared=((time == pl.col("first")) | (time == pl.col("last"))).all()
             & (pl.col("first") < pl.col("last")).all(),
         )
         .select(
             *_MARKET,
             "last",
-            up=pl.max_horizontal(pl.col("top") - pl.col("low") + 1, 0),
-            down=pl.when("apart").then(pl.min_horizontal(pl.col("bottom") - pl.col("high") - 1, 0)),
+            shift_up=pl.max_horizontal(pl.col("highest") - pl.col("low") + 1, 0),
+            shift_down=pl.when("only_ends_shared").then(
+                pl.min_horizontal(pl.col("lowest_at_last") - pl.col("high") - 1, 0)
+            ),
         )
         .collect()
     )
     if lake_rows.is_empty():
         return new
-    shift = pl.coalesce(pl.when(time == pl.col("last")).then("down"), "up").fill_null(0)
+    shift = pl.coalesce(pl.when(time == pl.col("last")).then("shift_down"), "shift_up").fill_null(0)
 
     def shifted(rows: pl.DataFrame) -> pl.DataFrame:
         with_shift = rows.join(lake_rows, on=_MARKET, how="left", maintain_order="left")
         return with_shift.with_columns(sequence=sequence + shift).select(rows.columns)
 
-    counted = Batch(new.table, new.spool)
-    counted.parts = [part.changed(shifted) for part in new]
-    return counted
+    shifted_batch = Batch(new.table, new.spool)
+    shifted_batch.parts = [part.changed(shifted) for part in new]
+    return shifted_batch
 
 
 _CONTENT = ("exchange", "raw_symbol", "timestamp", "price", "amount", "side")
 
 
 def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
-    """Add ids made from content; identical events are numbered, and the numbers go on from ``before``.
+    """Add ids made from content, with a number that tells identical events apart and counts on from ``before``.
 
     Parameters
     ----------
     rows : polars.DataFrame, one row per event
         ``exchange``, ``raw_symbol``, ``timestamp``, ``price``, ``amount`` and ``side``.
     before : Batch
-        The file's events so far.
+        The earlier events of the file.
 
     Returns
     -------
     polars.DataFrame, same rows
-        With ``id``. The same events in another export get the same ids.
+        Adds ``id``. The same events in another export get the same ids.
     """
     if rows.is_empty():
         return rows.with_columns(id=pl.lit(None, pl.String))
@@ -316,36 +335,36 @@ def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
     ids = pl.concat_str(
         *(pl.col(name) for name in ("timestamp", "price", "amount", "side", "__number")), separator="/"
     )
-    earlier = [
+    earlier_frames = [
         part.frame().select(_CONTENT)
         for part in before
         if part.first <= last and first <= part.last  # type: ignore[operator]  # polars types any value
     ]
-    numbered = rows.with_columns(pl.int_range(pl.len()).over(_CONTENT).alias("__number"))
-    if earlier:
-        counts = pl.concat(earlier).group_by(_CONTENT).agg(pl.len().cast(pl.Int64).alias("__earlier"))
-        numbered = numbered.join(counts, on=_CONTENT, how="left", maintain_order="left").with_columns(
-            pl.col("__number") + pl.col("__earlier").fill_null(0)
-        )
-    return numbered.with_columns(ids.alias("id"))
+    numbered_rows = rows.with_columns(pl.int_range(pl.len()).over(_CONTENT).alias("__number"))
+    if earlier_frames:
+        counts = pl.concat(earlier_frames).group_by(_CONTENT).agg(pl.len().cast(pl.Int64).alias("__earlier"))
+        numbered_rows = numbered_rows.join(
+            counts, on=_CONTENT, how="left", maintain_order="left"
+        ).with_columns(pl.col("__number") + pl.col("__earlier").fill_null(0))
+    return numbered_rows.with_columns(ids.alias("id"))
 
 
 def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
-    """Add a ``reason`` where another event before has the same id; a row that repeats the same event has no reason.
+    """Add a ``reason`` to a row whose id an earlier, different event has; it is null for a repeated event.
 
-    Only these rows are compared. If the other event is in another block of the file, `fresh` raises an error.
+    It compares only these rows. If the other event is in another block of the file, `fresh` raises an error.
 
     Parameters
     ----------
     rows : polars.DataFrame, one row per event
-        ``exchange``, ``raw_symbol``, ``id`` and what ``same`` names.
+        ``exchange``, ``raw_symbol``, ``id`` and the columns of ``same``.
     same : sequence of str
         Columns in which events of one id must agree.
     """
     key = ["exchange", "raw_symbol", "id"]
-    differs = pl.any_horizontal(pl.col(name) != pl.col(name).first().over(key) for name in same)
+    is_different = pl.any_horizontal(pl.col(name) != pl.col(name).first().over(key) for name in same)
     return rows.with_columns(
-        reason=pl.when(pl.col("id").is_not_null() & differs).then(
+        reason=pl.when(pl.col("id").is_not_null() & is_different).then(
             pl.lit("another event before it has the same id")
         )
     )
@@ -354,32 +373,34 @@ def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
 def keep_latest(batch: Batch, event: pl.Expr) -> int:
     """Keep the last event of each market and timestamp; return how many events were removed.
 
-    It is for events of many rows, such as snapshots of a book. Of states of one row `fresh` keeps one. Parts are
-    compared only where their times overlap, so that a file may be larger than memory.
+    It is for events of many rows, such as snapshots of a book; `fresh` does the same for states of one row. It compares
+    parts only if their times overlap, so that a file may be larger than memory.
 
     Parameters
     ----------
     batch : Batch
-        Of a table with exchange, raw_symbol and timestamp, its rows in the order of the file.
+        Rows with exchange, raw_symbol and timestamp, in the order of the file.
     event : expression
-        Number of the event that a row belongs to, rising in the file.
+        Number of the event that a row belongs to; it rises in the file.
     """
     key = ["exchange", "raw_symbol", "timestamp"]
-    number = event.alias("__event")
+    event_number = event.alias("__event")
     parts: list[Part] = []
     removed = 0
     for part in reversed(batch.parts):
-        rows = part.frame().with_columns(number)
-        rest = rows.filter(pl.col("__event") == pl.col("__event").max().over(key))
+        rows = part.frame().with_columns(event_number)
+        latest_rows = rows.filter(pl.col("__event") == pl.col("__event").max().over(key))
         for later in parts:
             if part.first <= later.last and later.first <= part.last:
-                rest = rest.join(later.frame().select(key), on=key, how="anti", maintain_order="left")
-        if rest.height == part.rows:
+                latest_rows = latest_rows.join(
+                    later.frame().select(key), on=key, how="anti", maintain_order="left"
+                )
+        if latest_rows.height == part.rows:
             parts.append(part)
             continue
-        removed += rows["__event"].n_unique() - rest["__event"].n_unique()
-        smaller = Batch(batch.table, batch.spool)
-        smaller.add(rest.drop("__event"))
-        parts += smaller.parts
+        removed += rows["__event"].n_unique() - latest_rows["__event"].n_unique()
+        smaller_batch = Batch(batch.table, batch.spool)
+        smaller_batch.add(latest_rows.drop("__event"))
+        parts += smaller_batch.parts
     batch.parts = parts[::-1]
     return removed

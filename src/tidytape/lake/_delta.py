@@ -1,11 +1,11 @@
-"""Open, create and read one Delta table: its rows, what its log says of its files, and its notes.
+"""Open, create and read one Delta table: its rows, the facts of its log about its files, and its notes.
 
-A note is a Delta transaction: a name with a number, in the commit that it belongs to. It says which source a commit
-added, and up to where the minutes of a market are made.
+A note is a Delta transaction: a name with a number, in the commit that it belongs to. Notes say which source a commit
+added, and up to which time the minutes of a market are stored.
 
 An older release stored fewer columns: an absent column that may be null reads as null. A newer release stored more:
-this release reads the columns that it knows. It refuses by name, before anything is written, to write to a table with a
-column that it does not know, a known column of another dtype, or a format that this release does not write.
+this release reads the columns that it knows. Before it writes anything, it refuses, with the name of the column or
+format, a table with an unknown column, a known column of another dtype, or a format that this release does not write.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tidytape.lake._parquet import filesystem
 from tidytape.lake._tables import Table
 from tidytape.schema import Column, Dtype
 
-# What Delta Lake calls the commits that leave a table's rows as they are.
+# Delta Lake's names of the commits that leave a table's rows as they are.
 _SAME_ROWS = {"CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMN"}
 
-_FRESH = 60.0  # seconds
+_FRESH = 60.0  # seconds; a table that was opened earlier counts as older than the newest version
 
 _MANY_NOTES = 32
-"""From so many notes on it is quicker to read the log from begin to end than to look each note up."""
+"""From this number of notes on, it is quicker to read the whole log than to look up each note."""
 
 # The libraries below misread these in a local path (each was tried): delta-rs decodes an escape, takes a backslash for
 # a slash, and stops at brackets, ^ and |; polars takes a folder with = for a column.
@@ -61,9 +61,9 @@ _DTYPES: Mapping[Dtype, PrimitiveType | ArrayType] = {
     "list[float64]": ArrayType(PrimitiveType("double")),
 }
 
-_WRITER = 2  # the version in which this release makes tables; from 7 on a table lists its features instead
+_WRITER = 2  # writer version of new tables, in Delta's protocol; from version 7 on a table lists its features instead
 _FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "v2Checkpoint"})
-"""Features that change nothing in the files that this release writes."""
+"""Features of a table that do not change how this release writes its files."""
 
 Options = Mapping[str, str] | None
 Partition = tuple[str, ...]
@@ -73,7 +73,7 @@ T = TypeVar("T")
 class Opened(DeltaTable):
     """An open table that remembers what it has read from the log of its version.
 
-    Every query asks the same of a lake's open tables, but delta-rs takes milliseconds to list a hundred files, and half
+    Every query asks a table for its files and notes, but delta-rs takes milliseconds to list a hundred files, and half
     a millisecond to find a note.
     """
 
@@ -92,10 +92,10 @@ class Opened(DeltaTable):
     def commit_file(self) -> tuple[int, int] | None:
         """Return the identity of the file of this version's commit; None if the file is gone or not local."""
         try:
-            facts = None if self.log is None else os.stat(f"{self.log}/{self.version():020}.json")  # noqa: PTH116 - a Path takes four times as long
+            status = None if self.log is None else os.stat(f"{self.log}/{self.version():020}.json")  # noqa: PTH116 - a Path takes four times as long
         except OSError:
             return None
-        return None if facts is None else (facts.st_ino, facts.st_mtime_ns)
+        return None if status is None else (status.st_ino, status.st_mtime_ns)
 
     def cached(self, key: Any, read: Callable[[], T]) -> T:
         """Return the result of ``read``; it is called once per key and version."""
@@ -108,7 +108,7 @@ class Opened(DeltaTable):
         return results[key]  # type: ignore[no-any-return]
 
     def get_add_actions(self, flatten: bool = False) -> Any:  # noqa: FBT001, FBT002 - as delta-rs has it
-        """Return the log's entries of the files."""
+        """Return the entries of the files in the log."""
         return self.cached(("files", flatten), lambda: super(Opened, self).get_add_actions(flatten))
 
     def transaction_version(self, app_id: str) -> int | None:
@@ -209,8 +209,8 @@ def create(uri: str, table: Table, options: Options) -> None:
 def is_newest(delta: Opened, options: Options) -> bool:
     """Return whether an open table is the newest version: whether there is no next commit.
 
-    A next commit may have been made and cleaned away, so a table that was opened long ago counts as older. So does a
-    local table whose commit is no longer the same file: the table was removed, or another one was made in its place.
+    A later commit may have been cleaned away, so a table that was opened long ago counts as older. So does a local
+    table whose commit is no longer the same file: the table was removed, or another one was made in its place.
     """
     if time.monotonic() - delta.opened_at > _FRESH:
         return False
@@ -230,10 +230,10 @@ def opened(uri: str, options: Options, *, version: int | None = None) -> Opened:
 
 
 def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.LazyFrame:
-    """Return a lazy frame of one version of the table, columns in the documented order.
+    """Return a lazy frame of one version of the table, with the columns in the documented order.
 
-    A table that does not exist has no rows, and a column that may be null and is not stored is null: an older release
-    made the lake.
+    If an older release made the lake, a table that does not exist has no rows, and a nullable column that is not stored
+    is null.
     """
     if delta is None:
         return table.empty().lazy()
@@ -264,8 +264,8 @@ def field_of(column: Column) -> Field:
 
 def absent(delta: DeltaTable, table: Table) -> list[Column]:
     """Return the columns of a table that are not stored."""
-    stored = {field.name for field in delta.schema().fields}
-    return [column for column in table.columns if column.name not in stored]
+    stored_names = {field.name for field in delta.schema().fields}
+    return [column for column in table.columns if column.name not in stored_names]
 
 
 def unknown(delta: DeltaTable, table: Table) -> list[str]:
@@ -275,12 +275,12 @@ def unknown(delta: DeltaTable, table: Table) -> list[str]:
 
 def require_readable(delta: DeltaTable, table: Table) -> None:
     """Raise LakeError if a column has an unexpected dtype, or is absent and may not be null."""
-    stored = {field.name: field.type for field in delta.schema().fields}
+    stored_dtypes = {field.name: field.type for field in delta.schema().fields}
     for column in table.columns:
-        if column.name not in stored and not column.nullable:
+        if column.name not in stored_dtypes and not column.nullable:
             raise _refused(delta, table, f"has no column {column.name!r}: not a table of this library")
     for column in table.columns:
-        dtype, expected = stored.get(column.name), _DTYPES[column.dtype]
+        dtype, expected = stored_dtypes.get(column.name), _DTYPES[column.dtype]
         if dtype is not None and _comparable(dtype) != _comparable(expected):
             raise _refused(
                 delta,
@@ -293,15 +293,15 @@ def require_readable(delta: DeltaTable, table: Table) -> None:
 def require_writable(delta: DeltaTable, table: Table) -> None:
     """Raise LakeError if this release cannot write to a table, or put its rows into other files, without loss.
 
-    That is so if `require_readable` refuses the table, if it has a format that this release does not write, or if it
-    has a column that this release does not know.
+    It raises if `require_readable` does, if the table has a format that this release does not write, or if it has a
+    column that this release does not know.
     """
     require_readable(delta, table)
     protocol = delta.protocol()
     features = sorted(set(protocol.writer_features or []) - _FEATURES)
     if features or (protocol.min_writer_version > _WRITER and protocol.writer_features is None):
-        what = features[0] if features else f"writer version {protocol.min_writer_version}"
-        raise _refused(delta, table, f"has the format {what!r}, which this release does not write")
+        format_name = features[0] if features else f"writer version {protocol.min_writer_version}"
+        raise _refused(delta, table, f"has the format {format_name!r}, which this release does not write")
     for name in unknown(delta, table):
         raise _refused(
             delta,
@@ -312,7 +312,7 @@ def require_writable(delta: DeltaTable, table: Table) -> None:
 
 
 def _comparable(dtype: object) -> object:
-    # Two lists of one element type differ if only one of them may contain nulls; both can be read.
+    # Two list types with the same elements differ if only one allows nulls inside; this release reads both.
     return ("list", dtype.element_type) if isinstance(dtype, ArrayType) else dtype
 
 
@@ -328,7 +328,7 @@ def _refused(delta: DeltaTable, table: Table, reason: str) -> LakeError:
 
 
 class Facts(NamedTuple):
-    """A file by the log: rows, bounds of timestamp and price, bytes, path; None for what the log does not say."""
+    """The log's facts about a file: rows, bounds of timestamp and price, bytes, path; None for what it does not say."""
 
     rows: int | None
     first: int | None
@@ -339,7 +339,7 @@ class Facts(NamedTuple):
     path: str = ""
 
     def may_hold(self, start: int, end: int) -> bool:
-        """Return whether the file may have rows in a span; it may if the log does not say its times."""
+        """Return whether the file may have rows in a span; true if the log does not say its times."""
         return not (
             (self.last is not None and self.last < start) or (self.first is not None and self.first >= end)
         )
@@ -348,24 +348,24 @@ class Facts(NamedTuple):
         """Return the share of the file's time that lies in a span; 1 if the log does not say its times."""
         if self.first is None or self.last is None:
             return 1.0
-        inside = min(self.last + 1, end) - max(self.first, start)
-        return max(0, inside) / (self.last + 1 - self.first)
+        time_inside = min(self.last + 1, end) - max(self.first, start)
+        return max(0, time_inside) / (self.last + 1 - self.first)
 
 
 def file_log(delta: Opened) -> pl.DataFrame:
-    """Return the files of a version by its log, with their rows, times and partitions.
+    """Return the files of a version from its log, with their rows, times and partitions.
 
     Returns
     -------
     polars.DataFrame, one row per file, in the order of the log
         The partition columns, ``rows``, ``first`` and ``last`` timestamp [ns since the epoch], ``low`` and ``high``
-        price, ``bytes``, and ``path``. What a writer did not note is null.
+        price, ``bytes``, and ``path``. Facts that a writer did not note are null.
     """
     return delta.cached("file log", lambda: _file_log(delta))
 
 
 def _file_log(delta: DeltaTable) -> pl.DataFrame:
-    sources: dict[str, tuple[str, type[pl.DataType]]] = {
+    log_columns: dict[str, tuple[str, type[pl.DataType]]] = {
         **{name: (f"partition.{name}", pl.String) for name in delta.metadata().partition_columns},
         "rows": ("num_records", pl.Int64),
         "first": ("min.timestamp", pl.Int64),
@@ -379,18 +379,18 @@ def _file_log(delta: DeltaTable) -> pl.DataFrame:
     # The log has a column of statistics only if some file has them.
     files = actions.select(
         (pl.col(column) if column in actions.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, (column, dtype) in sources.items()
+        for name, (column, dtype) in log_columns.items()
     )
-    # The log writes paths as URLs do; the store knows them by their own names.
+    # The log escapes paths as in a URL; the store has them without escapes.
     return files.with_columns(path=pl.Series([unquote(path) for path in files["path"]], dtype=pl.String))
 
 
 def _with_rows(delta: Opened) -> pl.DataFrame:
-    return file_log(delta).filter(pl.col("rows").ne_missing(0))  # null: the log does not say how many
+    return file_log(delta).filter(pl.col("rows").ne_missing(0))  # null if the log does not say the number
 
 
 def files(delta: Opened, names: Partition) -> list[Facts]:
-    """Return the files of one partition by the log."""
+    """Return the files with rows of one partition from the log."""
     return delta.cached("by partition", lambda: _by_partition(delta)).get(names, [])
 
 
@@ -431,32 +431,33 @@ def _extents(delta: Opened) -> pl.DataFrame:
 
 
 def highest(delta: Opened, column: str) -> pl.DataFrame | None:
-    """Return the ``highest`` value of a column by partition; None if the log does not say it for a file."""
-    names = delta.metadata().partition_columns
+    """Return the ``highest`` value of a column by partition; None if the log lacks the value of a file."""
+    partition_columns = delta.metadata().partition_columns
     actions = pl.DataFrame(delta.get_add_actions(flatten=True))
-    most = f"max.{column}"
+    highest_column = f"max.{column}"
     if (
-        most not in actions.columns
-        or actions.filter(pl.col("num_records").ne_missing(0), pl.col(most).is_null()).height
+        highest_column not in actions.columns
+        or actions.filter(pl.col("num_records").ne_missing(0), pl.col(highest_column).is_null()).height
     ):
         return None
-    by = [pl.col(f"partition.{name}").alias(name) for name in names]
-    return actions.group_by(by).agg(highest=pl.col(most).max())
+    partitions = [pl.col(f"partition.{name}").alias(name) for name in partition_columns]
+    return actions.group_by(partitions).agg(highest=pl.col(highest_column).max())
 
 
 def spans_since(delta: Opened, version: int) -> dict[Partition, list[tuple[int, int]]] | None:
     """Return the spans of the rows that the commits after a version added, by partition, see `SPANS`.
 
-    None if a commit does not say them.
+    None if a commit does not state its spans.
     """
     if delta.version() <= version:
         return {}
-    # A rollup asks for every market.
+    # Cached, because a rollup asks again for every market.
     return delta.cached(("spans", version), lambda: _spans_of(delta, version))
 
 
 def _spans_of(delta: Opened, version: int) -> dict[Partition, list[tuple[int, int]]] | None:
-    # `history` of delta-rs names the commits wrongly if the version is not the newest.
+    # This reads the commits itself, because `history` of delta-rs gives them wrong versions if the open version is not
+    # the newest.
     store = delta.cached("store", lambda: filesystem(delta.table_uri, delta._storage_options))
     spans: dict[Partition, list[tuple[int, int]]] = {}
     for number in range(version + 1, delta.version() + 1):
@@ -472,7 +473,7 @@ def _spans_of(delta: Opened, version: int) -> dict[Partition, list[tuple[int, in
 
 
 def _commit_info(store: pyarrow.fs.FileSystem, version: int) -> dict[str, Any] | None:
-    """Return the entry ``commitInfo`` of a commit; None if it has none, or is no longer in the log."""
+    """Return the entry ``commitInfo`` of a commit; None if the commit has none or is no longer in the log."""
     try:
         with store.open_input_stream(f"_delta_log/{version:020}.json") as file:
             lines = file.readall().splitlines()
@@ -487,14 +488,14 @@ def _commit_info(store: pyarrow.fs.FileSystem, version: int) -> dict[str, Any] |
 def all_notes(files: pyarrow.fs.FileSystem, version: int) -> dict[str, int] | None:
     """Return the newest number of each note in the log of a table, up to a version.
 
-    delta-rs looks one note up in 6 ms if the log has 8,000 notes, and cannot list all of them: for 2,000 markets with
+    delta-rs cannot list all notes, and takes 6 ms to look one up if the log has 8,000 of them: for 2,000 markets with
     three notes each the look-ups took 26 s.
 
     Returns
     -------
     dict of str to int, or None
-        None if the log is not laid out as delta-rs lays it out: commits of JSON after at most one checkpoint, which
-        is one Parquet file.
+        None if the log has another layout than that of delta-rs: at most one checkpoint, which is one Parquet file, and
+        commits of JSON after it.
     """
     try:
         checkpoint = _newest_checkpoint(files, version)
@@ -502,7 +503,7 @@ def all_notes(files: pyarrow.fs.FileSystem, version: int) -> dict[str, int] | No
         for number in range(0 if checkpoint is None else checkpoint + 1, version + 1):
             with files.open_input_file(f"_delta_log/{number:020}.json") as file:
                 lines = file.read().splitlines()
-            # Most lines describe files and take long to parse.
+            # Parse only these lines: most others describe files and take long to parse.
             actions = (json.loads(line) for line in lines if b'"txn"' in line)
             notes |= {
                 action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action
@@ -529,6 +530,6 @@ def _notes_of_checkpoint(files: pyarrow.fs.FileSystem, version: int) -> dict[str
     path = f"_delta_log/{version:020}.checkpoint.parquet"
     table = pq.read_table(path, columns=["txn"], filesystem=files)
     notes = table.column("txn").drop_null().combine_chunks()
-    # By column, because a dict per note takes six times as long.
+    # Read by column, because a dict per note takes six times as long.
     names, numbers = notes.field("appId").to_pylist(), notes.field("version").to_pylist()
     return {name: number for name, number in zip(names, numbers, strict=True) if name is not None}

@@ -1,4 +1,4 @@
-"""A lake: open it or make it, look for its newest versions, read it at one moment, write to it."""
+"""A lake: open or make it, look for its newest versions, read it at one moment, write to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidytape.lake._writer import LakeWriter
 class Lake(LakeReader):
     """A folder of Delta tables of raw events and markets, read in its newest versions.
 
-    `writer` returns what writes to it, and `now` and `at` what reads it at one moment.
+    `writer` returns a `LakeWriter`; `now` and `at` return a reader of the lake at one moment.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Lake(LakeReader):
 
     @classmethod
     def create(cls, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Self:
-        """Return the lake at ``path``, made first if there is none.
+        """Return the lake at ``path``, and make an empty one if there is none.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class Lake(LakeReader):
         root = _delta.root_of(path)
         if "://" not in root:
             _refuse_foreign_folder(Path(root))
-        # The registry last: a lake is a lake once it has one.
+        # The registry comes last, because a folder counts as a lake once it has one.
         for table in sorted(TABLES.values(), key=lambda table: table is MARKETS):
             _delta.create(f"{root}/{table.name}", table, storage_options)
         return cls(path, storage_options=storage_options)
@@ -95,7 +95,7 @@ class Lake(LakeReader):
         return f"Lake({self.path!r})"
 
     def writer(self) -> LakeWriter:
-        """Return what writes to the lake: appends events, registers markets.
+        """Return the writer of the lake, which appends events and registers markets.
 
         Returns
         -------
@@ -116,36 +116,36 @@ class Lake(LakeReader):
         return Past(self, versions)
 
     def has_table(self, table: str) -> bool:
-        """Return whether the lake has a table; those of minutes come with a rollup."""
+        """Return whether the lake has a table; a rollup makes the tables of minutes."""
         return table in self._tables or _delta.exists(self.uri(table), self.storage_options)
 
     def _newest(self, table: str, *, since: float) -> _delta.Opened:
         """Return a table in a version that was the newest at some time since ``since``. [s, monotonic]
 
-        A caller that arrives while another one looks waits, and looks only if that look began before ``since``: many
-        requests share one look.
+        A look is a check for a newer version. A caller waits while another one looks, and looks itself only if that
+        look began before ``since``. So many requests share one look.
         """
         with self._looks.setdefault(table, threading.Lock()):
-            known, began = self._tables.get(table), time.monotonic()
-            if known is not None and known.seen_at >= since:
-                return known
-            if known is None or not _delta.is_newest(known, self.storage_options):
-                known = _delta.opened(self.uri(table), self.storage_options)
-            known.seen_at = began
-            self._tables[table] = known
-            return known
+            opened_table, look_began = self._tables.get(table), time.monotonic()
+            if opened_table is not None and opened_table.seen_at >= since:
+                return opened_table
+            if opened_table is None or not _delta.is_newest(opened_table, self.storage_options):
+                opened_table = _delta.opened(self.uri(table), self.storage_options)
+            opened_table.seen_at = look_began
+            self._tables[table] = opened_table
+            return opened_table
 
 
 def _refuse_foreign_folder(folder: Path) -> None:
-    """Raise LakeError if a folder holds files that are no lake's."""
+    """Raise LakeError if a folder is no lake and holds other files."""
     if not os.path.lexists(folder):
         return
     try:
-        # Another process may be making the same lake right now, so its tables may be there.
-        foreign = sorted({entry.name for entry in folder.iterdir()} - set(TABLES))
+        # Tables are no foreign files: another process may be making the same lake right now.
+        foreign_names = sorted({entry.name for entry in folder.iterdir()} - set(TABLES))
     except OSError as error:
         raise LakeError(f"cannot make a lake at {folder}: {error.strerror}", path=str(folder)) from error
-    if foreign and not _delta.exists(f"{folder}/{MARKETS.name}", None):
+    if foreign_names and not _delta.exists(f"{folder}/{MARKETS.name}", None):
         raise LakeError(
-            f"will not make a lake at {folder}: the folder holds {foreign[0]!r}", path=str(folder)
+            f"will not make a lake at {folder}: the folder holds {foreign_names[0]!r}", path=str(folder)
         )

@@ -1,4 +1,4 @@
-"""A lake at one moment: everything that is read for one answer agrees, while others write."""
+"""A lake at one moment: all reads for one answer agree, even while another process writes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Moment(LakeReader):
         return self._lake.at(versions)
 
     def delta(self, table: str) -> _delta.Opened:
-        """Return the version of a table that was the newest when it was first asked for."""
+        """Return the version of a table that was the newest when the table was first asked for."""
         if table not in self._tables:
             self._tables[table] = self._lake._newest(table, since=self._began)
         return self._tables[table]
 
     def has_table(self, table: str) -> bool:
-        """Return whether the lake had a table when it was first asked for."""
+        """Return whether the lake had a table when the table was first asked for."""
         if table in self._tables:
             return True
         if table not in self._absent and self._lake.has_table(table):
@@ -62,7 +62,7 @@ class Past(Moment):
         return f"{self._lake!r}.at({self._versions!r})"
 
     def delta(self, table: str) -> _delta.Opened:
-        """Return a table in its version of ``versions``, and a registry in its newest version."""
+        """Return a table in the version that ``versions`` names, or a registry in its newest version."""
         if table not in self._versions:
             return super().delta(table)
         with self._lock:
@@ -72,7 +72,7 @@ class Past(Moment):
             return self._tables[table]
 
     def has_table(self, table: str) -> bool:
-        """Return whether a table has a version to be read, or is a registry of the lake."""
+        """Return whether ``versions`` names a table, or it is a registry of the lake."""
         is_registry = any(table == registry.name for registry in REGISTRIES)
         return table in self._versions or (is_registry and super().has_table(table))
 

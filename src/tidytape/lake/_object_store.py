@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 _IMPATIENT = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "20s"}
-"""For the first request to a store: a wrong address fails within seconds. A long transfer is retried for three
-minutes."""
+"""Options of the first request to a store, so that a wrong address fails within seconds. Later requests have the
+default of delta-rs, which retries for three minutes."""
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential", re.IGNORECASE)
 _STORES = ("AWS_", "AZURE_", "GOOGLE_", "S3_")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _SHORTEST_SECRET = 6
 
-# delta-rs appends its stack to some errors.
-_FRAMES = re.compile(r"\n\s+0: [\s\S]*\Z")
+# delta-rs appends its stack trace to some errors.
+_STACK_TRACE = re.compile(r"\n\s+0: [\s\S]*\Z")
 
 _HINTS = (
     (r"NoSuchBucket|ContainerNotFound", "there is no such bucket"),
@@ -59,7 +59,7 @@ def explained(error: BaseException, uri: str, options: Mapping[str, str] | None 
     text = str(error)
     for value in _secrets(options):
         text = text.replace(value, "***")
-    text = _FRAMES.sub("", text)
+    text = _STACK_TRACE.sub("", text)
     if "://" not in uri or uri.startswith("file://"):
         return text
     text = " ".join(_COLOURS.sub("", text).replace("↳", "-").split())
@@ -68,15 +68,16 @@ def explained(error: BaseException, uri: str, options: Mapping[str, str] | None 
 
 
 def cause(error: BaseException, options: Mapping[str, str] | None = None) -> BaseException | None:
-    """Return the error, to be the cause of another error; None if its text has a credential."""
+    """Return the error as the cause of another error; None if its text contains a credential."""
     text = str(error)
     return None if any(value in text for value in _secrets(options)) else error
 
 
 def _secrets(options: Mapping[str, str] | None) -> list[str]:
-    of_stores = [(name, value) for name, value in os.environ.items() if name.startswith(_STORES)]
+    """Return the credentials among the options and the environment variables of object stores."""
+    store_variables = [(name, value) for name, value in os.environ.items() if name.startswith(_STORES)]
     return [
         value
-        for name, value in (*of_stores, *(options or {}).items())
+        for name, value in (*store_variables, *(options or {}).items())
         if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET
     ]

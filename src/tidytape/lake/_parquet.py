@@ -33,12 +33,12 @@ _WAITING = 8 * ROW_GROUP
 """Rows of all partitions that may wait to be sorted with later rows; if more wait, a partition is cut into files."""
 
 _OPEN = 128
-"""Files that are open at once: each of a thousand markets of one day has its own. [files]"""
+"""Most files that are open at once; a day of a thousand markets needs a thousand files. [files]"""
 
 _LONGEST = 256
-"""The log leaves out the bounds of longer texts, so readers do not skip by them. [characters]"""
+"""The log leaves out a bound that is a longer text, so readers do not skip files by it. [characters]"""
 
-_LAST_PLANE = "\U00100000"
+_LAST_PLANE = "\U00100000"  # first character of the last Unicode plane
 
 
 def filesystem(uri: str, options: Mapping[str, str] | None) -> pyarrow.fs.FileSystem:
@@ -97,16 +97,16 @@ def write_sorted(
     *,
     target: float,
 ) -> list[AddAction]:
-    """Write sorted rows of one partition, which the table has already, as new files.
+    """Write rows of one partition that the table has already into new files.
 
     Parameters
     ----------
     frames : iterable of polars.DataFrame
         The rows, in the table's order, with every stored column.
     values : mapping of str to str
-        The partition.
+        The partition: value by column.
     delta, table, files
-        As of `write_parts`.
+        See `write_parts`.
     target : float
         A file that reaches this size is closed. [bytes]
 
@@ -152,11 +152,11 @@ def _removed_on_failure(
 
 def _make_room(writers: list[_PartitionWriter]) -> None:
     """Write waiting rows until few enough wait, and close the longest file if too many are open."""
-    waiting = sum(writer.waiting for writer in writers)
+    rows_waiting = sum(writer.waiting for writer in writers)
     for writer in sorted(writers, key=lambda writer: writer.waiting, reverse=True):
-        if waiting <= _WAITING:
+        if rows_waiting <= _WAITING:
             break
-        waiting -= writer.waiting
+        rows_waiting -= writer.waiting
         writer.write_all()
         if len([other for other in writers if other.rows_in_file]) > _OPEN:
             max(writers, key=lambda other: other.rows_in_file).end_file()
@@ -170,7 +170,7 @@ def _by_partition(frame: pl.DataFrame, table: Table) -> Iterator[tuple[tuple[Any
 
 
 class _PartitionWriter:
-    """Writes the rows of one partition into files. With a ``target`` size the rows are sorted, and stored already."""
+    """Writes the rows of one partition into files. With a ``target`` size it rewrites rows, which come sorted."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class _PartitionWriter:
         self._order = [name for name in table.order if name not in table.partitions]
         self._group = min(table.row_group, ROW_GROUP)
         self._rows: list[pl.DataFrame] = []
-        self._floor: int | None = None
+        self._floor: int | None = None  # a row at or before this time goes into the next file
         self._file: _File | None = None
 
     @property
@@ -206,33 +206,33 @@ class _PartitionWriter:
         self.waiting += rows.height
 
     def write_before(self, time: int) -> None:
-        """Write complete row groups of the rows before ``time``; all later parts begin at that time or after it."""
+        """Write complete row groups of the rows before ``time``, when the earliest later part begins."""
         if self.waiting < self._group:
             return
         rows = self._sorted()
-        ready = rows["timestamp"].search_sorted(time)
-        self._take(rows, ready - ready % self._group)
+        earlier_count = rows["timestamp"].search_sorted(time)
+        self._take(rows, earlier_count - earlier_count % self._group)
 
     def write_all(self) -> None:
-        """Write every waiting row. A later row that belongs before the last of them goes into another file."""
+        """Write every waiting row; a later row that belongs before the last of them goes into another file."""
         rows = self._sorted()
         self._take(rows, rows.height)
         self._floor = rows["timestamp"][-1] if rows.height else self._floor
 
     def write(self, rows: pl.DataFrame) -> None:
-        """Write sorted rows, group by group."""
+        """Write sorted rows, row group by row group."""
         for group in rows.iter_slices(self._group):
             if self._floor is not None and group["timestamp"][0] <= self._floor:
                 self.end_file()
             if self._file is None:
-                new = self._target is None
-                self._file = _File(self._values, group, self._table, self._schema, self._files, new=new)
+                is_new = self._target is None
+                self._file = _File(self._values, group, self._table, self._schema, self._files, is_new=is_new)
             self._file.write(group)
-            if self._file.rows >= _FILE if self._target is None else self._file.size >= self._target:
+            if (self._file.rows >= _FILE) if self._target is None else (self._file.size >= self._target):
                 self.end_file()
 
     def end_file(self) -> None:
-        """End the open file; later rows go into another."""
+        """End the open file; later rows go into another file."""
         self._floor = None
         if self._file is not None:
             self._actions.append(self._file.close())
@@ -264,13 +264,13 @@ class _File:
         schema: pa.Schema,
         files: pyarrow.fs.FileSystem,
         *,
-        new: bool,
+        is_new: bool,
     ) -> None:
         folder = "".join(f"{name}={quote(value, safe='-_.~')}/" for name, value in values.items())
         self.path = f"{folder}part-{uuid.uuid4()}.zstd.parquet"
         self.rows = 0
         self._values = values
-        self._new = new
+        self._is_new = is_new
         self._files = files
         self._statistics: list[pl.DataFrame] = []
         self._schema = pa.schema([(name, schema.field(name).type) for name in rows.columns])
@@ -279,7 +279,7 @@ class _File:
             self._sink,
             self._schema,
             compression="zstd",
-            # Nearly all integers and ids differ, so a dictionary of them would only take room.
+            # Nearly all integers and ids differ, so a dictionary of them would only take space.
             use_dictionary=[
                 column.name
                 for column in table.columns
@@ -291,7 +291,7 @@ class _File:
 
     @property
     def size(self) -> int:
-        """Size so far. [bytes]"""
+        """Size of what is written so far. [bytes]"""
         return int(self._sink.tell())
 
     def write(self, rows: pl.DataFrame) -> None:
@@ -316,7 +316,7 @@ class _File:
             size=size,
             partition_values=self._values,
             modification_time=time.time_ns() // MILLISECOND,
-            data_change=self._new,
+            data_change=self._is_new,
             stats=self._stats(),
         )
 
@@ -335,12 +335,12 @@ class _File:
             name: (statistics[f"min {name}"].min(), statistics[f"max {name}"].max())
             for name in self._schema.names
         }
-        bounded = {name: pair for name, pair in bounds.items() if all(map(_fits_the_log, pair))}
+        storable_bounds = {name: pair for name, pair in bounds.items() if all(map(_fits_the_log, pair))}
         return json.dumps(
             {
                 "numRecords": self.rows,
-                "minValues": {name: least for name, (least, _) in bounded.items()},
-                "maxValues": {name: most for name, (_, most) in bounded.items()},
+                "minValues": {name: minimum for name, (minimum, _) in storable_bounds.items()},
+                "maxValues": {name: maximum for name, (_, maximum) in storable_bounds.items()},
                 "nullCount": {name: int(statistics[f"null {name}"].sum()) for name in self._schema.names},
             },
             allow_nan=False,
@@ -348,8 +348,9 @@ class _File:
 
 
 def _fits_the_log(value: Any) -> bool:
-    """Return whether the log can have a value as a bound: it has no booleans, and JSON has no NaN."""
+    """Return whether a value can be a bound in the log, which has no booleans; JSON has no NaN."""
     if isinstance(value, str):
-        # If a bound has characters of the last plane, polars skips files with the text that it looks for (tried).
+        # If a bound has a character of the last Unicode plane, polars wrongly skips the file, even if the file has the
+        # text that a query looks for (tried).
         return len(value) <= _LONGEST and max(value, default="") < _LAST_PLANE
     return value is not None and not isinstance(value, bool) and math.isfinite(value)

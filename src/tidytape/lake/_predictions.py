@@ -15,16 +15,16 @@ from tidytape.errors import QueryError, nearest
 from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS
 
 BLOCK_SIZE = 0.001
-"""Height of a price row of an outcome's profile: prices lie between 0 and 1. [quote per coin]"""
+"""Height of a level of an outcome's profile: prices lie between 0 and 1. [quote per coin]"""
 
-_OWNER = ["exchange", "condition_id"]
-_REPORT = [*_OWNER, "reported"]
-_SINCE = "available_since"
-_VALUES = [name for name in PREDICTION_MARKETS.names if name not in _REPORT]
+_MARKET_COLUMNS = ["exchange", "condition_id"]
+_REPORT_COLUMNS = [*_MARKET_COLUMNS, "reported"]
+_SINCE_COLUMN = "available_since"
+_VALUE_COLUMNS = [name for name in PREDICTION_MARKETS.names if name not in _REPORT_COLUMNS]
 _MOST_NAMES_TO_COMPARE = 2_000
 
-_DECIMALS = 12  # of a probability: 1 - 0.9 is 0.1
-# A report has these values of the first outcome; here they are converted to the second of two outcomes.
+_DECIMALS = 12  # of a probability, so that 1 - 0.9 is 0.1
+# A report has these values for the first outcome; the expressions give those of the second of two outcomes.
 _OPPOSITES = {
     "last_price": (1.0 - pl.col("last_price")).round(_DECIMALS),
     "one_day_price_change": 0.0 - pl.col("one_day_price_change"),
@@ -33,11 +33,11 @@ _OPPOSITES = {
 
 
 def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Return the reports with new ones merged in, each with only the values that no newer one has.
+    """Return the reports with new ones merged in; each keeps only the values of columns that no newer report has.
 
-    The result depends on the set of all reports ever merged, neither on their order nor on how often each came. Of two
-    reports of one time the larger value counts as the later. ``available_since`` is the earliest of all, in the newest
-    report. NaN counts as null.
+    The result depends only on the set of all reports, not on their order or on how often each came. Of two reports of
+    one time the larger value counts as the newer. The newest report has the earliest ``available_since`` of all. NaN
+    counts as null.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per report that still has a value, sorted by the key
-        The same columns; for each prediction market at most one report has a value of a column.
+        The same columns. For each prediction market and column at most one report has a value.
 
     Examples
     --------
@@ -59,36 +59,42 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     >>> both.select("reported", "last_price", "line").rows()
     [(5, None, 1.5), (9, 0.7, None)]
     """
-    floats = [column.name for column in PREDICTION_MARKETS.columns if column.dtype == "float64"]
+    float_columns = [column.name for column in PREDICTION_MARKETS.columns if column.dtype == "float64"]
     reports = (
         pl.concat([registered, new], how="diagonal")
-        .with_columns(pl.col(floats).fill_nan(None))
-        .group_by(_REPORT)
-        .agg(_larger(name) for name in _VALUES)
+        .with_columns(pl.col(float_columns).fill_nan(None))
+        .group_by(_REPORT_COLUMNS)
+        .agg(_larger(name) for name in _VALUE_COLUMNS)
     )
-    newest = pl.col("reported").max()
-    values = [
+    newest_report = pl.col("reported").max()
+    newest_values = [
         pl.when(
-            pl.col("reported") == pl.col("reported").filter(pl.col(name).is_not_null()).max().over(_OWNER)
+            pl.col("reported")
+            == pl.col("reported").filter(pl.col(name).is_not_null()).max().over(_MARKET_COLUMNS)
         )
         .then(pl.col(name))
         .alias(name)
-        for name in _VALUES
-        if name != _SINCE
+        for name in _VALUE_COLUMNS
+        if name != _SINCE_COLUMN
     ]
-    since = pl.when(pl.col("reported") == newest.over(_OWNER)).then(pl.col(_SINCE).min().over(_OWNER))
-    pruned = reports.with_columns(*values, since.alias(_SINCE))
+    earliest_since = pl.when(pl.col("reported") == newest_report.over(_MARKET_COLUMNS)).then(
+        pl.col(_SINCE_COLUMN).min().over(_MARKET_COLUMNS)
+    )
+    pruned_reports = reports.with_columns(*newest_values, earliest_since.alias(_SINCE_COLUMN))
     # The newest report always stays: it says when the prediction market was last reported.
-    stays = pl.any_horizontal(pl.col(_VALUES).is_not_null()) | (pl.col("reported") == newest.over(_OWNER))
-    return pruned.filter(stays).select(PREDICTION_MARKETS.names).sort(_REPORT)
+    is_kept = pl.any_horizontal(pl.col(_VALUE_COLUMNS).is_not_null()) | (
+        pl.col("reported") == newest_report.over(_MARKET_COLUMNS)
+    )
+    return pruned_reports.filter(is_kept).select(PREDICTION_MARKETS.names).sort(_REPORT_COLUMNS)
 
 
 def _larger(name: str) -> pl.Expr:
-    if name == _SINCE:
+    """Return the value of a column that counts among reports of one time."""
+    if name == _SINCE_COLUMN:
         return pl.col(name).min()
     if isinstance(PREDICTION_MARKETS.polars()[name], pl.List):
-        known = pl.col(name).drop_nulls()
-        return known.sort_by(known.cast(pl.List(pl.String)).list.join("\n", ignore_nulls=True)).last()
+        lists = pl.col(name).drop_nulls()
+        return lists.sort_by(lists.cast(pl.List(pl.String)).list.join("\n", ignore_nulls=True)).last()
     return pl.col(name).max()
 
 
@@ -103,12 +109,12 @@ def latest(reports: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per prediction market, sorted by (exchange, condition_id)
-        The same columns; ``reported`` is the time of the newest.
+        The same columns; ``reported`` is the time of the newest report.
     """
-    folded = reports.group_by(_OWNER).agg(
-        pl.col("reported").max(), *(pl.col(name).drop_nulls().first() for name in _VALUES)
+    markets = reports.group_by(_MARKET_COLUMNS).agg(
+        pl.col("reported").max(), *(pl.col(name).drop_nulls().first() for name in _VALUE_COLUMNS)
     )
-    return folded.select(PREDICTION_MARKETS.names).sort(_OWNER)
+    return markets.select(PREDICTION_MARKETS.names).sort(_MARKET_COLUMNS)
 
 
 def by_outcome(predictions: pl.DataFrame) -> pl.DataFrame:
@@ -122,10 +128,10 @@ def by_outcome(predictions: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per outcome that has a market, in the order of ``predictions``
-        ``raw_symbol`` and ``outcome`` (null if it has no name), and its columns except ``raw_symbols``. A report has
-        ``last_price``, ``one_day_price_change`` and ``prices`` of the first outcome; here each outcome has its own. Of
-        two outcomes one will happen, so the probability of the second is 1 minus that of the first. The second and
-        later of three or more outcomes have nulls: no report has their values.
+        ``raw_symbol`` and ``outcome`` (null if it has no name), and the columns of ``predictions`` except
+        ``raw_symbols``. ``predictions`` has ``last_price``, ``one_day_price_change`` and ``prices`` of the first
+        outcome only. Exactly one of two outcomes happens, so the probability of the second is 1 minus that of the
+        first. Of three or more outcomes the others have nulls, because no report has their values.
 
     Examples
     --------
@@ -135,25 +141,28 @@ def by_outcome(predictions: pl.DataFrame) -> pl.DataFrame:
     >>> by_outcome(yes_no.with_columns(last_price=0.51))["last_price"].to_list()
     [0.51, 0.49]
     """
-    places = pl.int_ranges(pl.col("raw_symbols").list.len()).alias("_place")
+    indices = pl.int_ranges(pl.col("raw_symbols").list.len()).alias("_index")
     outcomes = (
         predictions.filter(pl.col("raw_symbols").list.len() > 0)
-        .with_columns(places, _outcomes=pl.col("raw_symbols").list.len())
-        .explode("raw_symbols", "_place")
+        .with_columns(indices, _outcome_count=pl.col("raw_symbols").list.len())
+        .explode("raw_symbols", "_index")
         .rename({"raw_symbols": "raw_symbol"})
     )
-    outcome = pl.col("outcomes").list.get(pl.col("_place"), null_on_oob=True).alias("outcome")
-    is_first, is_second_of_two = pl.col("_place") == 0, (pl.col("_place") == 1) & (pl.col("_outcomes") == 2)
-    of_outcome = [
+    outcome = pl.col("outcomes").list.get(pl.col("_index"), null_on_oob=True).alias("outcome")
+    is_first, is_second_of_two = (
+        pl.col("_index") == 0,
+        (pl.col("_index") == 1) & (pl.col("_outcome_count") == 2),
+    )
+    outcome_values = [
         pl.when(is_first).then(pl.col(name)).when(is_second_of_two).then(opposite).alias(name)
         for name, opposite in _OPPOSITES.items()
         if name in outcomes.columns
     ]
-    return outcomes.with_columns(outcome, *of_outcome).drop("_place", "_outcomes")
+    return outcomes.with_columns(outcome, *outcome_values).drop("_index", "_outcome_count")
 
 
 def outcome_markets(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: str) -> pl.DataFrame:
-    """Return the markets of outcomes, to be registered.
+    """Return the markets of outcomes, ready to be registered.
 
     An outcome is bought and held outright, so it is a SPOT market like any other. Its coin is the outcome itself,
     never what the question is about: a probability must not be mixed with the prices of a coin of that name.
@@ -163,7 +172,7 @@ def outcome_markets(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_na
     predictions : polars.DataFrame, n rows
         What `Lake.prediction_markets` returns.
     quote_coin, quote_coin_name : str
-        What the exchange's prices are in, e.g. ``"USDC"`` and ``"USD Coin"``.
+        The quote of the exchange's prices, e.g. ``"USDC"`` and ``"USD Coin"``.
 
     Returns
     -------
@@ -178,7 +187,7 @@ def outcome_markets(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_na
     >>> markets.select("raw_symbol", "normalized_symbol", "full_name").row(0)
     ('1', 'rain:Yes-USDC', 'Will it rain? Yes')
     """
-    # A token of two prediction markets is one market.
+    # A token that two prediction markets name is one market.
     outcomes = by_outcome(predictions).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
     outcome = pl.coalesce("outcome", "raw_symbol")
     coin = pl.concat_str(pl.col("slug"), pl.lit(":"), outcome)
@@ -198,7 +207,7 @@ def outcome_markets(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_na
 
 
 def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collection[str]) -> pl.DataFrame:
-    """Keep the markets whose prediction market, or the event it is grouped in, has one of some slugs.
+    """Keep the markets whose prediction market, or its event, has one of some slugs.
 
     Parameters
     ----------
@@ -212,7 +221,7 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
     Returns
     -------
     polars.DataFrame, at most n rows, same order and columns
-        Empty if the exchanges have these events, and ``markets`` has no market of them.
+        Empty if the exchanges have these events, but ``markets`` has no market of them.
 
     Raises
     ------
@@ -229,20 +238,22 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
     if not slugs:
         return markets
     of_exchanges = predictions.filter(pl.col("exchange").is_in(markets["exchange"].unique().to_list()))
-    known = (
+    known_slugs = (
         pl.concat([of_exchanges["slug"], of_exchanges["event_slug"].cast(pl.String)])
         .drop_nulls()
         .unique()
         .sort()
     )
     for slug in slugs:
-        if slug not in known:
-            close = _nearest(slug, known)
+        if slug not in known_slugs:
+            nearest_slug = _nearest(slug, known_slugs)
             raise QueryError(
                 "event",
                 got=slug,
                 expected="the slug of a prediction market or event that the lake holds for the exchanges asked for",
-                hint=f"did you mean {close!r}?" if close else "``client.markets()`` lists what there is",
+                hint=f"did you mean {nearest_slug!r}?"
+                if nearest_slug
+                else "``client.markets()`` lists what there is",
                 code="INVALID_SYMBOL",
             )
     has_slug = pl.col("slug").is_in(list(slugs))
@@ -255,12 +266,12 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
     )
 
 
-def _nearest(slug: str, known: pl.Series) -> str | None:
-    # An exchange has a hundred thousand slugs and comparing is slow, so compare only the ones with the longest common
-    # beginning.
+def _nearest(slug: str, slugs: pl.Series) -> str | None:
+    # An exchange has a hundred thousand slugs and comparing is slow. So compare only the slugs that share the longest
+    # beginning with this one.
     for length in range(1, len(slug) + 1):
-        with_beginning = known.filter(known.str.starts_with(slug[:length]))
-        if len(known) <= _MOST_NAMES_TO_COMPARE or with_beginning.is_empty():
+        similar_slugs = slugs.filter(slugs.str.starts_with(slug[:length]))
+        if len(slugs) <= _MOST_NAMES_TO_COMPARE or similar_slugs.is_empty():
             break
-        known = with_beginning
-    return nearest(slug, known.head(_MOST_NAMES_TO_COMPARE))
+        slugs = similar_slugs
+    return nearest(slug, slugs.head(_MOST_NAMES_TO_COMPARE))

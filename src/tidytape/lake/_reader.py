@@ -22,9 +22,9 @@ _VERSIONS = 4
 
 
 class LakeReader(ABC):
-    """What reads a lake: a `Lake`, or a lake at one moment, as `Lake.now` and `Lake.at` return it.
+    """A reader of a lake: a `Lake`, or a lake at one moment, as `Lake.now` and `Lake.at` return it.
 
-    It has no method that writes. Functions that only read take it, those that write take a `Lake`.
+    It has no method that writes. Functions that only read take a `LakeReader`, functions that write take a `Lake`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class LakeReader(ABC):
         table : str
             Name of a table, e.g. ``"trades"``.
         exchange, raw_symbol : str or iterable of str, optional
-            Keep these only.
+            Keep only the rows of these; all rows where left out.
         start, end : int, optional
             Keep ``start <= timestamp < end``. [ns since the epoch]
 
@@ -160,7 +160,7 @@ class LakeReader(ABC):
         return [] if delta is None else _delta.partitions(delta)
 
     def extent(self, table: str, *partition: str) -> tuple[int, int] | tuple[None, None]:
-        """Return the first and the last timestamp of a market by the table's log, without reading rows.
+        """Return the first and the last timestamp of a market from the table's log, without reading rows.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class LakeReader(ABC):
         return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
 
     def extents(self, table: str) -> pl.DataFrame:
-        """Return the first and the last timestamp of every market of a table by its log.
+        """Return the first and the last timestamp of every market of a table from the table's log.
 
         Parameters
         ----------
@@ -212,8 +212,8 @@ class LakeReader(ABC):
         definition = definition_of(table)
         delta = self._find(definition)
         if delta is None:
-            names = dict.fromkeys(definition.partitions, pl.String)
-            return pl.DataFrame(schema=names | dict.fromkeys(("first", "last"), pl.Int64))
+            dtypes = dict.fromkeys(definition.partitions, pl.String)
+            return pl.DataFrame(schema=dtypes | dict.fromkeys(("first", "last"), pl.Int64))
         return _delta.extents(delta)
 
     def has_source(self, table: str, source: str) -> bool:
@@ -242,7 +242,7 @@ class LakeReader(ABC):
 
     @abstractmethod
     def delta(self, table: str) -> _delta.Opened:
-        """Return a table in the version that is read, as a Delta table for tools that read those.
+        """Return a table in the version that this reader reads, as a Delta table that other tools can read.
 
         Parameters
         ----------
@@ -264,8 +264,8 @@ class LakeReader(ABC):
     def now(self) -> LakeReader:
         """Return the lake as it is now, to be read only; a moment returns itself.
 
-        Each table is looked up once, when it is first asked for, in the version that is the newest then. So
-        everything that is read for one answer agrees, and in an object store it costs one look per table.
+        The reader looks each table up once, when the table is first asked for, and keeps the version that is the newest
+        then. So all reads for one answer agree, and an object store is asked once per table.
 
         Returns
         -------
@@ -288,8 +288,9 @@ class LakeReader(ABC):
         Parameters
         ----------
         versions : mapping of str to int
-            A version of each table of events that is to be read, as of `version`. There is no other table beside the
-            registries, which are the newest. So no stored minutes are read, and answers are the same without them.
+            The version of each table of events to read, as `version` returns it. Other tables count as absent, except
+            the registries, which are read in their newest version. So no stored minutes are read; answers are the same
+            without them.
 
         Returns
         -------
@@ -326,8 +327,8 @@ class LakeReader(ABC):
         Returns
         -------
         list of (rows, first, last, low, high, bytes, path)
-            Rows, timestamps [ns since the epoch] and prices [quote per coin] of each file; None for what the log does
-            not say. Empty if there is no such table yet.
+            Number of rows, first and last timestamp [ns since the epoch], lowest and highest price [quote per coin],
+            size and path of each file; None for what the log does not say. Empty if there is no such table yet.
 
         Raises
         ------
@@ -337,7 +338,7 @@ class LakeReader(ABC):
         return _delta.files(self.delta(table), partition) if self.has_table(table) else []
 
     def _highest(self, table: str, column: str) -> pl.DataFrame:
-        """Return the highest value that every market of a table ever had, by its log and without reading rows.
+        """Return the highest value of a column in every market of a table, from the log and without reading rows.
 
         Parameters
         ----------
@@ -349,8 +350,8 @@ class LakeReader(ABC):
         Returns
         -------
         polars.DataFrame, one row per partition with a value, sorted
-            The table's partition columns, and ``highest``. If the log does not say it for a file, which another tool
-            wrote, the rows are read.
+            The table's partition columns, and ``highest``. If another tool wrote a file and the log does not say its
+            highest value, the rows are read.
 
         Raises
         ------
@@ -360,18 +361,21 @@ class LakeReader(ABC):
             If it cannot be opened.
         """
         definition = definition_of(table)
-        names = list(definition.partitions)
+        partition_columns = list(definition.partitions)
         delta = self._find(definition)
-        values = None if delta is None else _delta.highest(delta, column)
-        if values is None:
-            rows = self.scan(table).group_by(names).agg(highest=pl.col(column).max())
-            values = rows.collect(engine="streaming")
-        return values.drop_nulls("highest").select(*names, "highest").sort(names)
+        highest_values = None if delta is None else _delta.highest(delta, column)
+        if highest_values is None:
+            rows = self.scan(table).group_by(partition_columns).agg(highest=pl.col(column).max())
+            highest_values = rows.collect(engine="streaming")
+        return (
+            highest_values.drop_nulls("highest").select(*partition_columns, "highest").sort(partition_columns)
+        )
 
     def _lost(self) -> tuple[str, ...]:
         """Return the tables that the lake has lost. Reading them raises an error.
 
-        An older lake lacks some tables. But every lake has trades, and if it has minutes it has their events too.
+        An older lake may lack some tables. But every lake has trades, and a lake with minutes has the events that they
+        are computed from.
 
         Returns
         -------
@@ -394,12 +398,13 @@ class LakeReader(ABC):
         """Return the rows of an open version of a table, to be filtered by market and time.
 
         All queries of a version share one frame. polars lists the files of a frame once, with the statistics of the
-        columns that its first query filters by; that takes as long as reading a thousand minutes. The frames are here
-        and not in the open version: polars hides its reference to the version, so Python could never free the two.
+        columns that its first query filters by; that takes as long as reading a thousand minutes. The frames are stored
+        here and not in the open version, because a frame refers to its version in a way that Python's garbage collector
+        does not see: it could never free the two.
         """
         frames = self._frames.setdefault(table.name, deque(maxlen=_VERSIONS))
-        for known, frame in tuple(frames):
-            if known is delta:
+        for version, frame in tuple(frames):
+            if version is delta:
                 return frame
         frame = _delta.scanned(delta, table, self.storage_options)
         frames.append((delta, frame))
@@ -414,16 +419,16 @@ class LakeReader(ABC):
             return delta.cached("registry", lambda: rows_of_registry(delta, table, self.storage_options))
 
     def _find(self, table: Table) -> _delta.Opened | None:
-        """Return the newest version of a table, None if the lake is older than the table."""
+        """Return a table in the version that this reader reads; None if the lake is older than the table."""
         if self.has_table(table.name):
             return self.delta(table.name)
-        self._require_lake()  # a lake that was removed must not look like a lake without events
+        self._require_lake()  # raise an error for a lake that was removed, instead of returning no events
         if self._is_lost_if_absent(table.name):
             raise LakeError(f"table {table.name!r} is gone: restore its folder", path=self.uri(table.name))
         return None
 
     def _is_lost_if_absent(self, table: str) -> bool:
-        """Return whether a lake without this table has lost it, and is not older than the table."""
+        """Return whether a lake without this table has lost it; otherwise the lake is older than the table."""
         return table == TRADES.name or (table in MINUTES_OF and self.has_table(MINUTES_OF[table]))
 
     def _require_lake(self) -> None:
@@ -463,7 +468,7 @@ def definition_of(name: str) -> Table:
 def conditions(
     names: Mapping[str, str | Iterable[str] | None], start: int | None, end: int | None
 ) -> list[pl.Expr]:
-    """Return the filters for some values of columns, and for a half-open span of time."""
+    """Return the filters that keep some values of columns, and a half-open span of time."""
     filters = []
     for name, values in names.items():
         if isinstance(values, str):

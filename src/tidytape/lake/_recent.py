@@ -1,4 +1,4 @@
-"""A bounded memory of values: the value that was asked for longest ago goes first."""
+"""A cache whose size is bounded in bytes. It removes the least recently used values first."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-_KEY = 1_024  # bytes; a key and its place take about so much, so that even values of size 0 are bounded in number
+_KEY = 1_024  # bytes that a key and its entry take, about; so the number of values of size 0 is bounded too
 
-_COLUMN = 400  # bytes; a column takes so much beside its values, measured with frames without rows
+_COLUMN = 400  # bytes that a column takes beside its values, measured with frames without rows
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -23,12 +23,12 @@ class Recent(Generic[K, V]):
     Parameters
     ----------
     most : int
-        How much the values and 1 KiB for each key may take together. [byte]
+        How much memory the values may take, with 1 KiB for each key. [byte]
 
     Attributes
     ----------
     size : int
-        How much they take. [byte]
+        How much memory they take now. [byte]
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Recent(Generic[K, V]):
             return self._values[key][0]
 
     def put(self, key: K, value: V, *, size: int) -> None:
-        """Keep a value of some bytes, and remove the oldest ones until the sizes are within the bound."""
+        """Keep a value of ``size`` bytes, and remove the least recently used values until the others fit."""
         size += _KEY
         with self._lock:
             if size > self.most or key in self._values:

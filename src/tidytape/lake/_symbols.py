@@ -19,7 +19,8 @@ QUOTES = (
 )  # fmt: skip
 """Quotes that a symbol without a separator may end in."""
 
-_KNOWN = frozenset(
+# XBTUSD is XBT in USD, not XB in TUSD, and BTCBUSD is BTC in BUSD, not BTCB in USD: only a list of coins decides.
+_KNOWN_COINS = frozenset(
     {
         "AAVE", "ADA", "APT", "ARB", "ATOM", "AVAX", "BAT", "BCH", "BNB", "BTC", "DAI", "DOGE", "DOT", "EOS", "ETC",
         "ETH", "FIL", "FTT", "GRT", "HBAR", "ICP", "INJ", "LINK", "LPT", "LTC", "MATIC", "MKR", "MNT", "NEAR", "OP",
@@ -27,17 +28,16 @@ _KNOWN = frozenset(
         "XMR", "XRP", "XTZ",
     }
 )  # fmt: skip
-_DOLLARS = frozenset({"DAI", "USDC", "USDT"})
-# XBTUSD is XBT in USD, not XB in TUSD, and BTCBUSD is BTC in BUSD, not BTCB in USD: only a list of coins decides.
+_STABLECOINS = frozenset({"DAI", "USDC", "USDT"})
 
 _LONGEST_FIRST = sorted(QUOTES, key=lambda quote: (-len(quote), quote))
 _SEPARATORS = re.compile(r"[-_/:.]")
-# Parts of a symbol that distinguish markets of one pair: kind of contract, expiry.
+# Parts of a symbol that tell the markets of one pair apart: kind of contract, expiry.
 _SUFFIX = re.compile(r"(PERP|PERPETUAL|SWAP|SPOT|FUTURES?|\d{4,8}|\d{1,2}[A-Z]{3}\d{2})")
 # BTC-27DEC24-60000-C: strike, which may have decimals, and kind of an option.
 _OPTION = re.compile(r"[-_]\d+(?:[.D]\d+)?[-_][CP]$")
 _DATED = re.compile(r"\d{6}|\d{8}|\d{1,2}[A-Z]{3}\d{2}")
-_COINS = {"XBT": "BTC"}
+_ALIASES = {"XBT": "BTC"}
 _COIN = re.compile(r"[A-Z0-9$]{1,20}")
 
 
@@ -63,7 +63,7 @@ class Symbol:
 
 
 def guessed(raw_symbol: str) -> Symbol | None:
-    """Return the most likely coins of an exchange's symbol, or None.
+    """Return the most likely base and quote of an exchange's symbol, or None.
 
     Parameters
     ----------
@@ -85,32 +85,32 @@ def guessed(raw_symbol: str) -> Symbol | None:
     pair_and_date = _OPTION.sub("", raw_symbol.strip().upper())
     parts = [part for part in _SEPARATORS.split(pair_and_date) if part]
     if len(parts) >= 2 and parts[0] in {"FF", "FI", "FX", "PF", "PI"}:
-        parts.pop(0)  # PI_XBTUSD: kind of contract first
+        parts.pop(0)  # PI_XBTUSD begins with the kind of contract
     pair = [part for part in parts if not _SUFFIX.fullmatch(part)]
     if not pair:
         return None
     if len(pair) == 1:
         coin, quote = _cut(pair[0])
         if not quote and len(parts) > 1:
-            quote = "USD"  # BTC-PERPETUAL, BTC-27DEC24: in dollars unless the symbol names another quote
+            quote = "USD"  # BTC-PERPETUAL and BTC-27DEC24 are in dollars: the symbol names no other quote
         if not quote:
             return None
     else:
-        # BTC/USDT:USDT names the settlement last.
+        # BTC/USDT:USDT names base, quote and the asset of settlement.
         coin, quote = pair[0], pair[1]
         if coin in QUOTES and quote not in QUOTES:
-            # KRW-DOGE: some exchanges name the quote first. BTC_XMR may be such a name, or a contract on BTC.
-            if coin in _KNOWN - _DOLLARS:
+            # Some exchanges name the quote first, as in KRW-DOGE. BTC_XMR is ambiguous: XMR in BTC, or BTC in XMR.
+            if coin in _KNOWN_COINS - _STABLECOINS:
                 return None
             coin, quote = quote, coin
-    coin, quote = _COINS.get(coin, coin), _COINS.get(quote, quote)
+    coin, quote = _ALIASES.get(coin, coin), _ALIASES.get(quote, quote)
     if not (_COIN.fullmatch(coin) and _COIN.fullmatch(quote)):
         return None
     return Symbol(coin, quote)
 
 
 def told_class(raw_symbol: str) -> str | None:
-    """Return the category of a market if its symbol shows it, else None.
+    """Return the category of a market if its symbol shows the category, else None.
 
     Examples
     --------
@@ -127,6 +127,7 @@ def told_class(raw_symbol: str) -> str | None:
 
 
 def _cut(pair: str) -> tuple[str, str]:
+    """Return base and quote of a pair without a separator; the quote is empty if the pair is ambiguous."""
     cuts = [
         (pair.removesuffix(quote), quote)
         for quote in _LONGEST_FIRST
@@ -135,7 +136,7 @@ def _cut(pair: str) -> tuple[str, str]:
     if len(cuts) > 1 and cuts[0][1] not in {"BUSD", "TUSD"}:
         return cuts[0]
     if len(cuts) > 1:
-        cuts = [cut for cut in cuts if cut[0] in _KNOWN]
+        cuts = [cut for cut in cuts if cut[0] in _KNOWN_COINS]
     return cuts[0] if len(cuts) == 1 else (pair, "")
 
 
@@ -145,12 +146,12 @@ _LONGEST_NAME = 255 - len("raw_symbol=")
 
 
 def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
-    """Return a name, trimmed; it must be valid in a query and fit into the name of a folder of the lake.
+    """Return a trimmed name, which must be valid in a query and fit into the name of a folder of the lake.
 
     Raises
     ------
     QueryError
-        If it is no such name.
+        If the name is not valid.
 
     Examples
     --------

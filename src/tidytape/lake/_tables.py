@@ -23,7 +23,7 @@ from tidytape.errors import IngestError, MissingColumnError
 from tidytape.schema import Column, Columns
 
 ROW_GROUP = 262_144
-"""Small enough that a reader can skip most of a file by time, large enough to compress and scan well. [rows]"""
+"""Most rows of a row group: few enough to skip most of a file by time, enough to compress and scan well. [rows]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Table(Columns):
     name : str
         Folder below the lake.
     rows : str
-        What one row is.
+        What a row holds.
     columns : tuple of Column
         In the order of the frame.
     key : tuple of str
@@ -47,11 +47,11 @@ class Table(Columns):
     order : tuple of str
         Order of the rows inside a file, so that a reader can skip by time.
     identity : str, optional
-        Column of the key that tells the events of one market apart. A file whose values of it lie in another range
-        repeats no row.
+        Column of the key that tells the events of one market apart. Two files whose ranges of its values do not overlap
+        have no row in common.
     row_group : int
-        Most rows of a row group, the smallest unit that a reader reads. Small if an answer needs a small part of a
-        file. [rows]
+        Most rows of a row group, the smallest unit that a reader reads. It is small if an answer needs a small part
+        of a file. [rows]
     """
 
     same: tuple[str, ...]
@@ -84,9 +84,9 @@ class Table(Columns):
         IngestError
             If a value does not fit its dtype, or is null where it may not be.
         """
-        missing = [c.name for c in self.columns if not c.nullable and c.name not in frame.columns]
-        if missing:
-            raise MissingColumnError(missing, available=frame.columns)
+        absent_columns = [c.name for c in self.columns if not c.nullable and c.name not in frame.columns]
+        if absent_columns:
+            raise MissingColumnError(absent_columns, available=frame.columns)
         dtypes = self.polars()
         try:
             rows = frame.select(
@@ -174,12 +174,13 @@ BOOK = Table(
 )
 """Order-book events.
 
-An update counts when its ``last_id`` is above the snapshot's, even one that arrived before the snapshot and straddles
-it. So a book is rebuilt in the order of ``last_id``, never of ``timestamp``: the two may run on different clocks.
+An update counts if its ``last_id`` is above the snapshot's, even if it arrived earlier and its first id is below the
+snapshot's. So a book is rebuilt in the order of ``last_id``, never of ``timestamp``: snapshots and updates may have
+different clocks.
 """
 
 _TIME = Column("timestamp", "int64", "ns since the epoch, UTC", "When it was so, by the exchange's clock")
-_FIELDS_KEY = ("exchange", "raw_symbol", "timestamp")
+_STATE_KEY = ("exchange", "raw_symbol", "timestamp")
 _PARTITIONS = ("exchange", "raw_symbol")
 
 
@@ -193,10 +194,10 @@ def _ticks(name: str, rows: str, *columns: Column, same: tuple[str, ...]) -> Tab
         name=name,
         rows=rows,
         columns=(_EXCHANGE, _RAW_SYMBOL, _TIME, *columns, _RECEIVED),
-        key=_FIELDS_KEY,
+        key=_STATE_KEY,
         same=same,
         partitions=_PARTITIONS,
-        order=_FIELDS_KEY,
+        order=_STATE_KEY,
         identity="timestamp",
     )
 
@@ -234,7 +235,7 @@ OPEN_INTEREST = _ticks(
     _value("quote_amount", "quote", "Open interest in terms of the quote"),
     same=("amount",),
 )
-"""Open interest. It is a stock: a report counts until the next one."""
+"""Open interest: a report counts until the next one."""
 
 FUNDING = _ticks(
     "funding",
@@ -290,7 +291,7 @@ OPTION_QUOTES = Table(
         _value("open_interest", "coin", "Open interest"),
         _RECEIVED,
     ),
-    key=_FIELDS_KEY,
+    key=_STATE_KEY,
     same=("implied_volatility", "forward"),
     partitions=("exchange", "coin"),
     order=("exchange", "coin", "timestamp", "expiry", "strike"),
@@ -367,7 +368,7 @@ MARKETS = Table(
             "block_size",
             "float64",
             "quote per coin",
-            "Height of a price row of profiles, decided when the market is first registered",
+            "Height of a level of profiles, decided when the market is first registered",
             nullable=True,
         ),
         Column(
@@ -404,7 +405,7 @@ MARKETS = Table(
             nullable=True,
         ),
     ),
-    # One summary symbol has a series per tenor, each of them a market; two nulls are one tenor.
+    # One summary symbol has a series per tenor, and each of them is a market; here two nulls are the same tenor.
     key=("exchange", "raw_symbol", "tenor"),
     same=(),
     partitions=(),
@@ -418,7 +419,7 @@ they follow from the events, are stale when the next event comes, and two source
 
 
 def _field(field: Field) -> Column:
-    """Return the column that holds a documented field."""
+    """Return the column of a documented field."""
     column = Column.of(field, nullable=True)
     return (
         replace(column, dtype="int64", unit="ns since the epoch, UTC")
@@ -450,15 +451,15 @@ PREDICTION_MARKETS = Table(
     partitions=(),
     order=("exchange", "condition_id", "reported"),
 )
-"""The prediction markets: every field of the entry, the markets of the outcomes, and when it was reported.
+"""The prediction markets: every documented field, the markets of the outcomes, and the time of the report.
 
 The values are the exchange's own (its traders and its 24 hours do not follow from a tape), so the lake stores them. One
-prediction market has as many markets as outcomes. `_predictions.py` merges the reports, so most have one row;
-a second one has the values that only an older report had.
+prediction market has as many markets as outcomes. `_predictions.py` merges the reports, so most prediction markets have
+one row; other rows have the values that only older reports had.
 """
 
 REGISTRIES = (MARKETS, PREDICTION_MARKETS)
-"""The tables that a lake registers rows in, instead of appending."""
+"""The tables in which a lake registers rows instead of appending them."""
 
 _ALL = (
     TRADES,
@@ -481,4 +482,4 @@ MINUTES_OF: Mapping[str, str] = MappingProxyType(
     {"trades": "candles_1m"}
     | {table.name: f"{table.name}_1m" for table in (BOOK, OPEN_INTEREST, FUNDING, LIQUIDATIONS)}
 )
-"""For each table that a rollup reads, a table of minutes that exists if it has rows."""
+"""For each table that a rollup reads, a table of minutes that exists if the rollup made minutes of it."""

@@ -70,7 +70,7 @@ class LakeWriter:
     Attributes
     ----------
     lake : Lake
-        As given, to read what was written.
+        The lake, to read what was written.
 
     Examples
     --------
@@ -138,12 +138,12 @@ class LakeWriter:
         def attempt(delta: _delta.Opened) -> Appended:
             if delta.transaction_version(source_note(source)) is not None:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
-            new, superseded = self._new(delta, batch)
+            new_rows, superseded = self._new(delta, batch)
             if batch.counted:
-                new = counted_on(new, self._between(delta, definition, "timestamp"))
-            # Even if nothing is new: then the next time the source need not be read.
-            _commit.commit(delta, new, notes={source_note(source): 1}, options=self.lake.storage_options)
-            return Appended(table, source, batch.rows, new.rows, superseded=superseded)
+                new_rows = counted_on(new_rows, self._between(delta, definition, "timestamp"))
+            # Commit even if no row is new: the note spares reading the source again.
+            _commit.commit(delta, new_rows, notes={source_note(source): 1}, options=self.lake.storage_options)
+            return Appended(table, source, batch.rows, new_rows.rows, superseded=superseded)
 
         return self._until_committed(table, attempt)
 
@@ -152,8 +152,8 @@ class LakeWriter:
     ) -> None:
         """Register markets, or add values to registered markets.
 
-        A registered value stays, so that a block size never drifts, and a null is filled; ``available_since`` becomes
-        the earlier of the two.
+        A registered value stays, so that a block size never changes. A new value fills a null. ``available_since``
+        becomes the earlier of the two.
 
         Parameters
         ----------
@@ -167,33 +167,35 @@ class LakeWriter:
         Raises
         ------
         MissingColumnError
-            If a key column is absent, or ``replace`` names none of the table's.
+            If a key column is absent, or ``replace`` names a column that the table does not have.
         IngestError
             If a value does not fit, a block size is no positive number, or a market is named twice.
         LakeError
             If the table cannot be written.
         """
-        new = MARKETS.conform(markets)
-        unknown = [name for name in replace if name not in MARKETS.names]
-        if unknown:
-            raise MissingColumnError(unknown, available=MARKETS.names)
-        if new.select(MARKETS.key).is_duplicated().any():
+        new_markets = MARKETS.conform(markets)
+        unknown_columns = [name for name in replace if name not in MARKETS.names]
+        if unknown_columns:
+            raise MissingColumnError(unknown_columns, available=MARKETS.names)
+        if new_markets.select(MARKETS.key).is_duplicated().any():
             raise IngestError("markets: a market is named twice")
-        size = pl.col("block_size")
-        wrong = new.filter(~((size > 0) & size.is_finite()))
-        if wrong.height:
-            exchange, symbol, block_size = wrong.select("exchange", "raw_symbol", "block_size").row(0)
+        block_size_column = pl.col("block_size")
+        invalid_markets = new_markets.filter(~((block_size_column > 0) & block_size_column.is_finite()))
+        if invalid_markets.height:
+            exchange, symbol, block_size = invalid_markets.select("exchange", "raw_symbol", "block_size").row(
+                0
+            )
             raise IngestError(
                 f"markets: block_size of {exchange} {symbol} is {block_size!r}, no positive number"
             )
 
-        self._rewrite(MARKETS, lambda before: merged_markets(before, new, replace=replace), sources)
+        self._rewrite(MARKETS, lambda before: merged_markets(before, new_markets, replace=replace), sources)
 
     def register_prediction_markets(self, reports: pl.DataFrame, *, sources: Collection[str] = ()) -> None:
         """Register reports of prediction markets, in any order and however often.
 
-        For each column the newest report that has a value counts; ``available_since`` is the earliest. Of two reports
-        of one time the larger value counts as the later.
+        In each column the newest report with a value counts; ``available_since`` is the earliest. Of two reports of one
+        time the larger value counts as the newer.
 
         Parameters
         ----------
@@ -212,12 +214,12 @@ class LakeWriter:
         LakeError
             If the table cannot be written.
         """
-        new = PREDICTION_MARKETS.conform(reports)
+        new_reports = PREDICTION_MARKETS.conform(reports)
         if "slug" not in reports.columns:
             raise MissingColumnError(["slug"], available=reports.columns)
-        if new["slug"].null_count():
+        if new_reports["slug"].null_count():
             raise IngestError("prediction_markets: null in column 'slug' of a report, which may not be null")
-        self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, new), sources)
+        self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, new_reports), sources)
 
     def _append_piece(
         self,
@@ -244,8 +246,8 @@ class LakeWriter:
         start, end : int
             Where the piece begins and ends in the log. [bytes]
         instead : polars.DataFrame, optional
-            States that an earlier piece of the log gave, with the columns of the table's ``key`` and ``same``. Where
-            the table still has such a row, the batch's row of the same key takes its place.
+            States from an earlier piece of the log, with the columns of the table's ``key`` and ``same``. If the table
+            still has such a row, the batch's row of the same key replaces it.
 
         Returns
         -------
@@ -269,17 +271,17 @@ class LakeWriter:
             if appended_until > start:
                 raise IngestError(f"{table.name}: another process follows the same log")
             replaced = None if instead is None else self._still_there(delta, table, instead)
-            new, superseded = fresh(batch, self._between(delta, table, table.identity, without=replaced))
+            new_rows, superseded = fresh(batch, self._between(delta, table, table.identity, without=replaced))
             if batch.counted:
-                new = counted_on(new, self._between(delta, table, "timestamp"))
+                new_rows = counted_on(new_rows, self._between(delta, table, "timestamp"))
             _commit.commit(
                 delta,
-                new,
+                new_rows,
                 notes=notes,
                 options=self.lake.storage_options,
                 instead=None if replaced is None else replaced.select(table.key),
             )
-            return Appended(table.name, log, batch.rows, new.rows, superseded=superseded)
+            return Appended(table.name, log, batch.rows, new_rows.rows, superseded=superseded)
 
         return self._until_committed(table.name, attempt, known=self.lake.delta(table.name))
 
@@ -300,10 +302,10 @@ class LakeWriter:
             self._new(self.lake._find(batch.table), batch)
 
     def _require_writable(self, *tables: Table) -> None:
-        """Raise LakeError if this release cannot write to one of some tables; an absent table can be made.
+        """Raise LakeError if this release cannot write to one of the tables; an absent table can be made.
 
-        A caller that writes to several tables calls it before the first commit, so that in a lake of a newer release
-        either all tables are written to or none.
+        A caller that writes to several tables calls it before the first commit. So in a lake of a newer release it
+        writes either to all of these tables or to none.
         """
         for table in tables:
             delta = self.lake._find(table)
@@ -311,14 +313,14 @@ class LakeWriter:
                 _delta.require_writable(delta, table)
 
     def _still_there(self, delta: _delta.Opened, table: Table, rows: pl.DataFrame) -> pl.DataFrame | None:
-        """Return the rows that the table still has with the same values; None if there are none."""
+        """Return the rows that the table still has with the same values; None if it has none of them."""
         columns = [*table.key, *table.same]
-        values = {name: rows[name].unique().to_list() for name in table.partitions}
+        partition_values = {name: rows[name].unique().to_list() for name in table.partitions}
         first, last = rows["timestamp"].min(), rows["timestamp"].max()
-        stored = _delta.scanned(delta, table, self.lake.storage_options).filter(
-            pl.col("timestamp").is_between(first, last), *conditions(values, None, None)
+        stored_rows = _delta.scanned(delta, table, self.lake.storage_options).filter(
+            pl.col("timestamp").is_between(first, last), *conditions(partition_values, None, None)
         )
-        same_rows = stored.select(columns).join(
+        same_rows = stored_rows.select(columns).join(
             rows.select(columns).lazy(), on=columns, how="semi", nulls_equal=True
         )
         still_there = same_rows.collect()
@@ -327,7 +329,7 @@ class LakeWriter:
     def _until_committed(
         self, table: str, attempt: Callable[[_delta.Opened], T], *, known: _delta.Opened | None = None
     ) -> T:
-        """Call ``attempt`` with a version of a table, again with the newest one each time it loses a race."""
+        """Call ``attempt`` with an open table, and again with its newest version whenever another commit came first."""
         lake = self.lake
         return _commit.retrying(lake.uri(table), attempt, lake.storage_options, known=known)
 
@@ -338,23 +340,25 @@ class LakeWriter:
     def _rewrite(
         self, table: Table, change: Callable[[pl.DataFrame], pl.DataFrame], sources: Collection[str]
     ) -> None:
-        """Replace the rows of a registry by ``change(rows)`` and note the sources, unless nothing is new."""
+        """Replace the rows of a registry by ``change(rows)`` and note the sources; commit only if something is new."""
 
         def attempt(delta: DeltaTable) -> None:
-            before = rows_of_registry(delta, table, self.lake.storage_options)
-            after = change(before)
-            unnoted = [name for name in map(source_note, sources) if delta.transaction_version(name) is None]
-            if unnoted or not after.equals(before):
-                _commit.replace(delta, table, after, sources=unnoted)
+            rows_before = rows_of_registry(delta, table, self.lake.storage_options)
+            rows_after = change(rows_before)
+            new_notes = [
+                name for name in map(source_note, sources) if delta.transaction_version(name) is None
+            ]
+            if new_notes or not rows_after.equals(rows_before):
+                _commit.replace(delta, table, rows_after, sources=new_notes)
 
         self._make(table)
         self._until_committed(table.name, attempt)
 
     def _new(self, delta: DeltaTable | None, batch: Batch) -> tuple[Batch, int]:
         """Return the rows of a batch that the table does not have, and how many states were superseded."""
-        # Not by time: the same trade may come again by another clock. Instead by the range of ids, by which the
-        # statistics of files and row groups skip: ids that rise with time, and made-up ones, which begin with it,
-        # touch next to nothing of an older tape. For random ids all of the market's key columns are read.
+        # Compare by ids and not by times, because another source may give the same trade another time. Readers skip
+        # files and row groups by the bounds of their ids. Ids that rise with time, and made-up ids, which begin with
+        # the time, match almost no older file. For random ids the key columns of the whole market are read.
         return fresh(batch, self._between(delta, batch.table, batch.table.identity))
 
     def _between(
@@ -362,16 +366,16 @@ class LakeWriter:
     ) -> Stored:
         """Return a function that scans the rows of some markets between two values of a column, ends included.
 
-        ``without`` leaves rows with these keys out.
+        The function leaves out the rows that have the keys of ``without``.
         """
         rows = _delta.scanned(delta, table, self.lake.storage_options)
         if without is not None:
             rows = rows.join(without.lazy().select(table.key), on=table.key, how="anti")
 
         def stored(markets: Collection[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
-            values = dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
-            between = pl.col(column).is_between(pl.lit(low), pl.lit(high))
-            return rows.filter(between, *conditions(values, None, None))
+            partition_values = dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
+            is_between = pl.col(column).is_between(pl.lit(low), pl.lit(high))
+            return rows.filter(is_between, *conditions(partition_values, None, None))
 
         return stored
 
@@ -392,11 +396,11 @@ def _batch(table: Table, rows: pl.DataFrame) -> Batch:
 def merged_markets(before: pl.DataFrame, new: pl.DataFrame, *, replace: Collection[str] = ()) -> pl.DataFrame:
     """Return the registered markets ``before`` with new ones merged in.
 
-    A registered value stays, so that a block size never drifts, and a null is filled; ``replace`` names the columns
-    in which the new value counts unless it is null. ``available_since`` becomes the earlier of the two.
+    A registered value stays, so that a block size never changes, and a new value fills a null. In the columns of
+    ``replace`` the new value counts unless it is null. ``available_since`` becomes the earlier of the two.
     """
     key = list(MARKETS.key)
-    both = before.join(new, on=key, how="full", coalesce=True, suffix="_new", nulls_equal=True)
+    joined = before.join(new, on=key, how="full", coalesce=True, suffix="_new", nulls_equal=True)
     columns = []
     for name in MARKETS.names:
         if name in key:
@@ -407,4 +411,4 @@ def merged_markets(before: pl.DataFrame, new: pl.DataFrame, *, replace: Collecti
             columns.append(pl.coalesce(f"{name}_new", name).alias(name))
         else:
             columns.append(pl.coalesce(name, f"{name}_new"))
-    return both.select(columns).sort(key)
+    return joined.select(columns).sort(key)

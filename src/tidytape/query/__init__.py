@@ -1,8 +1,8 @@
 """The query model: what may be asked of the service, validated before anything is sent.
 
 One model serves both ends. The client builds it from Python arguments and writes URL parameters; the service reads
-URL parameters into the same model, so a request that cannot be right is refused by the same rule, with the same words,
-before it costs weight.
+URL parameters into the same model. So both refuse a wrong request by the same rule and with the same message, before it
+costs weight.
 
 Examples
 --------

@@ -42,7 +42,7 @@ CODES = {
 """The service's error code for a wrong value of a parameter, where it is not INVALID_PARAMS."""
 
 ROUTES = {"client.markets()": "/v1/markets"}
-"""The route that a call of the client, which a hint names, is over HTTP."""
+"""The HTTP route of each call of the client that a hint may name."""
 
 _INT64 = 2**63 - 1
 _INT32 = 2**31 - 1
@@ -59,7 +59,7 @@ class ValueForm:
     read : callable
         Takes the value and the parameter's name, and returns the value that a query holds.
     schema : mapping
-        JSON schema of one value as a URL has it, without the short forms and other cases that ``read`` takes too.
+        JSON schema of one value in a URL. ``read`` also takes short forms, and upper or lower case.
     """
 
     read: Callable[[object, str], object]
@@ -131,7 +131,7 @@ _NAMES = ValueForm(_texts, _TEXT)
 _NAME = ValueForm(values.text, _TEXT)
 _TOKEN = ValueForm(values.token, {"type": "string", "pattern": values.TOKEN})
 _FLAG = ValueForm(values.flag, {"type": "boolean"})
-_MOMENT = ValueForm(
+_TIME = ValueForm(
     values.epoch_seconds,
     {"type": "integer", "format": "int64", "minimum": 0, "maximum": values.LAST_SECOND},
 )
@@ -150,7 +150,7 @@ _DECIMAL = ValueForm(
         "type": "number",
         "minimum": float(values.SMALLEST),
         "maximum": float(values.LARGEST),
-        "description": f"At most {values.MOST_DIGITS} significant digits.",  # which JSON schema cannot say
+        "description": f"At most {values.MOST_DIGITS} significant digits.",  # JSON schema has no keyword for it
     },
 )
 
@@ -173,8 +173,8 @@ FORMS: Mapping[str, ValueForm] = MappingProxyType(
         "quote": _one_of(Quote),
         "group_by": _one_of(GroupBy),
         "tpo_session": _one_of(TPOSession),
-        "start": _MOMENT,
-        "end": _MOMENT,
+        "start": _TIME,
+        "end": _TIME,
         "funding_interval": _DURATION,
         "tpo_block_minutes": ValueForm(_block_minutes, {"type": "integer", "enum": list(TPO_BLOCK_MINUTES)}),
         "block_size": _DECIMAL,
@@ -195,13 +195,13 @@ class Query(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     WIRE: ClassVar[dict[str, str]] = {}
-    """The name on the wire of each field. No other place says it."""
+    """The name of each field on the wire; no other place has these names."""
 
     REPEATABLE: ClassVar[frozenset[str]] = frozenset()
     """Fields that a URL may have more than once."""
 
     ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {}
-    """The meaning of a field on the wire, where it differs from the meaning in Python."""
+    """The form and the meaning on the wire of fields that differ from those in Python."""
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -243,7 +243,7 @@ class Query(BaseModel):
         Raises
         ------
         QueryError
-            Naming the parameter as it is spelled on the wire.
+            If a parameter is wrong; the error names it as the wire does.
         """
         fields = cls._collected(params)
         with cls.named_as_on_wire():
@@ -255,14 +255,14 @@ class Query(BaseModel):
     @classmethod
     @contextmanager
     def named_as_on_wire(cls) -> Iterator[None]:
-        """Name the parameters of an error that is raised inside as a URL does."""
+        """Return a context that gives the parameters in its errors their names on the wire."""
         try:
             yield
         except QueryError as error:
             raise error.renamed({**cls.WIRE, **ROUTES}) from None
 
     def to_params(self) -> list[tuple[str, str]]:
-        """Return the URL parameters of this query, defaults left out, in a fixed order.
+        """Return the URL parameters of this query in a fixed order, without fields that have their default.
 
         Returns
         -------
@@ -273,22 +273,23 @@ class Query(BaseModel):
             value = getattr(self, field)
             if value is None or value == type(self).model_fields[field].default:
                 continue
-            several = value if isinstance(value, tuple) else (value,)
-            params += [(wire, _written(member)) for member in several]
+            members = value if isinstance(value, tuple) else (value,)
+            params += [(wire, _written(member)) for member in members]
         return params
 
     @classmethod
     def _from_wire(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Turn the fields of a URL into the fields of the model; queries whose form on the wire differs override it."""
+        """Turn the fields of a URL into the fields of the model; a query with another form on the wire overrides it."""
         return fields
 
     @classmethod
     def _collected(cls, params: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """Return the values of URL parameters by field; fields that a URL may repeat have a list of values."""
         by_wire = {wire: field for field, wire in cls.WIRE.items()}
         fields: dict[str, Any] = {}
         for wire, value in params:
             if wire not in by_wire:
-                raise _unknown(wire, value, by_wire)
+                raise _unknown_parameter(wire, value, by_wire)
             field = by_wire[wire]
             if field in cls.REPEATABLE:
                 fields.setdefault(field, []).append(value)
@@ -305,7 +306,7 @@ def _written(value: object) -> str:
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
-def _unknown(name: str, value: object, known: Iterable[str]) -> QueryError:
+def _unknown_parameter(name: str, value: object, known: Iterable[str]) -> QueryError:
     names = list(known)
     return QueryError(
         name,
@@ -316,12 +317,12 @@ def _unknown(name: str, value: object, known: Iterable[str]) -> QueryError:
 
 
 def _query_error(error: ValidationError, model: type[Query]) -> QueryError:
-    """Turn the first finding of pydantic into the one error users see."""
+    """Return the QueryError for the first mistake that pydantic has found."""
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, QueryError):
         return cause
     name = str(first["loc"][0]) if first["loc"] else model.__name__
     if first["type"] == "extra_forbidden":
-        return _unknown(name, first["input"], model.WIRE)
+        return _unknown_parameter(name, first["input"], model.WIRE)
     return QueryError(name, got=first["input"], expected=first["msg"])

@@ -98,11 +98,11 @@ class MetaQuery(Query):
     Parameters
     ----------
     type, exchange, coin, raw_symbol, normalized_symbol : str or list of str
-        Keep what has these.
+        Keep entries with these values.
     category : str or list of str
         Keep these market classes.
     start, end : time
-        Keep what has data in this half-open span. [s]
+        Keep entries with data in this half-open span. [s since the epoch]
 
     Raises
     ------
@@ -139,11 +139,11 @@ class MetaQuery(Query):
     ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
         "start": Parameter(
             whole_numbers(low=0, high=values.LAST_SECOND),
-            "Keep what has data at or after this time, in seconds since 1970 in UTC. [s]",
+            "Keep entries with data at or after this time, in seconds since 1970 in UTC. [s]",
         ),
         "end": Parameter(
             whole_numbers(low=0, high=values.LAST_SECOND),
-            "Keep what has data before this time, later than `from`, in seconds since 1970 in UTC. [s]",
+            "Keep entries with data before this time, later than `from`, in seconds since 1970 in UTC. [s]",
         ),
     }
 

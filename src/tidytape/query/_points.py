@@ -30,7 +30,7 @@ from tidytape.query._values import Names, TimeLike
 
 
 class PointFields(Query):
-    """The fields that a request for points shares with a stream: all but the window and the form."""
+    """The fields that requests for points and for streams share: all but the times, the order and the gap filling."""
 
     type: tuple[str, ...]
     exchange: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class PointFields(Query):
 
     @property
     def data_types(self) -> tuple[DataType, ...]:
-        """The catalogue's entries of the types it knows, in the order asked for."""
+        """The catalogue's facts of the query's data types, without types that the catalogue does not know."""
         return tuple(filter(None, map(DATA_TYPES.get, self.type)))
 
     @property
@@ -78,9 +78,9 @@ class PointFields(Query):
 
     @property
     def grid(self) -> Interval | None:
-        """The interval at whose starts points may lie; None where they lie anywhere.
+        """The interval at whose starts points lie; None if they may lie at any time.
 
-        Sessions of a market profile start at midnight, on any day of a week.
+        With ``tpo_session`` a market profile may start at any midnight, also if ``interval`` is a week.
         """
         is_longer = self.interval is not None and self.interval.seconds > Interval.DAY.seconds
         return Interval.DAY if is_longer and self.tpo_session is not None else self.interval
@@ -92,14 +92,14 @@ class PointFields(Query):
 
 
 class PointsQuery(PointFields):
-    """One request for points: what, of which markets, when, in which form.
+    """One request for points: data types, markets, window and options.
 
-    Data types that the catalogue does not know are let through: services add some.
+    Data types that the catalogue does not know are allowed, because services add some.
 
     Parameters
     ----------
     type : str or list of str
-        Data type, e.g. ``TRADE_AGG``; of several the series follow one another, and the weights add up.
+        Data type, e.g. ``TRADE_AGG``, or several: their series follow one another, and their weights add up.
     exchange : str or list of str
         Exchange, case-sensitive.
     raw_symbol : str or list of str
@@ -109,7 +109,7 @@ class PointsQuery(PointFields):
     normalized_symbol : str or list of str
         Cross-exchange symbol, e.g. ``BTC-USDT``.
     category : str or list of str
-        Market class: the others are left out.
+        Only markets of these classes.
     token_name : str
         Token of a supply query.
     interval : str
@@ -117,7 +117,7 @@ class PointsQuery(PointFields):
     tenor : str
         Time to expiry of an option summary, ``ONE_D`` … ``ONE_Y`` or ``1d 3d 1w 1m 2m 3m 6m 1y``.
     start, end : time
-        The window, start inclusive, end exclusive. Epoch seconds, datetimes or strings; what has no zone is UTC. [s]
+        The window, start inclusive, end exclusive. Epoch seconds, datetimes or strings; UTC without a zone. [s]
     side : str
         BUY or SELL; changes nothing for types without sides.
     sort_direction : str
@@ -133,22 +133,23 @@ class PointsQuery(PointFields):
     tpo_block_minutes : int
         Length of a block of a market profile: 5, 30, 60 or 240. [min]
     tpo_session : str
-        Length of a session of a market profile, ``daily``, ``weekly`` or ``monthly``; if left out one interval.
+        Length of a session of a market profile, ``daily``, ``weekly`` or ``monthly``; by default one interval.
     max_depth : int, >= 1
         Number of price levels of a heatmap.
     block_size : number
         Height of a price level, read as the decimal it is written as. [quote per coin]
     event : str or list of str
-        Slugs of prediction-market events: keep the markets of these.
+        Only markets of these prediction-market events, named by their slugs.
 
     Raises
     ------
     QueryError
-        With the parameter, what it got and what it expects, for every rule that can be known before sending.
+        If a parameter breaks a rule that can be checked before sending. The error has the parameter, what it got and
+        what it expects.
 
     Notes
     -----
-    Markets are picked by exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``. But option summaries take
+    Exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin`` selects the markets. But option summaries take
     ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, and the single-exchange liquidation
     heatmap ``coin`` alone, without an exchange.
 
@@ -246,12 +247,12 @@ class PointsQuery(PointFields):
 
     @property
     def points(self) -> int:
-        """Intervals in the window, rounded up: the most points one series can have."""
+        """Number of intervals in the window, rounded up: a series cannot have more points."""
         return -(-self.period // self.step)
 
     @property
     def span(self) -> tuple[int, int]:
-        """The time that its points cover: all intervals that start inside the window, half-open. [s]
+        """The time that the query's points cover: all intervals that start inside the window, half-open. [s]
 
         Examples
         --------
@@ -261,6 +262,7 @@ class PointsQuery(PointFields):
         grid = self.grid
         if grid is None:
             return self.start, self.end
+        # Round both ends up to the start of an interval.
         step, offset = grid.seconds, grid.offset
         return -(-(self.start - offset) // step) * step + offset, -(
             -(self.end - offset) // step
@@ -268,7 +270,7 @@ class PointsQuery(PointFields):
 
     @property
     def around(self) -> int | None:
-        """Start of the interval or session that the whole window lies inside of; None where one starts in it. [s]
+        """Start of the interval or session that contains the whole window; None if one starts in the window. [s]
 
         Examples
         --------
@@ -279,7 +281,7 @@ class PointsQuery(PointFields):
         return last if last < self.start else None
 
     def start_of(self, second: int) -> int:
-        """Return the start of the interval or session that a second lies in; itself where points lie anywhere. [s]
+        """Return the start of the interval or session around a second; if points lie anywhere, the second itself. [s]
 
         Examples
         --------
@@ -289,8 +291,8 @@ class PointsQuery(PointFields):
         if self.tpo_session is TPOSession.MONTHLY:
             month = datetime.fromtimestamp(second, UTC).replace(day=1, hour=0, minute=0, second=0)
             return int(month.timestamp())
-        of_session = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}
-        interval = of_session[self.tpo_session] if self.tpo_session else self.interval
+        session_intervals = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}
+        interval = session_intervals[self.tpo_session] if self.tpo_session else self.interval
         if interval is None:
             return second
         return second - (second - interval.offset) % interval.seconds
@@ -307,7 +309,7 @@ class PointsQuery(PointFields):
         return {"type": (), **fields, "end": start + period}
 
     def to_params(self) -> list[tuple[str, str]]:
-        """Return the URL parameters of this query, defaults left out, in a fixed order.
+        """Return the URL parameters of this query in a fixed order, without fields that have their default.
 
         Returns
         -------
@@ -327,8 +329,8 @@ class PointsQuery(PointFields):
     def split(cls, *, start: TimeLike, end: TimeLike, **fields: Any) -> list[PointsQuery]:
         """Return the requests that cover a window of any length, oldest first.
 
-        Each holds at most the points that one request may return, and all cuts lie on multiples of 1,000 points
-        counted from ``start``, so that no thousand is paid for twice. A window that one request can serve is one.
+        Each request has at most as many points as one request may return. The cuts lie at multiples of 1,000 points
+        from ``start``, so that no thousand is paid for twice. If one request can serve the window, the list has one.
 
         Parameters
         ----------
@@ -344,7 +346,7 @@ class PointsQuery(PointFields):
         Raises
         ------
         QueryError
-            As for PointsQuery, save the limit of points.
+            As for PointsQuery, except for the limit of points.
 
         Examples
         --------
@@ -354,12 +356,14 @@ class PointsQuery(PointFields):
         """
         first = values.epoch_seconds(start, parameter="start")
         last = values.epoch_seconds(end, parameter="end")
-        # One second of the window meets every rule but the limit of points, which is what splitting is for.
+        # A query of one second checks every rule, and cannot exceed the limit of points.
         probe = cls(start=first, end=min(last, first + 1), **fields)
-        read = {name: value for name, value in probe if name not in {"start", "end"}}
+        field_values = {name: value for name, value in probe if name not in {"start", "end"}}
         most = min((data_type.max_points for data_type in probe.data_types), default=POINTS_PER_WEIGHT)
         length = most // POINTS_PER_WEIGHT * POINTS_PER_WEIGHT * probe.step
-        return [cls(start=cut, end=min(cut + length, last), **read) for cut in range(first, last, length)]
+        return [
+            cls(start=cut, end=min(cut + length, last), **field_values) for cut in range(first, last, length)
+        ]
 
 
 # --- rules between values; the client checks them all before it sends a query ---
@@ -427,9 +431,12 @@ def _check_options(query: PointsQuery, data_type: DataType) -> None:
             "UNSUPPORTED",
         )
     if query.gapfill and not data_type.gapfill:
-        able = ", ".join(name for name, other in DATA_TYPES.items() if other.gapfill)
+        fillable = ", ".join(name for name, other in DATA_TYPES.items() if other.gapfill)
         _refuse(
-            "gapfill", query.gapfill, f"false for {data_type.name}; only {able} can be filled", "UNSUPPORTED"
+            "gapfill",
+            query.gapfill,
+            f"false for {data_type.name}; only {fillable} can be filled",
+            "UNSUPPORTED",
         )
     if query.quote and not data_type.usd:
         _refuse(
@@ -468,7 +475,10 @@ def _check_group(query: PointsQuery, data_type: DataType) -> None:
 
 
 def _check_profile_options(query: PointsQuery) -> None:
-    """Refuse the options of a family of types without such a type; unknown types may take anything."""
+    """Refuse options of market profiles or of levels if no data type of the query takes them.
+
+    A data type that the catalogue does not know may take any of them.
+    """
     data_types = query.data_types
     if len(data_types) < len(query.type):
         return

@@ -13,28 +13,29 @@ from tidytape.query import _values as values
 from tidytape.query._points import PointFields, PointsQuery
 from tidytape.query._values import Names, TimeLike
 
-_NO_FIELDS = frozenset({"sort_direction", "gapfill"})
+_FETCH_ONLY = frozenset({"sort_direction", "gapfill"})
+"""The fields of a fetch that a stream does not have."""
 
 
 class StreamQuery(PointFields):
-    """One request for a stream of points: what, of which markets, from when to when.
+    """One request for a stream of points: data types, markets, times and options.
 
     Parameters
     ----------
     type, exchange, raw_symbol, coin, normalized_symbol, category, token_name, interval, tenor, side, quote, group_by, \
 funding_interval, tpo_block_minutes, tpo_session, max_depth, block_size, event
-        As of `PointsQuery`.
+        As in `PointsQuery`.
     start : time, optional
-        Where the stream begins, inclusive; the interval in progress if left out. [s]
+        Start of the stream, inclusive; by default the start of the interval in progress. [s]
     end : time, optional
-        Where the stream ends, exclusive; it goes on if left out. Needs ``start``. [s]
+        End of the stream, exclusive; by default it has no end. Needs ``start``. [s]
     token : str, optional
         Resume token of the last batch that was applied.
 
     Raises
     ------
     QueryError
-        As for `PointsQuery`, save the limit of points.
+        As for `PointsQuery`, except for the limit of points.
 
     Examples
     --------
@@ -48,7 +49,7 @@ funding_interval, tpo_block_minutes, tpo_session, max_depth, block_size, event
     token: str | None = None
 
     WIRE: ClassVar[dict[str, str]] = {
-        **{field: wire for field, wire in PointsQuery.WIRE.items() if field not in _NO_FIELDS},
+        **{field: wire for field, wire in PointsQuery.WIRE.items() if field not in _FETCH_ONLY},
         "token": "token",
     }
 
@@ -87,11 +88,11 @@ funding_interval, tpo_block_minutes, tpo_session, max_depth, block_size, event
             if self.start is None:
                 raise QueryError("start", got=None, expected="a value; a stream that ends needs one")
             self._require_window(self.start, self.end)
-        self.window(0, 1)  # one second meets every rule but the limit of points
+        self.window(0, 1)  # checks every rule; one second cannot exceed the limit of points
         return self
 
     def window(self, start: int, end: int) -> list[PointsQuery]:
-        """Return the requests for the same points of a window, oldest first; one where one request can serve it.
+        """Return the requests that fetch the stream's points of a window, oldest first.
 
         Parameters
         ----------
@@ -101,14 +102,14 @@ funding_interval, tpo_block_minutes, tpo_session, max_depth, block_size, event
         Returns
         -------
         list of PointsQuery
-            As of `PointsQuery.split`.
+            As `PointsQuery.split` returns them.
         """
         fields = {name: getattr(self, name) for name in PointFields.model_fields}
         return PointsQuery.split(start=start, end=end, **fields)
 
     @property
     def period(self) -> int | None:
-        """Length of the stream in time; None where it has no end. [s]"""
+        """Length of the stream in time; None if it has no end. [s]"""
         return None if self.start is None or self.end is None else self.end - self.start
 
     # --- the wire ---
@@ -124,7 +125,7 @@ funding_interval, tpo_block_minutes, tpo_session, max_depth, block_size, event
         return {"type": (), **fields, "end": start + period}
 
     def to_params(self) -> list[tuple[str, str]]:
-        """Return the URL parameters of this query, those without a value left out, in a fixed order.
+        """Return the URL parameters of this query in a fixed order, without fields that have their default.
 
         Returns
         -------

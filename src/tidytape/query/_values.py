@@ -1,7 +1,7 @@
-"""Single values of a query: what a user may write becomes the form that the service knows.
+"""Readers of single values of a query. They turn what a user writes into the form that the service knows.
 
-Each function takes the value and the parameter's name, and raises QueryError with both, so that each parameter of
-each query says the same thing about the same mistake.
+Each function takes the value and the parameter's name, and raises QueryError with both. So all queries report the same
+mistake in the same words.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
 
 Names = str | Iterable[str] | None
-"""One name, several, or none."""
+"""One name, several names, or None."""
 
 TimeLike = int | float | str | date | datetime | Any
-"""Epoch seconds, a datetime or date, an ISO 8601 string, or a numpy or pandas moment; what has no zone is UTC."""
+"""Epoch seconds, a datetime, a date, an ISO 8601 string, or a time of numpy or pandas. Without a zone it is UTC."""
 
 LAST_SECOND = 2**32
 """First second that the service's 32-bit timestamps cannot hold. [s]"""
 
 DURATION = r"^0{0,8}[1-9]\d{0,8}(ms|s|m|h|d)$"
-"""A duration in words, ``8h``; never one of no length."""
+"""Pattern of a duration such as ``8h``; a duration of 0 does not match."""
 
 MOST_DIGITS = 15
-"""Most significant digits of a decimal: as many as a double holds exactly."""
+"""Largest number of significant digits of a decimal: as many as a double holds exactly."""
 
 PRINTABLE = r"^[^\S\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
-"""A name of an exchange or a symbol is any text that is not blank and has no control characters."""
+"""Pattern of the name of an exchange or a symbol: any text that is not blank and has no control characters."""
 
 MAX_TEXT = 256
-"""Most characters of a name."""
+"""Largest number of characters of a name."""
 
 TOKEN = r"^[\w.~=+/-]{1,8192}$"
-"""A resume token is opaque, but has the characters of base64 and of signed tokens, and fits into a URL."""
+"""Pattern of a resume token, which is opaque: characters of base64 and of signed tokens, and short enough for a URL."""
 
 SMALLEST, LARGEST = "1e-12", "1e12"
 """Bounds that keep a decimal, and a price divided by it, well inside what a double holds exactly."""
@@ -77,14 +77,14 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
         for spelling in (alias, member.name, member.value)
     }
     word = value.strip() if isinstance(value, str) else ""
-    # Others write a month as "1M"; reading it as a minute would be silently wrong.
+    # Other APIs write a month as "1M"; reading it as a minute would be silently wrong.
     if kind is Interval and re.fullmatch(r"\d+M", word):
         word = ""
     if word.casefold() in spellings:
         return spellings[word.casefold()]
     close, hint = nearest(word, spellings), None
-    if same := _of_that_length(word) if kind is Interval else None:
-        hint = f"did you mean {same.alias!r}?"
+    if interval := _interval_as_long_as(word) if kind is Interval else None:
+        hint = f"did you mean {interval.alias!r}?"
     elif close:
         nearest_member = spellings[close]
         is_value = close == nearest_member.value.casefold()
@@ -93,14 +93,14 @@ def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PA
     raise QueryError(parameter, got=value, expected="one of " + ", ".join(allowed), hint=hint, code=code)
 
 
-def _of_that_length(word: str) -> Interval | None:
+def _interval_as_long_as(word: str) -> Interval | None:
     """Return the interval that is as long as a duration, e.g. an hour for ``60m``."""
     length = milliseconds(word, "interval") if _DURATION.fullmatch(word) else None
     return next((interval for interval in Interval if interval.seconds * 1000 == length), None)
 
 
 def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:
-    """Read a name: a non-empty printable string, its spaces trimmed."""
+    """Read a name: a non-empty printable string, without the spaces around it."""
     short = value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
     if not _PRINTABLE.fullmatch(short) or _SURROGATE.search(short):
         raise QueryError(
@@ -120,11 +120,11 @@ def token(value: object, parameter: str) -> str:
 
 
 def many(value: object, parameter: str) -> tuple[object, ...]:
-    """Read one value or several into a tuple, in the order given."""
+    """Read one value or several values into a tuple, in their order."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return (value,)
     if isinstance(value, set | frozenset):
-        # The order of a set differs between processes.
+        # The order of a set differs between processes, so sort it.
         return tuple(sorted(value, key=repr))
     try:
         if not isinstance(value, dict):
@@ -144,7 +144,7 @@ def flag(value: object, parameter: str) -> bool:
 
 
 def whole_number(value: object, parameter: str, *, low: int, high: int = _INT64 - 1) -> int:
-    """Read an integer between ``low`` and ``high``, both included; a float only where it is whole."""
+    """Read an integer between ``low`` and ``high``, both included; a float only if it is whole."""
     number: int | None = None
     if isinstance(value, str):
         number = int(value) if _INTEGER.match(value.strip()) else None
@@ -186,22 +186,22 @@ def decimal_number(value: object, parameter: str) -> Decimal:
 
 
 def milliseconds(value: object, parameter: str) -> int:
-    """Read a duration: an integer is milliseconds, as the service counts them; or a timedelta, or ``8h``."""
-    counted: object = value
+    """Read a duration: an integer of milliseconds, a timedelta, or a text such as ``8h``. [ms]"""
+    count: object = value
     if isinstance(value, timedelta):
-        counted = value / timedelta(milliseconds=1)
+        count = value / timedelta(milliseconds=1)
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         number, unit = match[0].removesuffix(match[1]), match[1]
-        counted = int(number) * _MILLISECONDS[unit]
+        count = int(number) * _MILLISECONDS[unit]
     try:
-        return whole_number(counted, parameter=parameter, low=1)
+        return whole_number(count, parameter=parameter, low=1)
     except QueryError:
         expected = "a positive duration: milliseconds as an integer, a timedelta, or a string such as '8h'"
         raise QueryError(parameter, got=value, expected=expected) from None
 
 
 def epoch_seconds(value: TimeLike, parameter: str) -> int:
-    """Read a moment as whole epoch seconds in UTC; what has no zone is UTC.
+    """Read a time as whole epoch seconds in UTC; a time without a zone is UTC.
 
     Examples
     --------
@@ -210,16 +210,16 @@ def epoch_seconds(value: TimeLike, parameter: str) -> int:
     >>> epoch_seconds("2024-08-09", parameter="end")
     1723161600
     """
-    moment = _moment(value, parameter)
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        if since % timedelta(seconds=1) != timedelta(0) or getattr(value, "nanosecond", 0) != 0:
+    parsed_time = _parsed_time(value, parameter)
+    if isinstance(parsed_time, datetime):
+        if parsed_time.tzinfo is None:
+            parsed_time = parsed_time.replace(tzinfo=UTC)
+        since_epoch = parsed_time - datetime(1970, 1, 1, tzinfo=UTC)
+        if since_epoch % timedelta(seconds=1) != timedelta(0) or getattr(value, "nanosecond", 0) != 0:
             raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
-        seconds = since // timedelta(seconds=1)
+        seconds = since_epoch // timedelta(seconds=1)
     else:
-        seconds = moment
+        seconds = parsed_time
     if not 0 <= seconds <= LAST_SECOND:
         hint = None
         if seconds > LAST_SECOND:
@@ -229,7 +229,7 @@ def epoch_seconds(value: TimeLike, parameter: str) -> int:
 
 
 def written_time(second: int) -> str:
-    """Return a moment as ISO 8601.
+    """Return an epoch second as a text of ISO 8601.
 
     Examples
     --------
@@ -240,17 +240,18 @@ def written_time(second: int) -> str:
 
 
 EXPECTED_TIME = "epoch seconds, a datetime, a date or an ISO 8601 string"
-"""The words of an error for a time."""
+"""What an error expects instead of a wrong time."""
 
 _SECONDS = "the service counts in seconds"
 
 
-def _moment(value: TimeLike, parameter: str) -> int | datetime:
+def _parsed_time(value: TimeLike, parameter: str) -> int | datetime:
+    """Return a time as epoch seconds or as a datetime."""
     if isinstance(value, str):
-        return _written_moment(value, parameter)
+        return _parsed_text(value, parameter)
     if getattr(getattr(value, "dtype", None), "kind", "") == "M" and getattr(value, "ndim", None) == 0:
         # numpy.datetime64, recognised by its attributes, so that numpy need not be imported here.
-        return _numpy_moment(value, parameter)
+        return _numpy_seconds(value, parameter)
     if isinstance(value, datetime) and not _is_nat(value):
         return value
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -270,7 +271,7 @@ def _is_nat(value: object) -> bool:
     return bool(value != value)  # noqa: PLR0124
 
 
-def _written_moment(value: str, parameter: str) -> int | datetime:
+def _parsed_text(value: str, parameter: str) -> int | datetime:
     trimmed = value.strip()
     if _DATE_DIGITS.match(trimmed):
         # The text can be a date or a number of seconds.
@@ -292,7 +293,7 @@ def _written_moment(value: str, parameter: str) -> int | datetime:
         ) from None
 
 
-def _numpy_moment(value: Any, parameter: str) -> int:
+def _numpy_seconds(value: Any, parameter: str) -> int:
     if _is_nat(value):
         raise QueryError(parameter, got=value, expected=EXPECTED_TIME)
     seconds = value.astype("datetime64[s]")
@@ -302,7 +303,7 @@ def _numpy_moment(value: Any, parameter: str) -> int:
 
 
 def window_hint(seconds: int) -> str:
-    """Return an error's hint that names the longest window that fits. [s]
+    """Return the hint of an error that says how long a window may be, in ``seconds``.
 
     Examples
     --------
@@ -313,7 +314,7 @@ def window_hint(seconds: int) -> str:
 
 
 def hinted_window(message: str) -> int | None:
-    """Return how long a window may be, from a message with `window_hint`; None where it does not say. [s]
+    """Return how long a window may be by the `window_hint` in a message; None if the message has no such hint. [s]
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Token buckets of the keys: in this process, or in Redis, which replicas of the service share."""
+"""Token buckets of the keys, in this process, or in Redis, which all replicas of the service share."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ class UnreachableError(Exception):
 
 
 class Buckets(ABC):
-    """A bucket for every owner and size: a key whose tier changes starts a bucket of the new size.
+    """A store with a bucket for every owner and size: a key whose tier changes starts a bucket of the new size.
 
-    An owner is the public id of a key, never the key. Every method but `close` raises `UnreachableError` if the store
-    does not answer. Times are whole microseconds, the finest that every store has, so that all stores answer alike.
-    A store of your own is a subclass with `counted`.
+    An owner is the public id of a key, never the key. Every method except `close` raises `UnreachableError` if the
+    store does not answer. Times are whole microseconds, the finest unit that every store has, so that all stores give
+    the same answers. A store of your own is a subclass that defines `counted`.
 
     Attributes
     ----------
     faults : int
-        How many requests to the store got no answer.
+        Number of requests to the store that got no answer.
     """
 
     faults: int = 0
 
     async def take(self, owner: str, tier: Tier, weight: int) -> Admission:
-        """Take a weight if the bucket holds it, else nothing.
+        """Take a weight if the bucket holds it, otherwise take nothing.
 
         Raises
         ------
         BudgetError
-            If the bucket can never hold so much.
+            If the weight is larger than the bucket.
         UnreachableError
-            If the store does not answer. The weight may have been taken, the request must not be admitted.
+            If the store does not answer. The weight may have been taken; the request must not be admitted.
         """
         refuse_impossible(weight, tier.burst)
         return await self.counted(owner, tier, take=weight)
@@ -73,15 +73,15 @@ class Buckets(ABC):
         return await self.counted(owner, tier, give_back=weight)
 
     async def look(self, owner: str, tier: Tier) -> Admission:
-        """Return the state without taking anything."""
+        """Return the state of the bucket without taking anything."""
         return await self.counted(owner, tier)
 
     @abstractmethod
     async def counted(self, owner: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
-        """Take a weight if the bucket holds it, or put one back, as a whole; return the state."""
+        """Take a weight if the bucket holds it, or put one back, in one atomic step; return the state."""
 
     async def check(self) -> None:  # noqa: B027 - memory is always there
-        """Raise UnreachableError unless weight could be taken now."""
+        """Raise UnreachableError if no weight could be taken now."""
 
     async def close(self) -> None:  # noqa: B027 - memory has no connections
         """Close the connections."""
@@ -103,9 +103,9 @@ class MemoryBuckets(Buckets):
     async def counted(self, owner: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
         """Take a weight if the bucket holds it, or put one back; return the state."""
         now = self._clock() // MICROSECOND * MICROSECOND
-        # If two threads find no bucket, the second one gets the bucket of the first.
-        new = TokenBucket(tier.per_minute, tier.burst, now_ns=now)
-        bucket = self._buckets.setdefault((owner, tier), new)
+        # If two threads find no bucket at the same time, both get the one that was stored first.
+        new_bucket = TokenBucket(tier.per_minute, tier.burst, now_ns=now)
+        bucket = self._buckets.setdefault((owner, tier), new_bucket)
         return bucket.give_back(give_back, now_ns=now) if give_back else bucket.take(take, now_ns=now)
 
 
@@ -116,14 +116,14 @@ _CONNECTIONS = 32
 class RedisBuckets(Buckets):
     """Buckets in Redis: each request is one round trip and atomic.
 
-    It belongs to the event loop that uses it first.
+    An instance belongs to the event loop that uses it first.
 
     Parameters
     ----------
     url : str
         ``redis://[user:password@]host[:port][/database]``, ``rediss://`` with TLS, or ``unix://path``.
     prefix : str
-        Prefix of its key names in Redis. The public id of a service key follows, never the key.
+        Prefix of the names in Redis. The public id of a service key follows, never the key.
     timeout : float
         The longest that one request may take. [s]
     clock : callable, optional
@@ -156,19 +156,21 @@ class RedisBuckets(Buckets):
         """Take a weight if the bucket holds it, or put one back, in one request; return the state."""
         now_argument = "" if self._clock is None else self._clock() // MICROSECOND
         arguments = [take, give_back, tier.per_minute, tier.burst, now_argument]
-        admitted, now, at, missing, used = await self._in_time(self._name(owner, tier), arguments)
+        is_admitted, now, counted_at, missing_time, used_weight = await self._in_time(
+            self._name(owner, tier), arguments
+        )
         return admission(
             tier.per_minute,
             tier.burst,
-            at_ns=at * MICROSECOND,
-            missing=missing * MICROSECOND,
-            used=used,
+            at_ns=counted_at * MICROSECOND,
+            missing=missing_time * MICROSECOND,
+            used=used_weight,
             now_ns=now * MICROSECOND,
-            refused=0 if admitted else take,
+            refused=0 if is_admitted else take,
         )
 
     async def check(self) -> None:
-        """Return where weight could be taken now: the same request, of a bucket that is nobody's."""
+        """Raise UnreachableError if no weight could be taken now: ask for a bucket without an owner."""
         await self.look("check", TIERS["basic"])
 
     async def close(self) -> None:
@@ -178,7 +180,8 @@ class RedisBuckets(Buckets):
     def _name(self, owner: str, tier: Tier) -> str:
         if tier.burst > MOST_BURST:
             raise ValueError(f"tier {tier.name}: got a burst of {tier.burst}, expected at most {MOST_BURST}")
-        # The size is part of the name, as a bucket of another size is another one. Quoted, so that no two are alike.
+        # The size is part of the name, because another size means another bucket. Words are quoted, so that no two
+        # buckets have the same name.
         words = (quote(owner, safe=""), quote(tier.name, safe=""), str(tier.per_minute), str(tier.burst))
         return self._prefix + ":".join(words)
 
@@ -207,7 +210,7 @@ def _opened(url: str) -> Redis:
         from redis.backoff import NoBackoff
     except ImportError:
         raise TidytapeError("buckets in Redis need an extra: pip install 'tidytape[redis]'") from None
-    # Redis may have counted a request whose answer got lost; a second try would count it twice.
+    # Redis may have counted a request whose answer was lost; a second try would count it twice.
     no_retry = Retry(NoBackoff(), 0)
     try:
         parts = urlsplit(url)
@@ -218,12 +221,12 @@ def _opened(url: str) -> Redis:
             max_connections=_CONNECTIONS,
             timeout=None,  # one limit holds for the complete request
             retry=no_retry,
-            protocol=2,  # nothing but answers comes over a connection
+            protocol=2,  # version 3 adds messages that are no answers
         )
-        # Says whether all settings in the address exist, and connects to nothing.
+        # Checks that all settings in the address exist; it does not connect.
         pool.make_connection()  # type: ignore[no-untyped-call]
     except (TypeError, ValueError):
-        # Not what the library says: it may quote the address, and that may hold a password.
+        # The library's message is left out, because it may quote the address, which may hold a password.
         raise QueryError(
             "buckets",
             got="an address that cannot be read",

@@ -1,7 +1,7 @@
-"""The same tidy frame as an Arrow IPC stream: two tidytapes need not write values as text.
+"""Tidy frames as Arrow IPC streams, so that a client and a service of tidytape need not write values as text.
 
-The stream is plain Arrow: any Arrow implementation reads it. Identity columns are dictionaries, times are
-``timestamp[ns, UTC]``, and the columns are the schema's.
+Any Arrow implementation can read the streams. The columns are those of the schema; identity columns are dictionaries,
+times are ``timestamp[ns, UTC]``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.ipc
 
 from tidytape.errors import DecodeError, shown
 from tidytape.schema import Schema, schema_of
-from tidytape.schema import data_type as kind_of
+from tidytape.schema import data_type as facts_of
 from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire._notes import ARROW_KEY, Note, write_notes
 from tidytape.wire._tidy import DATA_UNTIL, with_finality, with_known
@@ -43,9 +43,9 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     frame : polars.DataFrame, n rows
         A tidy frame.
     data_type : str
-        Its type. The metadata of the stream names it under ``tidytape.type``.
+        Data type of the frame. The metadata of the stream has it under ``tidytape.type``.
     notes : sequence of Note, optional
-        What the metadata say of markets whose points do not fill the window, under ``tidytape.notes``.
+        Notes about markets whose points do not fill the window. The metadata has them under ``tidytape.notes``.
 
     Returns
     -------
@@ -61,10 +61,10 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     table = _table(frame.rechunk())
     metadata = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
     table = table.replace_schema_metadata(metadata)
-    counted = pa.MockOutputStream()
-    _write(table, counted)
-    # Allocate the stream at its size: letting it grow takes eight times as long.
-    stream = pa.allocate_buffer(counted.size())
+    # Write twice. The first time only measures: letting the stream grow takes eight times as long.
+    size_counter = pa.MockOutputStream()
+    _write(table, size_counter)
+    stream = pa.allocate_buffer(size_counter.size())
     _write(table, pa.FixedSizeBufferWriter(stream))
     return bytes(stream)
 
@@ -78,7 +78,7 @@ def _table(frame: pl.DataFrame) -> pa.Table:
     def array(column: pl.Series) -> pa.Array:
         physical = column.to_physical()
         if column.dtype == pl.Categorical and not column.null_count() and physical.min() == physical.max():
-            # A column of one category: polars takes longer for it than for all columns of numbers.
+            # Convert a column of one category here: polars takes longer for it than for all columns of numbers.
             words = column.head(1).to_arrow(compat_level=oldest)
             return pa.DictionaryArray.from_arrays(np.zeros(len(column), np.uint32), words.dictionary)
         return column.to_arrow(compat_level=oldest)
@@ -97,26 +97,26 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     Parameters
     ----------
     body : bytes
-        What `to_arrow` gave, or another Arrow writer that names the type in the metadata. [byte]
+        A stream from `to_arrow`, or from another writer that names the data type in the metadata. [byte]
     data_type : str
-        The type it must hold.
+        The data type that the stream must have.
 
     Returns
     -------
     polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
-        The schema's columns first, others after them. A column that may be null and is absent is null.
+        The schema's columns first, then other columns. A column that the stream lacks is null, if the schema allows it.
 
     Raises
     ------
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not a whole and valid Arrow stream, is not of this type, its columns are not the schema's, or it
-        has more than 256 beside them, or one of structs.
+        If the body is not a complete and valid Arrow stream of this data type, its columns are not the schema's, or it
+        has more than 256 other columns or a column of structs.
 
     Notes
     -----
-    The columns are looked at before any row is.
+    The columns are checked before any row is read.
 
     Examples
     --------
@@ -125,9 +125,9 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     ...
     tidytape.errors.DecodeError: the body is not an Arrow stream: ...
     """
-    kind_of(data_type)
+    facts_of(data_type)  # raises QueryError for an unknown data type
     if not body.endswith(ARROW_END):
-        # Arrow lets a stream simply stop, so one cut between two batches would read as a shorter frame.
+        # Arrow does not require an end, so a stream that was cut between two batches would read as a shorter frame.
         raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
     schema = schema_of(data_type)
     with placed(data_type):
@@ -146,35 +146,34 @@ _NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError,
 
 def _read(body: bytes, schema: Schema) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
-        named = (reader.schema.metadata or {}).get(_TYPE, b"")
-        if named != schema.name.encode():
-            raise Fault(f"the stream is of type {shown(named.decode('utf-8', 'replace'))}")
-        sent = reader.schema.remove_metadata()
-        plain = _plain_schema(sent, schema.name)
+        sent_type = (reader.schema.metadata or {}).get(_TYPE, b"")
+        if sent_type != schema.name.encode():
+            raise Fault(f"the stream is of type {shown(sent_type.decode('utf-8', 'replace'))}")
+        sent_schema = reader.schema.remove_metadata()
+        plain_schema = _plain_schema(sent_schema, schema.name)
         batches, rows, byte_count = [], 0, 0
         for batch in reader:
+            # A dictionary that batches share counts once per batch, because a cast copies it.
             rows, byte_count = rows + batch.num_rows, byte_count + batch.nbytes
-            check_cells(rows, len(plain), len(body))
-            check_bytes(
-                byte_count, len(body)
-            )  # count shared dictionaries once per batch, because a cast copies them
+            check_cells(rows, len(plain_schema), len(body))
+            check_bytes(byte_count, len(body))
             batches.append(batch)
-        # Drop the metadata of the fields, which may tell polars to read other dtypes.
-        table = pa.Table.from_batches(batches, plain if plain == sent else sent)
+        # Equal schemas may differ in the metadata of fields, which may tell polars to read other dtypes: drop it.
+        table = pa.Table.from_batches(batches, plain_schema if plain_schema == sent_schema else sent_schema)
     # Check offsets, UTF-8 and dictionary indices, because polars does not.
     table.validate()
     for column in table.columns:
         _check_values(column)
-    frame = pl.from_arrow(table if plain == sent else table.cast(plain))
+    frame = pl.from_arrow(table if plain_schema == sent_schema else table.cast(plain_schema))
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
     return frame
 
 
 @lru_cache(64)
 def _plain_schema(sent: Any, name: str) -> Any:
-    """Return the schema that polars reads from a stream; raise if its columns are not those of the data type.
+    """Return the schema that polars reads from a stream; raise Fault if its columns are not those of the data type.
 
-    The answers of a service have few schemas, so each is checked once.
+    The answers of a service have few schemas, so the cache checks each schema once.
     """
     schema = schema_of(name)
     check_unknown(len({*sent.names} - {*schema.names, DATA_UNTIL}))
@@ -184,21 +183,21 @@ def _plain_schema(sent: Any, name: str) -> Any:
 
 
 def _check_values(column: Any) -> None:
-    """Validate a column in full, as pyarrow does, but a dictionary ten times as fast."""
+    """Validate a column in full, as pyarrow does, but validate dictionaries ten times as fast."""
     if not pa.types.is_dictionary(column.type):
         column.validate(full=True)
         return
     for chunk in column.chunks:
         chunk.dictionary.validate(full=True)
         chunk.indices.validate(full=True)
-        used = pa.compute.min_max(chunk.indices)
-        first, last, size = used["min"].as_py(), used["max"].as_py(), len(chunk.dictionary)
+        bounds = pa.compute.min_max(chunk.indices)
+        first, last, size = bounds["min"].as_py(), bounds["max"].as_py(), len(chunk.dictionary)
         if last is not None and not 0 <= first <= last < size:
             raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")
 
 
 def _plain_type(dtype: Any) -> Any:
-    """Return the type that polars reads for a column; raise if a tidy frame cannot have it."""
+    """Return the Arrow type that polars reads for a column; raise an error if a tidy frame cannot have it."""
     kinds = pa.types
     if kinds.is_dictionary(dtype) and _plain_type(dtype.value_type) in (pa.string(), pa.large_string()):
         return pa.dictionary(pa.uint32(), pa.large_string())
@@ -216,7 +215,7 @@ def _is_flat(dtype: Any) -> bool:
 
 
 def _check_dtypes(frame: Any, schema: Schema) -> None:
-    """Raise Fault if columns are absent or have another dtype: a cast could make numbers of other values."""
+    """Raise Fault if columns are absent or have another dtype: a cast could turn other values into numbers."""
     dtypes, sent = schema.polars(), frame.schema
     for column in schema.columns:
         if column.name not in sent and not column.nullable:

@@ -46,7 +46,7 @@ _TYPES: dict[Kind, Any] = {
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
 PIECE = 2**19
 """Least length of a piece: short enough that each core gets one, long enough to be worth a cut. [byte]"""
-_BETWEEN = (b',{"Point"', b', {"Point"')
+_POINT_BEGINS = (b',{"Point"', b', {"Point"')
 _CLOSE = b"]}]}"
 _REOPEN = b'{"series":[{"id":{},"points":['
 _NO_TEXTS: Mapping[str, pl.Series] = MappingProxyType({})
@@ -79,27 +79,29 @@ def read(
     """
     type_ = document_type(data_type, tuple((unknown or {}).items()))
     is_long = PIECE <= len(body) <= _MOST_BYTES
-    rest, texts = _flat.cut(body, [levels.name for levels in data_type.levels if levels.flat and is_long])
-    parts = _read(rest, type_, data_type, types, texts) if texts else None
+    emptied_body, texts = _flat.cut(
+        body, [levels.name for levels in data_type.levels if levels.flat and is_long]
+    )
+    parts = _read(emptied_body, type_, data_type, types, texts) if texts else None
     return parts or _read(body, type_, data_type, types, {})
 
 
 def _read(
     body: bytes, type_: Any, data_type: DataType, types: Collection[str], texts: Mapping[str, pl.Series]
 ) -> Parts | None:
-    """Read a body from which ``texts`` were cut out of the arrays of these names; None if it is unusual."""
+    """Read a body; ``texts`` are the contents that were cut out of its arrays, by name. None if the body is unusual."""
     try:
         parts = _parts(_document(body, type_), data_type, types, texts)
     except (_Unusual, pa.ArrowException):
         return None
-    return None if _misread(parts, body) else parts
+    return None if _is_misread(parts, body) else parts
 
 
 def unknown_of_points(document: Any, data_type: DataType, size: int) -> Types:
     """Return the unknown fields of the points of a parsed body; ``size`` is the length of the body. [byte]
 
-    If a service adds a field, it is mostly a number, a string or a boolean. If `read` knows its type, it can read the
-    bytes of the body, in half the time of `_spelling`.
+    A field that a service adds is mostly a number, a string or a boolean. With its type `read` can read the bytes of
+    the body, in half the time of `_spelling`.
 
     Returns
     -------
@@ -109,10 +111,10 @@ def unknown_of_points(document: Any, data_type: DataType, size: int) -> Types:
     """
     try:
         payloads = _payloads(document, data_type)
-        names = set(chain.from_iterable(payloads)) - _known(data_type)
+        names = set(chain.from_iterable(payloads)) - _documented_names(data_type)
         columns = {unknown_column(name) for name in names}
-        is_apart = len(columns) == len(names) and columns.isdisjoint(schema_of(data_type.name).names)
-        return unknown_types(payloads, _known(data_type), size) if is_apart else {}
+        are_distinct = len(columns) == len(names) and columns.isdisjoint(schema_of(data_type.name).names)
+        return unknown_types(payloads, _documented_names(data_type), size) if are_distinct else {}
     except (Fault, AttributeError, LookupError, TypeError):
         return {}
 
@@ -128,7 +130,7 @@ def read_spelled(document: dict[str, Any], data_type: DataType, size: int) -> Pa
     payloads = _payloads(document, data_type)
     unknown = {
         "id": unknown_types([series["id"] for series in document["series"]], _types(SERIES_FIELDS), size),
-        "Point": unknown_types(payloads, _known(data_type), size),
+        "Point": unknown_types(payloads, _documented_names(data_type), size),
     }
     for levels in data_type.levels:
         if not levels.flat:
@@ -141,9 +143,9 @@ def read_spelled(document: dict[str, Any], data_type: DataType, size: int) -> Pa
 
 
 def table_of(records: list[dict[str, Any]], fields: Sequence[Field], size: int) -> pl.DataFrame:
-    """Return a table of the records of a `Spelling`, unknown fields last; ``size`` is that of the body. [byte]"""
-    known = _types(fields)
-    return _table(pa.array(records, pa.struct(known | unknown_types(records, known, size))), fields)
+    """Return a table of records from a `Spelling`, unknown fields last; ``size`` is the length of the body. [byte]"""
+    types = _types(fields)
+    return _table(pa.array(records, pa.struct(types | unknown_types(records, types, size))), fields)
 
 
 def _document(body: bytes, type_: Any) -> Any:
@@ -160,7 +162,7 @@ def _document(body: bytes, type_: Any) -> Any:
             explicit_schema=pa.schema(type_), unexpected_field_behavior="error"
         ),
     )
-    # The body is not exactly one document, or has no series.
+    # If the rows are not one per piece, the body is not exactly one document; or it has no series.
     if table.num_rows != len(lines) or table["series"].null_count:
         raise _Unusual
     return table["series"].combine_chunks()
@@ -169,15 +171,15 @@ def _document(body: bytes, type_: Any) -> Any:
 def pieces(body: bytes) -> list[memoryview]:
     """Cut a body between points into pieces, each on one line; the comma at a cut is in neither piece."""
     view = memoryview(body)
-    between = next((between for between in _BETWEEN if between in body), None)
-    if between is None or b"\n" in body.rstrip() or b"\r" in body:
+    point_begin = next((begin for begin in _POINT_BEGINS if begin in body), None)
+    if point_begin is None or b"\n" in body.rstrip() or b"\r" in body:
         return [view]
-    cut = []
+    complete_pieces = []
     start = 0
-    while (comma := body.find(between, start + PIECE)) > 0:
-        cut.append(view[start:comma])
+    while (comma := body.find(point_begin, start + PIECE)) > 0:
+        complete_pieces.append(view[start:comma])
         start = comma + 1
-    return [*cut, view[start:]]
+    return [*complete_pieces, view[start:]]
 
 
 # --- the schema of a body -----------------------------------------------------------------------------------
@@ -188,7 +190,8 @@ def _types(fields: Sequence[Field]) -> Types:
     return {field.name: _TYPES[field.kind] for field in fields}
 
 
-def _known(data_type: DataType) -> set[str]:
+def _documented_names(data_type: DataType) -> set[str]:
+    """Return the names of the documented fields of a payload, and of its arrays of levels."""
     return {*_types(payload_fields(data_type)), *(levels.name for levels in data_type.levels)}
 
 
@@ -213,7 +216,7 @@ def _series_type(data_type: DataType, unknown: dict[str, Types]) -> Any:
 
 @lru_cache(256)
 def document_type(data_type: DataType, unknown: tuple[tuple[str, Any], ...] = ()) -> Any:
-    """Return the Arrow type of a body: that of the specification, notes of our service, and unknown fields."""
+    """Return the Arrow type of a body: its series, with ``unknown`` fields of points, and the notes of our service."""
     return pa.struct(
         [
             ("series", pa.list_(_series_type(data_type, {"Point": dict(unknown)}))),
@@ -230,21 +233,21 @@ def _parts(
 ) -> Parts:
     """Return the tables of a body from the series of its pieces and the texts that were cut out of its flat arrays."""
     identity, counts, points = _series(pieces)
-    named = pl.Series(identity.flatten()[0], dtype=pl.String)
-    is_of_type = ((named == data_type.name) | named.is_null()).to_numpy()
+    sent_types = pl.Series(identity.flatten()[0], dtype=pl.String)
+    is_of_type = ((sent_types == data_type.name) | sent_types.is_null()).to_numpy()
     if not is_of_type.all():
-        if not named.drop_nulls().is_in([data_type.name, *types]).all():
+        if not sent_types.drop_nulls().is_in([data_type.name, *types]).all():
             raise _Unusual
-        if texts:  # the texts are those of all series, also of the skipped ones
+        if texts:  # the texts are those of all series, also of the series to skip
             raise _Unusual
         points = points.filter(pa.array(np.repeat(is_of_type, counts)))
         identity, counts = identity.filter(pa.array(is_of_type)), counts[is_of_type]
-    _all_present(points)
+    _require_present(points)
     payload = points.field("Point")
-    _all_present(payload)
+    _require_present(payload)
     if data_type.envelope:
         payload = payload.field(data_type.envelope)
-        _all_present(payload)
+        _require_present(payload)
     required = {column.name for column in schema_of(data_type.name).columns if not column.nullable}
     return Parts(
         _table(identity, SERIES_FIELDS, without={"type"}),
@@ -261,41 +264,45 @@ def _parts(
 
 def _series(pieces: Any) -> tuple[Any, Counts, Any]:
     """Return the identity of each series, how many points it has, and the points of all series."""
-    in_piece, series = _unnested(pieces)
-    _all_present(series)
+    series_per_piece, series = _unnested(pieces)
+    _require_present(series)
     identity = series.field("id")
     counts, points = _unnested(series.field("points"))
-    if len(in_piece) > 1:
+    if len(series_per_piece) > 1:
         # The first series of a piece continues the last series of the piece before.
-        begins = np.ones(len(counts), dtype=np.bool_)
-        begins[in_piece.cumsum()[:-1]] = False
-        identity = identity.filter(pa.array(begins))
-        counts = np.add.reduceat(counts, begins.nonzero()[0])
+        is_new = np.ones(len(counts), dtype=np.bool_)
+        is_new[series_per_piece.cumsum()[:-1]] = False
+        identity = identity.filter(pa.array(is_new))
+        counts = np.add.reduceat(counts, is_new.nonzero()[0])
     return identity, counts, points
 
 
-def _all_present(array: Any) -> None:
+def _require_present(array: Any) -> None:
+    """Raise _Unusual if a value of an array is null."""
     if array.null_count:
         raise _Unusual
 
 
 def _unnested(array: Any) -> tuple[Counts, Any]:
-    """Return the length of each list, 0 where it is null, and the values of all lists one after the other."""
+    """Return the length of each list, 0 if it is null, and the values of all lists one after the other."""
     return _int64(pa.compute.list_value_length(array)), array.flatten()
 
 
 def _int64(array: Any) -> Counts:
-    """Return integers, with 0 for null, without starting the engine of polars."""
+    """Return integers, with 0 for null. It does not start the engine of polars, which takes long for few values."""
     return np.asarray(pa.compute.fill_null(array, 0)).astype(np.int64)
 
 
-def _misread(parts: Parts, body: bytes) -> bool:
-    """Return whether pyarrow accepted an invalid number: it reads one beyond a double as infinity, and -NaN as NaN."""
+def _is_misread(parts: Parts, body: bytes) -> bool:
+    """Return whether pyarrow may have accepted an invalid number.
+
+    It reads a number that is too large for a double as infinity, and -NaN as NaN.
+    """
     tables = (parts.series, parts.points, *(part.rows for part in parts.levels))
-    unusual = [
-        values for table in tables for values in map(_numbers, table.get_columns()) if not _finite(values)
+    nonfinite = [
+        values for table in tables for values in map(_numbers, table.get_columns()) if not _is_finite(values)
     ]
-    return bool(unusual) and (b"-NaN" in body or any(values.is_infinite().any() for values in unusual))
+    return bool(nonfinite) and (b"-NaN" in body or any(values.is_infinite().any() for values in nonfinite))
 
 
 def _numbers(column: pl.Series) -> pl.Series:
@@ -303,10 +310,9 @@ def _numbers(column: pl.Series) -> pl.Series:
     return column.explode() if isinstance(column.dtype, pl.List) else column
 
 
-def _finite(values: pl.Series) -> bool:
-    return not values.dtype.is_float() or math.isfinite(
-        values.sum()
-    )  # the sum is finite only if all values are
+def _is_finite(values: pl.Series) -> bool:
+    # The sum is finite only if all values are.
+    return not values.dtype.is_float() or math.isfinite(values.sum())
 
 
 def _table(
@@ -322,7 +328,7 @@ def _table(
         field = documented.get(name)
         column = field.column if field else unknown_column(name)
         if field and column in required:
-            _all_present(values)
+            _require_present(values)
         columns[column] = _time(values) if field and field.kind == "timestamp" else pl.Series(column, values)
     return pl.DataFrame(columns)
 
@@ -337,10 +343,10 @@ def _time(array: Any) -> pl.Series:
 
 
 def _filled(arrays: Any, texts: pl.Series | None) -> Any:
-    """Put the numbers back into arrays that they were cut out of; return other arrays as they are."""
+    """Put the numbers of ``texts`` back into the arrays that they were cut out of; without texts return the arrays."""
     if texts is None:
         return arrays
-    # `cut` did not find all of these arrays, or found others.
+    # `cut` may have missed some of these arrays, or taken others.
     if len(arrays.flatten()) or len(arrays) - arrays.null_count != len(texts):
         raise _Unusual
     numbers = _flat.numbers(texts)
@@ -351,9 +357,10 @@ def _filled(arrays: Any, texts: pl.Series | None) -> Any:
 
 
 def _levelled(array: Any, levels: Levels, required: Collection[str]) -> Levelled:
+    """Return the number of levels of each point, and the table of all levels, from an array of lists."""
     counts, values = _unnested(array)
     if not levels.flat:
-        _all_present(values)
+        _require_present(values)
         rows = _table(values, levels.fields, required=required)
     else:
         stride = len(levels.fields)
@@ -361,8 +368,8 @@ def _levelled(array: Any, levels: Levels, required: Collection[str]) -> Levelled
             raise _Unusual
         counts = counts // stride
         rows = pl.DataFrame({"values": pl.Series(values, dtype=pl.Float64)}).select(
-            pl.col("values").gather_every(stride, place).alias(field.column)
-            for place, field in enumerate(levels.fields)
+            pl.col("values").gather_every(stride, offset).alias(field.column)
+            for offset, field in enumerate(levels.fields)
         )
         if rows["price"].null_count():
             raise _Unusual

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tidytape.catalogue import COVERAGE, DataType, Field, Interval
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import Schema, schema_of
-from tidytape.schema import data_type as kind_of
+from tidytape.schema import data_type as facts_of
 from tidytape.wire._notes import Note, write_notes
 from tidytape.wire._text import Piece, join, member, value
 from tidytape.wire._tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
@@ -29,7 +29,7 @@ from tidytape.wire._values import written_time
 _INTERVALS = {interval.alias: interval.value for interval in Interval}
 _SLICE = 16_384  # rows that a core writes at a time: their text stays in its cache
 
-# Names of working columns, which no column of a user has.
+# Names of working columns. PART has the index of the array of levels that a row belongs to.
 _SERIES, _POINT, PART, _BEFORE, _LEAD = (
     f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead")
 )
@@ -41,19 +41,18 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
     Parameters
     ----------
     frame : polars.DataFrame, one row per point or per level, schema ``schema_of(data_type)``
-        Identity as String or Categorical. Columns the schema lists and the frame lacks count as null; columns
-        the schema does not know are written into the payload under their name (into the level, where levels
-        are objects).
+        Identity as String or Categorical. A column of the schema that the frame lacks counts as null. Columns that the
+        schema does not know are written into the payload under their name, or into the level if levels are objects.
     data_type : str
         Name of the data type.
 
     Returns
     -------
     bytes
-        JSON in UTF-8; ``{"series":[]}`` for no rows. Series are in the order in which they first appear, and
-        so are the points of a level type within a series and the levels within a point (bids before asks):
-        rows need not lie together. A null number that every point should have is written as null; other null
-        fields are left out, and ``ns`` where it is 0. [byte]
+        JSON in UTF-8; ``{"series":[]}`` for no rows. Series are in the order in which they first appear. So are the
+        points of a data type with levels within their series, and the levels within their point, bids before asks: the
+        rows of a series or a point need not lie together. A null number that every point should have is written as
+        null. Other null fields, and ``ns`` if it is 0, are left out. [byte]
 
     Raises
     ------
@@ -66,9 +65,9 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
 
     Notes
     -----
-    Fields of a point that repeat on its level rows (a TPO's point of control, unknown ones of flat levels)
-    are taken from the first of them. The derived ``volume`` of a volume profile is not on the wire, and neither is
-    ``is_final``: a column ``data_until`` [UTC] of the frame is written, from which the reader derives it.
+    A field of a point that repeats on the rows of its levels, such as the point of control, is written as in the first
+    of these rows. The derived ``volume`` of a volume profile is not on the wire, and neither is ``is_final``: the
+    reader derives it from the column ``data_until`` [UTC], which is written.
 
     Examples
     --------
@@ -87,17 +86,17 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note]
     frames : sequence of (str, polars.DataFrame)
         Data type and tidy frame; their series follow one another.
     notes : sequence of Note, optional
-        What the body says beside the series of markets whose points do not fill the window.
+        Notes about markets whose points do not fill the window; the body has them beside the series.
 
     Returns
     -------
     bytes
-        As of `encode`. [byte]
+        As `encode` returns it. [byte]
 
     Raises
     ------
     QueryError, MissingColumnError, DecodeError
-        As of `encode`.
+        As for `encode`.
 
     Examples
     --------
@@ -107,7 +106,7 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note]
     chunks: list[Any] = []
     for name, frame in frames:
         if frame.height:
-            chunks += [b"," if chunks else b"", *_series(frame, kind_of(name))]
+            chunks += [b"," if chunks else b"", *_series(frame, facts_of(name))]
     return _body(chunks, notes)
 
 
@@ -120,7 +119,7 @@ class PointTexts:
     text : bytes
         The texts one after the other.
     bounds : array of int64, one more than points
-        Where each text begins and, of the last, ends.
+        Where each text begins, and where the last one ends.
     """
 
     text: bytes
@@ -142,12 +141,12 @@ class PointTexts:
 
 
 def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
-    """Return the points of one series as JSON, to be kept and put into bodies by `encode_series`.
+    """Return the points of one series as JSON; `encode_series` puts them into bodies.
 
     Parameters
     ----------
     frame : polars.DataFrame, one row per point or per level
-        As of `encode`, of one series of a data type with at most one array of levels.
+        As for `encode`, with one series of a data type that has at most one array of levels.
     data_type : str
         Name of the data type.
 
@@ -158,7 +157,7 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     Raises
     ------
     QueryError, MissingColumnError, DecodeError
-        As of `encode`.
+        As for `encode`.
 
     Examples
     --------
@@ -167,22 +166,22 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     >>> encode_series("SKEW_OPTION_SUMMARY_AGG", [({"exchange": "X"}, [texts.part(0, 1)])])
     b'{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":...
     """
-    kind = kind_of(data_type)
+    facts = facts_of(data_type)
     if frame.is_empty():
         return PointTexts(b"", np.zeros(1, np.int64))
-    rows = ordered(checked(frame, schema_of(data_type)), kind)
-    texts, tail = _row_texts(rows, kind)
+    rows = ordered(checked(frame, schema_of(data_type)), facts)
+    texts, tail = _row_texts(rows, facts)
     lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
     starts = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
     # The text of the first row begins with the head of the series. The first row of each later point begins with the
     # brackets that close the point before.
-    head = len(_series_heads(rows.frame.head(1), kind).item().encode())
+    head_length = len(_series_heads(rows.frame.head(1), facts).item().encode())
     end = tail.removesuffix("]}").encode()
-    points = starts[rows.new_point.arg_true().to_numpy()] if kind.levels else starts[:-1]
-    bounds = np.append(points, starts[-1]) + (len(end) - head + 1)
+    point_starts = starts[rows.new_point.arg_true().to_numpy()] if facts.levels else starts[:-1]
+    bounds = np.append(point_starts, starts[-1]) + (len(end) - head_length + 1)
     bounds[0] = 0
     joined = b"".join(map(_bytes_of, texts))
-    return PointTexts(b"".join([b",", memoryview(joined)[head:], end]), bounds)
+    return PointTexts(b"".join([b",", memoryview(joined)[head_length:], end]), bounds)
 
 
 def encode_series(
@@ -190,21 +189,21 @@ def encode_series(
     series: Iterable[tuple[Mapping[str, Any], Iterable[memoryview]]],
     notes: Sequence[Note] | None = None,
 ) -> bytes:
-    """Return a body of series whose points are text already, as `encode_all` does.
+    """Return the body that `encode_all` returns, from series whose points are text already.
 
     Parameters
     ----------
     data_type : str
     series : iterable of (mapping of str to object, iterable of memoryview)
-        Of each series its identity and what describes it, by column, times in ns since the epoch; and parts of
-        `PointTexts`, each of at least one point.
+        For each series its identity and descriptors by column, with times in ns since the epoch; and parts of its
+        `PointTexts`, each with at least one point.
     notes : sequence of Note, optional
-        As of `encode_all`.
+        As for `encode_all`.
 
     Returns
     -------
     bytes
-        As of `encode`. [byte]
+        As `encode` returns it. [byte]
 
     Examples
     --------
@@ -213,13 +212,13 @@ def encode_series(
     """
     chunks: list[Any] = []
     for identity, (first, *others) in series:
-        chunks += [b"," if chunks else b"", _head(kind_of(data_type), identity), first[1:], *others, b"]}"]
+        chunks += [b"," if chunks else b"", _head(facts_of(data_type), identity), first[1:], *others, b"]}"]
     return _body(chunks, notes)
 
 
 def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
-    noted = b"" if notes is None else b',"notes":' + write_notes(notes)
-    return b"".join([b'{"series":[', *chunks, b"]", noted, b"}"])
+    notes_text = b"" if notes is None else b',"notes":' + write_notes(notes)
+    return b"".join([b'{"series":[', *chunks, b"]", notes_text, b"}"])
 
 
 def _series(frame: pl.DataFrame, data_type: DataType) -> list[Any]:
@@ -255,7 +254,7 @@ def _bytes_of(texts: pl.Series) -> Any:
 
 
 def checked(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """Return a frame in the dtypes of its schema; raise if a column that is never null is absent or has nulls."""
+    """Return a frame in the dtypes of its schema; raise an error if a required column is absent or has nulls."""
     required = [column.name for column in schema.columns if not column.nullable]
     absent = [name for name in required if name not in frame.columns]
     if absent:
@@ -283,25 +282,27 @@ def ordered(frame: pl.DataFrame, data_type: DataType) -> WireRows:
     if not data_type.levels:
         return WireRows(frame, new_series, new_series)
     frame, new_point = _grouped(frame, (*keys, "timestamp"))  # series stay where they are
-    sides = {levels.book_side: place for place, levels in enumerate(data_type.levels) if levels.book_side}
-    if not sides:
+    part_by_side = {
+        levels.book_side: part for part, levels in enumerate(data_type.levels) if levels.book_side
+    }
+    if not part_by_side:
         return WireRows(frame.with_columns(pl.lit(0).alias(PART)), new_series, new_point)
-    part = pl.col("side").cast(pl.String).replace_strict(sides, default=None, return_dtype=pl.Int64)
+    part = pl.col("side").cast(pl.String).replace_strict(part_by_side, default=None, return_dtype=pl.Int64)
     frame = frame.with_columns(part.alias(PART), new_point.cum_sum().alias(_POINT))
     if frame[PART].null_count():
-        strange = frame.filter(pl.col(PART).is_null())["side"][0]
-        raise QueryError("side", got=strange, expected=f"one of {', '.join(sides)}")
-    if not frame.select((pl.col(_POINT) * len(sides) + pl.col(PART)).is_sorted()).item():
+        unknown_side = frame.filter(pl.col(PART).is_null())["side"][0]
+        raise QueryError("side", got=unknown_side, expected=f"one of {', '.join(part_by_side)}")
+    if not frame.select((pl.col(_POINT) * len(part_by_side) + pl.col(PART)).is_sorted()).item():
         frame = frame.sort(_POINT, PART, maintain_order=True)
     return WireRows(frame.drop(_POINT), new_series, new_point)
 
 
 def series_columns(frame: pl.DataFrame, data_type: DataType) -> tuple[str, ...]:
     """Return the columns that are written once per series: its identity and its descriptors."""
-    has = {*identity_columns(data_type), *schema_of(data_type.name).descriptors, DATA_UNTIL} & set(
-        frame.columns
+    names = {*identity_columns(data_type), *schema_of(data_type.name).descriptors, DATA_UNTIL}
+    return tuple(
+        field.column for field in SERIES_FIELDS if field.column in names and field.column in frame.columns
     )
-    return tuple(field.column for field in SERIES_FIELDS if field.column in has)
 
 
 def _changes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
@@ -338,45 +339,45 @@ def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, pl
 
 def _leads(rows: WireRows, data_type: DataType) -> tuple[pl.Series, str]:
     """Return the text before each row, and the text after the last row."""
-    frame, starts = rows.frame, rows.new_point
+    frame, new_point = rows.frame, rows.new_point
     heads = _spread(_series_heads(frame.filter(rows.new_series), data_type), rows.new_series)
     if not data_type.levels:
         return heads, "]}"
-    before = frame[PART].shift(1)
-    marks = starts | before.ne_missing(frame[PART])
-    last = frame[PART][-1]
-    frame = frame.with_columns(starts.alias(_POINT), before.alias(_BEFORE), heads.alias(_SERIES)).filter(
-        marks
-    )
+    part_before = frame[PART].shift(1)
+    begins_array = new_point | part_before.ne_missing(frame[PART])
+    last_part = frame[PART][-1]
+    frame = frame.with_columns(
+        new_point.alias(_POINT), part_before.alias(_BEFORE), heads.alias(_SERIES)
+    ).filter(begins_array)
     count = len(data_type.levels)
-    closed = {part: _between(data_type, part, count) for part in range(count)}
-    opened = {part: _between(data_type, -1, part) for part in range(count)}
-    switched = {
+    end_texts = {part: _between(data_type, part, count) for part in range(count)}
+    begin_texts = {part: _between(data_type, -1, part) for part in range(count)}
+    switch_texts = {
         old * count + new: _between(data_type, old, new) for old in range(count) for new in range(old, count)
     }
     point = join(
-        pl.col(_BEFORE).replace_strict(closed, default=None, return_dtype=pl.String),
+        pl.col(_BEFORE).replace_strict(end_texts, default=None, return_dtype=pl.String),
         pl.col(_SERIES),
         *_point_pieces(frame, data_type),
-        pl.col(PART).replace_strict(opened, return_dtype=pl.String),
+        pl.col(PART).replace_strict(begin_texts, return_dtype=pl.String),
     )
     switch = (pl.col(_BEFORE) * count + pl.col(PART)).replace_strict(
-        switched, default=None, return_dtype=pl.String
+        switch_texts, default=None, return_dtype=pl.String
     )
     leads = frame.select(pl.when(_POINT).then(point).otherwise(switch)).to_series()
-    return _spread(leads, marks), closed[last] + "]}"
+    return _spread(leads, begins_array), end_texts[last_part] + "]}"
 
 
-def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
-    """Return one of the texts on each marked row, and a comma on all others."""
-    return pl.Series([","]).new_from_index(0, len(marks)).scatter(marks.arg_true(), texts)
+def _spread(texts: pl.Series, is_marked: pl.Series) -> pl.Series:
+    """Return the texts on the marked rows, in their order, and a comma on all other rows."""
+    return pl.Series([","]).new_from_index(0, len(is_marked)).scatter(is_marked.arg_true(), texts)
 
 
 def _series_heads(series: pl.DataFrame, data_type: DataType) -> pl.Series:
     """Return the text that begins each series; from the second on it also ends the series before."""
     columns = series_columns(series, data_type)
     times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
-    # Series are few, and a row of Python takes less than an expression for each of its fields.
+    # There are few series, and writing one in Python takes less time than an expression per field.
     rows = series.select(columns).with_columns(times).iter_rows(named=True)
     heads = [("]}," if number else "") + _head(data_type, row).decode() for number, row in enumerate(rows)]
     return pl.Series(heads, dtype=pl.String)
@@ -386,26 +387,27 @@ def _head(data_type: DataType, series: Mapping[str, Any]) -> bytes:
     """Return the beginning of a series, up to its points."""
     identity = {"type": data_type.name}
     for field in SERIES_FIELDS:
-        if (of_series := series.get(field.column)) is not None:
-            identity[field.name] = _written(of_series, field.column)
+        if (field_value := series.get(field.column)) is not None:
+            identity[field.name] = _written(field_value, field.column)
     return b'{"id":' + orjson.dumps(identity) + b',"points":['
 
 
-def _written(of_series: Any, column: str) -> Any:
+def _written(field_value: Any, column: str) -> Any:
     """Return a value of a series' head as it is written in JSON; times are ns since the epoch."""
     if column == "interval":
-        return _INTERVALS.get(of_series, of_series)
+        return _INTERVALS.get(field_value, field_value)
     if column == DATA_UNTIL:
-        return written_time(of_series)
-    if isinstance(of_series, float) and not math.isfinite(of_series):
-        return "NaN" if math.isnan(of_series) else "Infinity" if of_series > 0 else "-Infinity"
-    return of_series
+        return written_time(field_value)
+    if isinstance(field_value, float) and not math.isfinite(field_value):
+        return "NaN" if math.isnan(field_value) else "Infinity" if field_value > 0 else "-Infinity"
+    return field_value
 
 
 def _between(data_type: DataType, old: int, new: int) -> str:
-    """Return the text between the last level of one array and the first of another; arrays between them are empty.
+    """Return the text between the last level of array ``old`` and the first level of array ``new``.
 
-    Before array 0 is the head of the point, -1, and after the last array its end.
+    Arrays between the two are empty. ``old`` is -1 at the beginning of a point, ``new`` is the number of arrays at its
+    end.
     """
     closing = "]" if old >= 0 else ""
     skipped = "".join(f',"{levels.name}":[]' for levels in data_type.levels[old + 1 : new])
@@ -433,13 +435,13 @@ def _level_pieces(frame: pl.DataFrame, data_type: DataType) -> list[Piece]:
     fields = data_type.levels[0].fields
     if _object_levels(data_type):
         return ["{", *_members(frame, fields), *_unknown_pieces(frame, data_type), "}"]
-    # In a flat array every value has its place, so a null is written.
+    # In a flat array the position of a value says which field it is, so a null is written.
     first, *others = (_or_null(frame[field.column]) for field in fields)
     return [first, *(piece for number in others for piece in (",", number))]
 
 
 def _members(frame: pl.DataFrame, fields: Sequence[Field]) -> list[Piece]:
-    """Return the pieces of an object's fields, of which the first is never null."""
+    """Return the pieces of an object's fields; the first field is never null."""
     first, *others = fields
     pieces: list[Piece] = [f'"{first.name}":', *value(frame[first.column])]
     for field in others:

@@ -46,7 +46,7 @@ class Place:
 
 @contextmanager
 def placed(data_type: str) -> Iterator[Place]:
-    """Turn a Fault that the reader raises into a DecodeError with the place, which the reader keeps up to date."""
+    """Turn a Fault of a reader into a DecodeError with the place, which the reader keeps up to date."""
     place = Place()
     try:
         yield place
@@ -91,7 +91,7 @@ _BYTES_PER_CONTAINER = 8
 
 
 def check_containers(body: bytes) -> None:
-    """Raise Fault if a body is mostly brackets: a parser makes an object of each, which takes many times its bytes."""
+    """Raise Fault if a body is mostly brackets: a parser makes an object for each, which takes many times its bytes."""
     # `body.count` takes four times as long.
     text = np.frombuffer(body, np.uint8)
     number = sum(int(np.count_nonzero(text == ord(bracket))) for bracket in "{[")
@@ -100,7 +100,7 @@ def check_containers(body: bytes) -> None:
 
 
 def check_cells(rows: int, columns: int, size: int, *, repeated: int = 0) -> None:
-    """Raise Fault if a frame has more cells than a body of this size can mean. [byte]
+    """Raise Fault if a frame has more cells than the values of a body of ``size`` can fill. [byte]
 
     ``repeated`` counts the values of lists that every level of their point repeats: a point with n levels and n values
     in its lists makes n² of them.
@@ -123,7 +123,7 @@ def check_cells(rows: int, columns: int, size: int, *, repeated: int = 0) -> Non
 
 
 def check_bytes(byte_count: int, size: int) -> None:
-    """Raise Fault if the arrays of a body of this size take more memory than they can need. [byte]"""
+    """Raise Fault if arrays take more memory than the values of a body of ``size`` can need. [byte]"""
     most = max(8 * _FREE_CELLS, _BYTES_PER_BYTE * size)
     if byte_count > most:
         raise Fault(f"it would hold {byte_count} bytes, and of {size} bytes a frame takes {most}")
@@ -172,25 +172,25 @@ def parsed(body: bytes, data_type: str | None = None) -> Any:
     except Fault as fault:
         raise DecodeError(f"the body: {fault}", data_type=data_type) from None
     except orjson.JSONDecodeError as error:
-        refused = error
+        json_error = error
     document = _parsed_with_words(body)
     if document is None:
-        raise DecodeError(f"the body is not JSON: {refused}", data_type=data_type)
+        raise DecodeError(f"the body is not JSON: {json_error}", data_type=data_type)
     return document
 
 
 def check_holds(document: Any, name: str, *, others: Collection[str] = ()) -> None:
     """Raise Fault if an object lacks the field ``name``, which has the data, but has fields that are not ``others``.
 
-    An empty object is an empty answer, since proto3 leaves out empty arrays. One with other fields is something else,
-    such as an error that was sent as an answer.
+    An empty object is an empty answer, because proto3 leaves out empty arrays. An object with other fields is something
+    else, such as an error that was sent as an answer.
     """
     if isinstance(document, dict) and name not in document and document.keys() - {*others}:
         raise Fault(f"the body has no {name}, but {shown(', '.join(sorted(document)))}")
 
 
 def _parsed_with_words(body: bytes) -> Any:
-    """Parse a body with NaN or Infinity, as Python writes them by default; None if it is not valid even so."""
+    """Parse a body with NaN or Infinity, which Python writes by default; None if the body is not valid even so."""
     # Python accepts half a surrogate pair, which no column can hold.
     if (b"NaN" not in body and b"Infinity" not in body) or _HALF_PAIR.search(body):
         return None

@@ -1,12 +1,12 @@
 """Flat arrays of numbers, such as the levels of a profile, read apart from the rest of their body.
 
 pyarrow reads JSON value by value, and a body of profiles is mostly numbers in flat arrays. So `cut` takes the text of
-these arrays out of the body, which leaves empty arrays, and `numbers` splits and casts it, on all cores and in half the
-time. polars also casts some texts that are not JSON numbers, such as ``+1`` and ``01``, so a regular expression
-checks all texts.
+these arrays out of the body, which leaves empty arrays, and `numbers` splits and casts the text, on all cores and in
+half the time. polars also casts some texts that are not JSON numbers, such as ``+1`` and ``01``, so a regular
+expression checks all texts.
 
-A body is valid JSON with the numbers if it is valid without them. If `cut` takes text for an array that is none, such
-as a part of a string or a field of another object, pyarrow refuses the rest of the body, as it would refuse the body.
+A body is valid JSON with the numbers if it is valid without them. If `cut` mistakes a part of a string, or a field of
+another object, for an array, pyarrow refuses the remaining body, as it would refuse the whole body.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 
 
 def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]:
-    """Take the text of the arrays of these names out of a body.
+    """Take the text of arrays out of a body.
 
     Parameters
     ----------
     body : bytes
         JSON in valid UTF-8.
     names : sequence of str
-        Fields that are arrays of numbers.
+        Names of the fields that are arrays of numbers.
 
     Returns
     -------
     bytes
         The body, in which these arrays are empty.
     dict of str to polars.Series of str, one text per array
-        For each name that the body has the texts between the brackets, in the order of the body. The dict is empty if
-        the first array of a name holds anything but numbers.
+        By name the texts between the brackets, in the order of the body; a name that the body lacks is absent. The dict
+        is empty if the first array of a name holds anything but numbers.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _bounds(body: bytes, key: bytes) -> Any:
     windows = np.lib.stride_tricks.sliding_window_view(text, len(key))
     begins = starts[(windows[starts] == np.frombuffer(key, np.uint8)).all(axis=1)] + len(key)
     ends = np.append(closes, len(body))[closes.searchsorted(begins)]
-    # End an array no later than the next one begins: an array around another holds more than numbers anyway.
+    # Let an array end where the next one begins, at the latest: an array around another one is no array of numbers.
     ends[:-1] = np.minimum(ends[:-1], begins[1:])
     return np.concatenate([[0], np.column_stack([begins, ends]).ravel(), [len(body)]])
 
@@ -94,7 +94,7 @@ def numbers(texts: pl.Series) -> Any:
     table = texts.alias("text").to_frame().lazy()
     try:
         # The streaming engine uses all cores.
-        read = table.select(values, valid=text.str.contains(pattern)).collect(engine="streaming")
+        lists = table.select(values, is_valid=text.str.contains(pattern)).collect(engine="streaming")
     except pl.exceptions.PolarsError:
         return None
-    return read["text"].to_arrow() if read["valid"].all() else None
+    return lists["text"].to_arrow() if lists["is_valid"].all() else None

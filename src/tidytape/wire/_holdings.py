@@ -22,8 +22,8 @@ _KINDS: dict[str, Kind] = {
 
 
 def _name(column: str) -> str:
-    first, *rest = column.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    first_word, *other_words = column.split("_")
+    return first_word + "".join(word.capitalize() for word in other_words)
 
 
 _NAMES = {column.name: _name(column.name) for column in HOLDINGS.columns}
@@ -55,8 +55,8 @@ def encode_holdings(frame: pl.DataFrame) -> bytes:
         {_NAMES[column.name]: _written(row[column.name], column) for column in HOLDINGS.columns}
         for row in plain.iter_rows(named=True)
     ]
-    known = [{name: value for name, value in entry.items() if value is not None} for entry in entries]
-    return orjson.dumps({"holdings": known})
+    without_nulls = [{name: value for name, value in entry.items() if value is not None} for entry in entries]
+    return orjson.dumps({"holdings": without_nulls})
 
 
 def _written(value: Any, column: Column) -> Any:
@@ -78,12 +78,12 @@ def decode_holdings(body: bytes) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per entry, schema `HOLDINGS`
-        In the order of the body. Unknown fields are left out, and absent ones are null.
+        In the order of the body. Unknown fields are left out, and absent fields are null.
 
     Raises
     ------
     DecodeError
-        If the body is no such list, or a value is not of its kind.
+        If the body does not have the list, or a value has a wrong kind.
 
     Examples
     --------
@@ -93,8 +93,8 @@ def decode_holdings(body: bytes) -> pl.DataFrame:
     with placed(HOLDINGS.name):
         rows = each(decode_list(body, ["holdings"]), _read, "entry")
     columns = [
-        pl.Series(name, [row[place] for row in rows], dtype=dtype)
-        for place, (name, dtype) in enumerate(HOLDINGS.polars().items())
+        pl.Series(name, [row[position] for row in rows], dtype=dtype)
+        for position, (name, dtype) in enumerate(HOLDINGS.polars().items())
     ]
     return pl.DataFrame(columns)
 

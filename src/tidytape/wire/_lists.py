@@ -29,21 +29,21 @@ _ROW = "\0row"  # no column of a body has a zero byte in its name
 def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
     """Decode the body of a list endpoint such as ``/v1/coins``.
 
-    The specification does not show these bodies, so three shapes are taken: an object with one of the named
-    fields, a bare array, and an object that holds exactly one array and no error.
+    The specification does not show these bodies, so three shapes are accepted: an object with one of the named fields,
+    a bare array, and an object that has exactly one array and no error.
 
     Parameters
     ----------
     body : bytes
         JSON in UTF-8. [byte]
     names : sequence of str
-        Fields the list may be under, the likeliest first, e.g. ``["coins"]``.
+        Names of the field that may have the list, the likeliest first, e.g. ``["coins"]``.
 
     Returns
     -------
     list
-        The elements as they are: strings, or dicts for block sizes. Empty for ``{}`` and for a named field
-        that is null, since proto3 leaves out empty arrays.
+        The elements as they are: strings, or dicts for block sizes. Empty for ``{}`` and for a named field that is
+        null, because proto3 leaves out empty arrays.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def decode_names(body: bytes, name: str) -> list[str]:
     Raises
     ------
     DecodeError
-        If the body is not what the contract says, or an element is no string.
+        If the body breaks the contract, or an element is no string.
 
     Examples
     --------
@@ -121,12 +121,12 @@ def decode_block_sizes(body: bytes) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per element, schema `BLOCK_SIZES`
-        In the order of the body. A plain number has no exchange and no symbol. Unknown fields follow the schema's.
+        In the order of the body. A plain number has no exchange and no symbol. Unknown fields come after the schema's.
 
     Raises
     ------
     DecodeError
-        If the body is not what the contract says.
+        If the body breaks the contract.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def decode_block_sizes(body: bytes) -> pl.DataFrame:
 
 
 def _fields(name: str) -> list[str]:
-    """Return the fields that may hold a list: that of the contract, and the name of the endpoint."""
+    """Return the names of the field that may have a list: its name in the contract, and the name of the endpoint."""
     return list(dict.fromkeys([LISTS[name], column_name(LISTS[name]), name]))
 
 
@@ -156,16 +156,16 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     Returns
     -------
     frame : polars.DataFrame, one row per market, key (exchange, raw_symbol, tenor), schema `MARKETS`
-        In the order of the body. Unknown fields follow the schema's, as in `decode`. Where a market has
-        prediction markets there is a column ``prediction_markets``, a list of structs with the columns of
+        In the order of the body. Unknown fields come after the schema's, as in `decode`. If a market has prediction
+        markets, there is a column ``prediction_markets``, a list of structs with the columns of
         `PREDICTION_MARKET_ENTRY`.
     next_offset : int or None
-        ``nextOffset``, None where it is absent.
+        ``nextOffset``; None if it is absent.
 
     Raises
     ------
     DecodeError
-        If the body is not what the contract says.
+        If the body breaks the contract.
 
     Examples
     --------
@@ -182,11 +182,13 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
         page = _PAGE({"nextOffset": document.get("nextOffset")})
         entries = each(array(document.get("symbols"), "symbols"), _market, "entry")
         frame = table_of([market for market, _ in entries], MARKET_FIELDS, len(body))
-        nested = [prediction_market for _, inner in entries for prediction_market in inner]
-        if nested:
-            inner = table_of(nested, PREDICTION_MARKET_FIELDS, len(body))
-            owners = np.repeat(np.arange(len(entries), dtype=np.uint32), [len(inner) for _, inner in entries])
-            rows = inner.select(pl.struct(pl.all()).alias(_NESTED), pl.Series(_ROW, owners))
+        prediction_markets = [prediction_market for _, nested in entries for prediction_market in nested]
+        if prediction_markets:
+            table = table_of(prediction_markets, PREDICTION_MARKET_FIELDS, len(body))
+            market_rows = np.repeat(
+                np.arange(len(entries), dtype=np.uint32), [len(nested) for _, nested in entries]
+            )
+            rows = table.select(pl.struct(pl.all()).alias(_NESTED), pl.Series(_ROW, market_rows))
             lists = rows.group_by(_ROW, maintain_order=True).agg(_NESTED)
             frame = (
                 frame.with_row_index(_ROW).join(lists, on=_ROW, how="left", maintain_order="left").drop(_ROW)
@@ -201,7 +203,7 @@ _PREDICTION_MARKET = Spelling(PREDICTION_MARKET_FIELDS, required=["slug"])
 
 def _market(entry: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return a market, and its prediction markets."""
-    market = _MARKET(entry)
+    market = _MARKET(entry)  # raises Fault unless the entry is an object
     nested = array(entry.get(_NESTED_WIRE, entry.get(_NESTED)), _NESTED_WIRE)
     return market, each(nested, _PREDICTION_MARKET, _NESTED_WIRE)
 
@@ -212,10 +214,10 @@ def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:
     Parameters
     ----------
     frame : polars.DataFrame, one row per market, schema `MARKETS`
-        May have a column ``prediction_markets`` as `decode_markets` gives it. Columns the schema lists and
-        the frame lacks count as null; other columns are written under their name.
+        May have a column ``prediction_markets`` as `decode_markets` returns it. A column of the schema that the frame
+        lacks counts as null. Other columns are written under their name.
     next_offset : int or None
-        ``nextOffset``; left out where it is None.
+        ``nextOffset``; left out if it is None.
 
     Returns
     -------
@@ -227,7 +229,7 @@ def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:
     MissingColumnError
         If the frame has no ``exchange`` or no ``raw_symbol``.
     QueryError
-        If one of them is null.
+        If an exchange or a raw symbol is null.
     DecodeError
         If a column cannot be cast to the schema's dtype.
 
@@ -252,12 +254,12 @@ def _objects(frame: pl.DataFrame, fields: tuple[Field, ...]) -> pl.Series:
         elif column.null_count() < len(column):
             frame = frame.with_columns(_arrays(column))
             pieces.append(pl.concat_str([pl.lit(f',"{_NESTED_WIRE}":'), pl.col(_NESTED)]))
-    # Every member begins with a comma: drop that of the first one.
+    # Every member begins with a comma: drop the first comma.
     return frame.select(join("{", join("", *pieces).str.slice(1), "}")).to_series()
 
 
 def _arrays(column: pl.Series) -> pl.Series:
-    """Return each list of prediction markets as the text of a JSON array; null and empty ones are null."""
+    """Return each list of prediction markets as the text of a JSON array; for a null or empty list it is null."""
     frame = column.to_frame().with_row_index(_ROW)
     rows = frame.explode(_NESTED).drop_nulls(_NESTED)
     texts = _objects(rows.select(_NESTED).unnest(_NESTED), PREDICTION_MARKET_FIELDS)

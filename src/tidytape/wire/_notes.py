@@ -1,7 +1,7 @@
-"""Notes of an answer about markets whose points do not fill the window: why, and from when to when there are some.
+"""Notes of an answer about markets whose points do not fill the window: the reason, and the data that the market has.
 
 In JSON the notes stand beside the series, ``{"series": [...], "notes": [...]}``; in Arrow they are metadata of the
-schema, in the same JSON. A service that follows the specification alone sends none.
+schema, in the same JSON. A service that follows only the specification sends no notes.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Note:
     type : str or None
         The data type.
     exchange, raw_symbol, coin : str or None
-        The market; option summaries have a coin, tokens only that.
+        The market. Option summaries also have a coin, and tokens have only a coin.
     first, last : int or None
-        The first and the last event that the service holds of this type. [ns since the epoch]
+        Times of the first and the last event of this data type that the service has. [ns since the epoch]
     types : tuple of str
-        The data types that the market has, where it does not have this one.
+        The data types that the market has, if it does not have this type.
     intervals : tuple of str
-        The intervals that the market's candles make up, where this one is not among them.
+        The intervals that can be computed from the market's recorded candles, if the query has another interval.
     tenors : tuple of str
-        The tenors that the market's newest quotes make up, where this one is not among them.
+        The tenors that can be computed from the market's newest quotes, if the query has another tenor.
     """
 
     code: NoteCode
@@ -72,7 +72,7 @@ def write_notes(notes: Iterable[Note]) -> bytes:
 
 
 def read_notes(text: bytes) -> tuple[Note, ...] | None:
-    """Read a JSON array of notes, without those that cannot be understood; None if it is not a JSON array."""
+    """Read a JSON array of notes, and skip notes that tidytape does not understand; None if it is not a JSON array."""
     with suppress(ValueError):
         return _read(orjson.loads(text))
     return None
@@ -90,11 +90,11 @@ def notes_in_json(body: bytes) -> tuple[Note, ...] | None:
     >>> notes_in_json(b'{"series":[]}') is None
     True
     """
-    at = body.rfind(b'"notes"')
-    if at < 0 or len(body) - at > _LONGEST:
+    position = body.rfind(b'"notes"')
+    if position < 0 or len(body) - position > _LONGEST:
         return None
-    with suppress(ValueError):  # the key belongs to an object further inside
-        return _read(orjson.loads(b"{" + body[at:]).get("notes"))
+    with suppress(ValueError):  # raised if the key belongs to an object further inside
+        return _read(orjson.loads(b"{" + body[position:]).get("notes"))
     return None
 
 

@@ -40,7 +40,7 @@ def unknown_column(name: str) -> str:
 
 
 def payload_fields(data_type: DataType) -> tuple[Field, ...]:
-    """Return the documented fields of a payload; one of a group of exchanges may have a coverage too."""
+    """Return the documented fields of a payload. The payload of a group of exchanges may also have a coverage."""
     return data_type.fields if data_type.group_by is None else (*data_type.fields, COVERAGE)
 
 
@@ -57,7 +57,7 @@ class Spelling:
     required : collection of str
         Columns of the fields that every object must have.
     zeros : bool
-        Whether an absent number of a field that every object has (`Field.plain`) is 0 instead of null.
+        Whether an absent number that every object should have (`Field.plain`) is 0 instead of null.
     """
 
     fields: Sequence[Field]
@@ -74,7 +74,7 @@ class Spelling:
         return {field.name: 0.0 for field in self.fields if self.zeros and field.plain}
 
     def __call__(self, record: Any) -> dict[str, Any]:
-        """Return an object with documented fields under their names, and unknown ones under the names of columns."""
+        """Return an object with documented fields under their names, and unknown fields under names of columns."""
         if not isinstance(record, dict):
             raise Fault("it is not an object")
         respelled = dict(self._absent)
@@ -84,15 +84,14 @@ class Spelling:
             field = self._known.get(name) or self._known.get(column := unknown_column(name))
             if field is None:
                 respelled[column] = value
-            elif (
-                name == field.name or field.name not in record
-            ):  # the documented name wins over another spelling
+            # If a field comes under both spellings, the documented name counts.
+            elif name == field.name or field.name not in record:
                 try:
-                    read = read_value(value, field.kind)
+                    parsed_value = read_value(value, field.kind)
                 except Fault as fault:
                     raise Fault(f"{name}: {fault}") from None
-                is_time = field.kind == "timestamp" and read is not None
-                respelled[field.name] = written_time(read) if is_time else read
+                is_time = field.kind == "timestamp" and parsed_value is not None
+                respelled[field.name] = written_time(parsed_value) if is_time else parsed_value
         for column in self.required:
             if respelled.get(self._known[column].name) is None:
                 raise Fault(f"it has no {column}")
@@ -111,11 +110,11 @@ def respelled(
     data_type : DataType
         The data type to read.
     place : Place
-        Follows the series and the point that are read.
+        Updated to the series and the point that are being read.
     types : collection of str
         Other data types that the body may have; their series are left out.
     zeros : bool
-        Whether an absent number of a field that every point has (`Field.plain`) becomes 0 instead of null.
+        Whether an absent number that every point should have (`Field.plain`) becomes 0 instead of null.
 
     Raises
     ------
@@ -128,7 +127,7 @@ def respelled(
     schema = schema_of(data_type.name)
     # A payload may have an identity field that its series lacks: the heatmap of one exchange names its coin there.
     payload_columns = {field.column for field in data_type.fields}
-    spare = [
+    extra_fields = [
         field
         for field in IDENTITY_FIELDS
         if field.column in identity_columns(data_type) and field.column not in payload_columns
@@ -136,7 +135,9 @@ def respelled(
     required = [field.column for field in data_type.fields if not schema[field.column].nullable]
     levels = {part.name: Spelling(part.fields, zeros=zeros) for part in data_type.levels}
     identity = Spelling(SERIES_FIELDS, elsewhere=["type"])
-    payload = Spelling((*payload_fields(data_type), *spare), elsewhere=levels, required=required, zeros=zeros)
+    payload = Spelling(
+        (*payload_fields(data_type), *extra_fields), elsewhere=levels, required=required, zeros=zeros
+    )
     spelled_series = []
     for position, series in enumerate(array(document.get("series"), "series")):
         place.series, place.point = str(position), None
@@ -160,7 +161,7 @@ def respelled(
 def _point(
     point: Any, data_type: DataType, payload: Spelling, spellings: dict[str, Spelling]
 ) -> dict[str, Any]:
-    """Return a point in the contract's spelling; ``spellings`` are those of its levels, by the names of the arrays."""
+    """Return a point in the contract's spelling; ``spellings`` has the spelling of each array of levels by its name."""
     sent_payload = _payload(point, data_type)
     record = payload(sent_payload)
     for levels in data_type.levels:
@@ -208,7 +209,7 @@ def _levels(values: list[Any], levels: Levels, spelling: Spelling) -> list[Any]:
 
 
 def unknown_types(objects: list[dict[str, Any]], known: Collection[str], size: int) -> Types:
-    """Return the types of the unknown fields of objects; a field that is null in all of them does not count.
+    """Return the types of the unknown fields of objects, without fields that are null in all objects.
 
     Fields of numbers, strings or booleans stay as they are. If a field has values of several kinds, or arrays or
     objects, the function replaces its values in ``objects`` by text: strings as they are, other values as JSON.
@@ -216,7 +217,7 @@ def unknown_types(objects: list[dict[str, Any]], known: Collection[str], size: i
     Parameters
     ----------
     objects : list of dict
-        They may have different fields, and are changed as said.
+        The objects, which may have different fields. The function changes their values as said above.
     known : collection of str
         Names of the known fields.
     size : int

@@ -26,15 +26,15 @@ LINES_MIME = "application/x-ndjson"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of a stream. A reader that applies it and keeps its token has all points up to it, once.
+    """A batch of a stream. A reader that applies each batch and keeps its token has every point up to it exactly once.
 
     Attributes
     ----------
     frames : mapping of (str, Change) to polars.DataFrame
-        The tidy points of each data type and change; those without rows are absent.
+        The points of each data type and change; a frame without rows is absent.
     over : mapping of str to int
-        By data type the start of the last interval that is over: nothing of it, or of an earlier one, comes after this
-        batch but revisions. Absent where it did not move. [ns since the epoch]
+        By data type the start of the last interval that is over: after this batch, only revisions come of that interval
+        and of earlier ones. A data type is absent if its last interval has not changed. [ns since the epoch]
     token : str
         Resumes the stream after this batch.
     end : (str, str) or None
@@ -64,7 +64,7 @@ def encode_batch(batch: Batch) -> bytes:
     Raises
     ------
     QueryError, MissingColumnError, DecodeError
-        As of `tidytape.wire.encode`.
+        As for `tidytape.wire.encode`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def encode_batch(batch: Batch) -> bytes:
 
 
 def opened(batch: Batch) -> bytes:
-    """Return the line of a batch up to its token; all readers of the same points share it."""
+    """Return the line of a batch up to its token. All readers of the same points share that part of the line."""
     members = []
     for change in Change:
         frames = [
@@ -109,19 +109,19 @@ def decode_batch(
     line : bytes
         JSON in UTF-8. [byte]
     data_types : collection of str
-        The types that were asked for.
+        The data types of the query.
     absent : {"null", "zero"}
-        As of `tidytape.wire.decode`.
+        As in `tidytape.wire.decode`.
 
     Returns
     -------
     Batch
-        Its frames as of `tidytape.wire.decode`; members that are not known are ignored.
+        The batch, with frames as `tidytape.wire.decode` returns them. Unknown members of the line are ignored.
 
     Raises
     ------
     DecodeError
-        If it is no line of a stream, or as of `tidytape.wire.decode`.
+        If the line is not one of a stream, or as for `tidytape.wire.decode`.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def decode_batch(
             raise Fault("a line of a stream has no token")
         over = _object(members.get("over"), "over")
         starts = {name: read_value(start, "timestamp") for name, start in over.items() if name in data_types}
-        reason = _object(end, "end")
+        end_members = _object(end, "end")
     frames = {}
     for change in Change:
         series = members.get(change)
@@ -156,14 +156,14 @@ def decode_batch(
         frames,
         starts,
         token,
-        None if end is None else (str(reason.get("code")), str(reason.get("message", ""))),
+        None if end is None else (str(end_members.get("code")), str(end_members.get("message", ""))),
     )
 
 
 def over_of_refusal(body: bytes, data_types: Collection[str]) -> dict[str, int]:
-    """Return by data type the start of the last interval that was over, as the refusal of a token says. [ns]
+    """Return, from the refusal of a token, the start of the last interval that was over, by data type. [ns]
 
-    Empty if it does not say so, or not as our service does.
+    The dict is empty if the refusal does not say it, or does not say it as our service does.
 
     Examples
     --------

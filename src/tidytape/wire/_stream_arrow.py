@@ -1,8 +1,8 @@
 """A stream as one Arrow IPC stream: each batch is a record batch, with its token in the metadata.
 
-The columns are those of the data type, with text where the type has categories, because a dictionary would grow;
-``data_until`` [UTC]; and ``change``. Tokens, intervals that are over and the end stand in the custom metadata of record
-batches, under ``token``, ``over`` and ``end``, the latter two as in a line of JSON.
+The columns are those of the data type, ``data_until`` [UTC] and ``change``. Categories are text, because a dictionary
+would grow. The custom metadata of a record batch has the token, the intervals that are over and the end of the stream,
+under ``token``, ``over`` and ``end``; ``over`` and ``end`` are JSON as in a line of a stream.
 """
 
 from __future__ import annotations
@@ -86,12 +86,14 @@ class ArrowStream:
         lists = [name for name, dtype in frame.schema.items() if dtype == pl.List and name != "block_ids"]
         if not lists:
             return frame
-        session = [name for name in ("exchange", "raw_symbol", "coin", "timestamp") if name in frame.columns]
-        first = frame.group_by(session).agg(pl.col(lists).drop_nulls().first())
-        return frame.drop(lists).join(first, on=session, how="left", nulls_equal=True, maintain_order="left")
+        key = [name for name in ("exchange", "raw_symbol", "coin", "timestamp") if name in frame.columns]
+        session_lists = frame.group_by(key).agg(pl.col(lists).drop_nulls().first())
+        return frame.drop(lists).join(
+            session_lists, on=key, how="left", nulls_equal=True, maintain_order="left"
+        )
 
     def _written(self, record: Any, metadata: dict[str, str] | None = None) -> bytes:
-        """Return the schema, and a record batch after it."""
+        """Return the bytes of the schema and, if there is one, of a record batch after it."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self._schema) as writer:
             if record is not None:

@@ -34,7 +34,7 @@ def join(*pieces: Piece, ignore_nulls: bool = True) -> pl.Expr:
 
 
 def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
-    """Return the pieces of ``,"name":value``; a null value gives no text, or with ``null`` is written as such.
+    """Return the pieces of ``,"name":value``. A null value gives no text; with ``null`` it is written as null.
 
     Examples
     --------
@@ -57,11 +57,11 @@ def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
 def value(column: pl.Series) -> list[Piece]:
     """Return the pieces that write the values of a column; for a null value, one of the pieces is null.
 
-    They refer to the column by its name.
+    The pieces refer to the column by its name.
 
-    Numbers are written in the shortest form that reads back as the same double; NaN and the infinities are
-    the strings proto3 JSON has for them. Times become ``{"s":…,"ns":…}``, without ``ns`` where it is 0.
-    Values JSON has no form for (dates, durations, decimals) become strings.
+    Numbers are written in the shortest form that reads back as the same double. NaN and the infinities are the strings
+    that proto3 JSON has for them. Times become ``{"s":…,"ns":…}``, without ``ns`` if it is 0. Values for which JSON has
+    no form (dates, durations, decimals) become strings.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def _time(column: pl.Series, values: pl.Expr) -> list[Piece]:
         return ['{"s":', seconds, "}"]
     if not is_whole.any():
         return ['{"s":', seconds, ',"ns":', fraction.cast(pl.String), "}"]
-    rest = join(',"ns":', fraction.cast(pl.String), ignore_nulls=False)
-    return ['{"s":', seconds, pl.when(fraction != 0).then(rest).otherwise(pl.lit("")), "}"]
+    fraction_text = join(',"ns":', fraction.cast(pl.String), ignore_nulls=False)
+    return ['{"s":', seconds, pl.when(fraction != 0).then(fraction_text).otherwise(pl.lit("")), "}"]
 
 
 def _items(values: pl.Expr, inner: pl.DataType | DataTypeClass) -> pl.Expr:

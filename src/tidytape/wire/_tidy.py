@@ -4,8 +4,8 @@ A body is three tables, one inside the other: series, their points, the levels o
 An interval is final when it ends no later than the time up to which its market is known.
 
 If the values of an unknown field are of different kinds, its column is text: strings as they are, other values as JSON.
-That holds within a body, and across the pages of a list and the requests of a window, so the frame of a window does not
-depend on the requests that it was cut into.
+This rule holds within a body, and across the pages of a list and the requests of a window. So the frame of a window
+does not depend on how the window was cut into requests.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Levelled:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A body as tables whose columns have their final names; columns the schema does not know are among them.
+    """A body as tables. Their columns have their final names, and may include columns that the schema does not know.
 
     Attributes
     ----------
     series : polars.DataFrame, one row per series
-        Identity.
+        The identity and the descriptors of each series.
     counts : array of int64, one per series
-        How many points it has.
+        How many points each series has.
     points : polars.DataFrame, one row per point, in the order of the body
         Scalar payload fields.
     levels : tuple of Levelled
@@ -88,37 +88,41 @@ class Parts:
         )
 
     def check(self, data_type: DataType, size: int) -> None:
-        """Raise Fault if the frame would be out of proportion to a body of this size. [byte]"""
+        """Raise Fault if the frame would be out of proportion to a body of ``size``. [byte]"""
         tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
-        filled = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
-        columns = len({*schema_of(data_type.name).names, *filled})
+        filled_columns = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
+        columns = len({*schema_of(data_type.name).names, *filled_columns})
         check_cells(self.series.height, columns, size)
         if not data_type.levels:
             check_cells(self.points.height, columns, size)
             return
-        levels = np.sum([part.counts for part in self.levels], axis=0)
+        levels_per_point = np.sum([part.counts for part in self.levels], axis=0)
         lists = [column for column in self.points.get_columns() if column.dtype == pl.List]
-        repeated = sum(int((_lengths(column) * levels).sum()) for column in lists)
-        check_cells(int(levels.sum()), columns, size, repeated=repeated)
+        repeated = sum(int((_lengths(column) * levels_per_point).sum()) for column in lists)
+        check_cells(int(levels_per_point.sum()), columns, size, repeated=repeated)
 
     def frame(self, data_type: DataType) -> pl.DataFrame:
-        """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
+        """Return the tidy frame: the schema's columns, then unknown columns, those of the innermost table first."""
         # Make categories here, once per series, because there are many more rows.
         names = [*identity_columns(data_type), "amount_unit"]
         series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
         # Drop unknown columns that hold only nulls, before they are repeated for every row.
         series = pl.DataFrame([c for c in series if c.name in _homes(data_type) or c.null_count() < len(c)])
-        owner = _owners(self.counts)
+        series_of_point = _owners(self.counts)
         if not data_type.levels:
-            return _merged(data_type, [("point", self.points), ("series", series[owner])])
-        levels, point = self._level_rows(data_type)
-        tables = [("level", levels), ("point", self.points[point]), ("series", series[owner[point]])]
+            return _merged(data_type, [("point", self.points), ("series", series[series_of_point])])
+        levels, point_of_level = self._level_rows(data_type)
+        tables = [
+            ("level", levels),
+            ("point", self.points[point_of_level]),
+            ("series", series[series_of_point[point_of_level]]),
+        ]
         return _merged(data_type, tables)
 
     def _level_rows(self, data_type: DataType) -> tuple[pl.DataFrame, Positions]:
         """Return the rows of all levels, grouped by point, and the position of the point that each row belongs to."""
         counts = np.sum([part.counts for part in self.levels], axis=0)
-        owner = _owners(counts)
+        point_of_level = _owners(counts)
         tables = [
             part.rows
             if levels.book_side is None
@@ -126,16 +130,18 @@ class Parts:
             for levels, part in zip(data_type.levels, self.levels, strict=True)
         ]
         if len(tables) == 1:
-            return tables[0], owner
+            return tables[0], point_of_level
         # Each table has one side of all points. Interleave them: the bids of each point come before its asks.
-        order = np.empty(len(owner), dtype=np.uint32)
-        start, placed = counts.cumsum() - counts, 0
+        order = np.empty(len(point_of_level), dtype=np.uint32)
+        next_positions = counts.cumsum() - counts  # for each point, where its next level goes
+        rows_placed = 0
         for part in self.levels:
-            place = np.arange(part.rows.height)
-            shift = start - (part.counts.cumsum() - part.counts)
-            order[place + np.repeat(shift, part.counts)] = place + placed
-            start, placed = start + part.counts, placed + part.rows.height
-        return pl.concat(tables, how="diagonal_relaxed")[order], owner
+            rows = np.arange(part.rows.height)
+            shifts = next_positions - (part.counts.cumsum() - part.counts)
+            order[rows + np.repeat(shifts, part.counts)] = rows + rows_placed
+            next_positions += part.counts
+            rows_placed += part.rows.height
+        return pl.concat(tables, how="diagonal_relaxed")[order], point_of_level
 
 
 def _lengths(lists: pl.Series) -> Counts:
@@ -151,7 +157,7 @@ def _owners(counts: Counts) -> Positions:
 
 @cache
 def _homes(data_type: DataType) -> dict[str, str]:
-    """Return which table each column of the schema comes from."""
+    """Return the table that each column of the schema comes from: ``series``, ``point`` or ``level``."""
     schema = schema_of(data_type.name)
     homes = dict.fromkeys(schema.names, "level")
     homes |= dict.fromkeys((field.column for field in data_type.fields), "point")
@@ -162,38 +168,40 @@ def _homes(data_type: DataType) -> dict[str, str]:
 def _merged(data_type: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
     """Put tables with the same number of rows side by side; ``tables`` begins with the innermost one."""
     homes, identity = _homes(data_type), identity_columns(data_type)
-    known: dict[str, pl.Series] = {}
+    columns: dict[str, pl.Series] = {}
     extras: dict[str, pl.Series] = {}
     repeated: list[tuple[str, pl.Series]] = []
-    for place, table in tables:
+    for table_name, table in tables:
         for column in table.get_columns():
             name = column.name
-            if homes.get(name) == place:
-                known[name] = column
+            if homes.get(name) == table_name:
+                columns[name] = column
             elif name in identity and column.dtype == pl.String:
-                repeated.append((place, column))
+                repeated.append((table_name, column))
             elif column.null_count() < len(column):
-                extras[_free(name, place, {*homes, *extras})] = column
-    for place, column in repeated:
+                extras[_unused_name(name, table_name, {*homes, *extras})] = column
+    for table_name, column in repeated:
         name = column.name
         # The heatmap of one exchange names its coin in the payload, which fills the coin if the series has none.
-        known[name] = known[name].zip_with(known[name].is_not_null(), column.cast(known[name].dtype))
-        if (known[name].cast(pl.String) != column).any():  # nulls are not compared
-            extras[_free(name, place, {*homes, *extras})] = column
-    if "volume" in homes and "volume" not in known:
-        known["volume"] = known["buy_volume"] + known["sell_volume"]  # the only derived column of a schema
+        columns[name] = columns[name].zip_with(columns[name].is_not_null(), column.cast(columns[name].dtype))
+        if (columns[name].cast(pl.String) != column).any():  # nulls are not compared
+            extras[_unused_name(name, table_name, {*homes, *extras})] = column
+    if "volume" in homes and "volume" not in columns:
+        columns["volume"] = (
+            columns["buy_volume"] + columns["sell_volume"]
+        )  # the only derived column of a schema
     if "is_final" in homes:  # `with_finality` computes it
-        known["is_final"] = pl.Series("is_final", [None], pl.Boolean).new_from_index(0, tables[0][1].height)
-    if known[DATA_UNTIL].null_count() == len(known[DATA_UNTIL]):
-        del known[DATA_UNTIL]
-    columns = [known[name].alias(name) for name in homes if name in known]
-    return pl.DataFrame(columns + [column.alias(name) for name, column in extras.items()])
+        columns["is_final"] = pl.Series("is_final", [None], pl.Boolean).new_from_index(0, tables[0][1].height)
+    if columns[DATA_UNTIL].null_count() == len(columns[DATA_UNTIL]):
+        del columns[DATA_UNTIL]
+    documented = [columns[name].alias(name) for name in homes if name in columns]
+    return pl.DataFrame(documented + [column.alias(name) for name, column in extras.items()])
 
 
-def _free(name: str, place: str, used: set[str]) -> str:
-    """Return an unused name for a column: its own name, or that with its table (``place``) as a prefix."""
-    while name in used:
-        name = f"{place}_{name}"
+def _unused_name(name: str, table_name: str, used_names: set[str]) -> str:
+    """Return an unused name for a column: its own name, or its name with the name of its table as a prefix."""
+    while name in used_names:
+        name = f"{table_name}_{name}"
     return name
 
 
@@ -209,11 +217,11 @@ _ALIASES = {interval.value: interval.alias for interval in Interval}
 
 
 def with_known(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with null for amount units that we do not know, and for block sizes that are not positive.
+    """Return a frame with null for unknown amount units, and for block sizes that are not positive numbers.
 
-    Intervals that are sent by name, as ``HOUR``, become what a query calls them, ``1h``.
+    Intervals that the service sends by name, such as ``HOUR``, get the name that a query has for them, ``1h``.
 
-    If there are unknown units, the column `SENT_UNIT` is added: it keeps them as the service sent them.
+    If there are unknown units, the frame also has the column `SENT_UNIT` with them, as the service sent them.
     """
     changes: list[pl.Expr] = []
     if "block_size" in frame.columns:
@@ -226,13 +234,13 @@ def with_known(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     unit = pl.col("amount_unit").cast(pl.String)
     is_known = unit.is_in([amount.value for amount in AmountUnit])
-    sent = frame.select(pl.when(~is_known & (unit != "")).then(unit).alias(SENT_UNIT)).to_series()
+    unknown_units = frame.select(pl.when(~is_known & (unit != "")).then(unit).alias(SENT_UNIT)).to_series()
     frame = frame.with_columns(pl.when(is_known).then("amount_unit"))
-    return frame if sent.null_count() == len(sent) else frame.with_columns(sent)
+    return frame if unknown_units.null_count() == len(unknown_units) else frame.with_columns(unknown_units)
 
 
 def _distinct(column: pl.Series) -> list[str | None]:
-    """Return the different values of a column, ten times as fast as `unique`, which starts an engine for it."""
+    """Return the different values of a column, ten times as fast as `unique`, which starts the engine of polars."""
     return column.value_counts().to_series().to_list()
 
 
@@ -242,21 +250,23 @@ def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl
     Parameters
     ----------
     columns : collection of str
-        Columns of the frame. Where ``period_end`` is known, it is the end; otherwise ``timestamp`` plus ``length`` is.
+        Columns of the frame. The interval ends at ``period_end`` if that is known, else ``length`` after ``timestamp``.
     until : polars expression, timestamp
-        Up to when the market is known.
+        Time up to which the market is known.
     length : polars expression, int64
         Length of the interval. [ns]
 
     Returns
     -------
     polars expression, bool
-        Null where the end of the interval or ``until`` is null.
+        Null if the end of the interval or ``until`` is null.
     """
-    ended = pl.col("timestamp").dt.epoch("ns") <= until.dt.epoch("ns").clip(lower_bound=_EARLIEST) - length
+    has_ended = (
+        pl.col("timestamp").dt.epoch("ns") <= until.dt.epoch("ns").clip(lower_bound=_EARLIEST) - length
+    )
     if "period_end" in columns:
-        ended = pl.coalesce(pl.col("period_end") <= until, ended)
-    return ended.alias("is_final")
+        has_ended = pl.coalesce(pl.col("period_end") <= until, has_ended)
+    return has_ended.alias("is_final")
 
 
 def with_series(frame: pl.DataFrame, *columns: pl.Series) -> pl.DataFrame:
@@ -280,15 +290,18 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
         names = _distinct(frame["interval"])
         until = frame[DATA_UNTIL]
         if len(names) == 1 and names[0] in INTERVALS and not until.null_count():
-            # Use numpy: the engine of polars takes longer to start than a small answer takes.
-            known = np.maximum(until.to_physical().to_numpy(), _EARLIEST)
+            # Use numpy: for a small answer, starting the engine of polars takes longer than the computation.
+            known_until = np.maximum(until.to_physical().to_numpy(), _EARLIEST)
             is_final = (
-                frame["timestamp"].to_physical().to_numpy() <= known - INTERVALS[names[0]].seconds * SECOND
+                frame["timestamp"].to_physical().to_numpy()
+                <= known_until - INTERVALS[names[0]].seconds * SECOND
             )
             return with_series(frame, pl.Series("is_final", is_final))
         for name in INTERVALS.keys() & set(names):
-            known = pl.lit(INTERVALS[name].seconds * SECOND)
-            length = known if len(names) == 1 else pl.when(interval=name).then(known).otherwise(length)
+            nanoseconds = pl.lit(INTERVALS[name].seconds * SECOND)
+            length = (
+                nanoseconds if len(names) == 1 else pl.when(interval=name).then(nanoseconds).otherwise(length)
+            )
     return frame.with_columns(finality(frame.columns, until=pl.col(DATA_UNTIL), length=length))
 
 
@@ -321,14 +334,14 @@ def concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         for name, dtype in frame.schema.items():
             if dtype not in dtypes.setdefault(name, []):
                 dtypes[name].append(dtype)
-    mixed = {
+    mixed_columns = {
         name for name, kinds in dtypes.items() if not all(_agree(*pair) for pair in combinations(kinds, 2))
     }
-    converted = [
-        frame.with_columns(_as_text(frame[name]) for name in frame.columns if name in mixed)
+    agreeing_frames = [
+        frame.with_columns(_as_text(frame[name]) for name in frame.columns if name in mixed_columns)
         for frame in frames
     ]
-    return pl.concat(converted, how="diagonal_relaxed")
+    return pl.concat(agreeing_frames, how="diagonal_relaxed")
 
 
 def fitted(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
@@ -352,7 +365,7 @@ def fitted(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
 
 
 def _agree(first: _DType, second: _DType) -> bool:
-    """Return whether one column can hold values of both without changing them."""
+    """Return whether one column can hold the values of two dtypes unchanged."""
     if first == second or pl.Null in (first, second):
         return True
     # Prediction markets are a list of structs, whose unknown fields may differ.

@@ -22,7 +22,7 @@ _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _INT32 = range(-(2**31), 2**31)
 INT64 = range(-(2**63), 2**63)
 EXACT = 2.0**53
-"""A double holds every integer up to here."""
+"""The largest number up to which a double holds every integer."""
 
 
 def read_value(value: Any, kind: Kind) -> Any:
@@ -42,19 +42,19 @@ def read_value(value: Any, kind: Kind) -> Any:
 
 
 def written_time(ns: int) -> dict[str, int]:
-    """Return a time as it is written in JSON, the inverse of reading one. [ns]
+    """Return a time [ns since the epoch] as it is written in JSON, the inverse of `read_value`.
 
     Examples
     --------
     >>> written_time(60_000_000_001), written_time(0)
     ({'s': 60, 'ns': 1}, {'s': 0})
     """
-    seconds, rest = divmod(ns, SECOND)
-    return {"s": seconds, "ns": rest} if rest else {"s": seconds}
+    seconds, nanoseconds = divmod(ns, SECOND)
+    return {"s": seconds, "ns": nanoseconds} if nanoseconds else {"s": seconds}
 
 
 def array(value: Any, name: str) -> list[Any]:
-    """Return an array; an empty one if it is absent, because proto3 leaves out empty arrays."""
+    """Return an array; an empty array if it is absent, because proto3 leaves out empty arrays."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -63,13 +63,13 @@ def array(value: Any, name: str) -> list[Any]:
 
 
 def each(values: Iterable[Any], read: Callable[[Any], Any], name: str) -> list[Any]:
-    """Return the result of a reader for each value; a Fault names the value that failed: ``name`` and its position."""
-    done: list[Any] = []
+    """Return what a reader returns for each value; a Fault says which value failed: ``name`` and its position."""
+    read_values: list[Any] = []
     try:
-        done.extend(map(read, values))
+        read_values.extend(map(read, values))
     except Fault as fault:
-        raise Fault(f"{name} {len(done)}: {fault}", length=fault.length) from None
-    return done
+        raise Fault(f"{name} {len(read_values)}: {fault}", length=fault.length) from None
+    return read_values
 
 
 def _double(value: Any) -> float:
@@ -101,13 +101,15 @@ def _integer(value: Any, within: range = INT64) -> int:
     return value
 
 
-def _only(kind: type, otherwise: str) -> Callable[[Any], Any]:
-    def read_only(value: Any) -> Any:
-        if isinstance(value, kind):
-            return value
-        raise Fault(f"{_shown(value)} is {otherwise}")
+def _reader_of(python_type: type, fault: str) -> Callable[[Any], Any]:
+    """Return a reader that accepts only values of one type; ``fault`` says what any other value is."""
 
-    return read_only
+    def read_type(value: Any) -> Any:
+        if isinstance(value, python_type):
+            return value
+        raise Fault(f"{_shown(value)} is {fault}")
+
+    return read_type
 
 
 def _timestamp(value: Any) -> int:
@@ -123,21 +125,23 @@ def _timestamp(value: Any) -> int:
     return total
 
 
-def _list_of(kind: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+def _list_of(read: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    """Return a reader of arrays, whose members ``read`` reads."""
+
     def read_list(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise Fault(f"{_shown(value)} is no array")
-        return [None if item is None else kind(item) for item in value]
+        return [None if member is None else read(member) for member in value]
 
     return read_list
 
 
-_string = _only(str, "no string")
+_string = _reader_of(str, "no string")
 _READERS: dict[Kind, Callable[[Any], Any]] = {
     "double": _double,
     "int64": _integer,
     "string": _string,
-    "bool": _only(bool, "neither true nor false"),
+    "bool": _reader_of(bool, "neither true nor false"),
     "timestamp": _timestamp,
     "int32[]": _list_of(lambda item: _integer(item, _INT32)),
     "double[]": _list_of(_double),

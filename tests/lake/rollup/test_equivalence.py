@@ -112,7 +112,7 @@ def test_what_is_kept_is_what_raw_events_give(tmp_path, seed):
                 symbol,
                 first // MINUTE * MINUTE,
                 last // MINUTE * MINUTE,
-                Decimal(str(sizes[symbol])) if recipe.has_rows else None,
+                Decimal(str(sizes[symbol])) if recipe.has_levels else None,
             )
             made = recipe.minutes(lake, ask).select(recipe.table.names).collect().sort(recipe.table.order)
             mine = kept.filter(pl.col("raw_symbol") == symbol).select(recipe.table.names)

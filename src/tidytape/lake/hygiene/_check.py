@@ -23,7 +23,7 @@ from tidytape.lake.rollup._recipes import RECIPES
 from tidytape.lake.rollup._state import noted
 
 _AT_ONCE = 5_000_000
-"""Rows of many markets that are checked together."""
+"""Most rows of many markets that are checked together."""
 
 _SCHEMA = {
     "check": pl.String,
@@ -50,9 +50,9 @@ class Finding:
     market : str
         The values of the table's partition columns, e.g. ``"BINANCE BTCUSDT"``; empty where there are none.
     count : int
-        How many rows, files or instants.
+        How many rows, files or instants are wrong.
     example : str
-        The first of them.
+        A description of the first of them.
     """
 
     check: str
@@ -78,7 +78,7 @@ class CheckReport:
     rows : int
         Rows of the tables that were checked.
     findings : tuple of Finding
-        By table, market and check.
+        The faults, by table, market and check.
     """
 
     checks: tuple[str, ...]
@@ -103,8 +103,8 @@ class CheckReport:
         )
 
     def __str__(self) -> str:
-        errors = sum(finding.severity == "error" for finding in self.findings)
-        verdict = "sound" if self.sound else counted(errors, "error")
+        error_count = sum(finding.severity == "error" for finding in self.findings)
+        verdict = "sound" if self.sound else counted(error_count, "error")
         return "\n".join(
             (
                 *map(str, self.findings),
@@ -122,9 +122,9 @@ def check(
 ) -> CheckReport:
     """Check that the rows and files of a lake are sound.
 
-    Reads every row, many small markets at a time, in memory that does not grow with the lake: keys are compared by
-    shares of their hashes, books are rebuilt day by day. The check of a table begins with its newest version, so other
-    processes may write meanwhile.
+    It reads every row, many small markets at a time, in memory that does not grow with the lake: it compares keys by
+    shares of their hashes, and rebuilds books day by day. It reads each table in one version, the newest at that time,
+    so other processes may write meanwhile.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ def check(
     """
     names_of_tables = None if tables is None else set(tables)
     chosen_tables = tables_of(lake, names_of_tables)
-    names = chosen("check", checks, [check.name for check in CHECKS])
-    chosen_checks = [check for check in CHECKS if check.name in names]
+    check_names = chosen("check", checks, [check.name for check in CHECKS])
+    chosen_checks = [check for check in CHECKS if check.name in check_names]
     now = time.time_ns()
     findings = [
         Finding("log", "error", name, "", 1, "the table is gone: restore its folder")
@@ -171,10 +171,10 @@ def check(
     with tqdm(unit="row", unit_scale=True, disable=None if progress is None else not progress) as bar:
         for table in chosen_tables:
             try:
-                of_table, scopes = _scopes(lake, table, now)
+                table_findings, scopes = _scopes(lake, table, now)
             except LakeError as error:  # a damaged log must not stop the check of the other tables
-                of_table, scopes = [Finding("log", "error", table.name, "", 1, str(error))], []
-            findings += of_table
+                table_findings, scopes = [Finding("log", "error", table.name, "", 1, str(error))], []
+            findings += table_findings
             bar.total = (bar.total or 0) + sum(scope.size for scope in scopes)
             for batch in _batches(scopes):
                 bar.set_description(" ".join((table.name, *batch[0].market)))
@@ -182,29 +182,47 @@ def check(
                 size = sum(scope.size for scope in batch)
                 rows += size
                 bar.update(size)
-    return CheckReport(tuple(names), rows, tuple(findings))
+    return CheckReport(tuple(check_names), rows, tuple(findings))
 
 
 def _scopes(lake: LakeReader, table: Table, now: int) -> tuple[list[Finding], list[Scope]]:
-    """Return the markets of a table, or the finding that its rows cannot be read."""
+    """Return the findings about the columns of a table, and its markets; none if its rows cannot be read."""
     delta = lake.delta(table.name)
     try:
         _delta.require_readable(delta, table)
     except LakeError as error:
         return [Finding("columns", "error", table.name, "", 1, error.message)], []
-    unknown = _delta.unknown(delta, table)
-    advice = f"{unknown[0]!r}, which this release does not know: not checked" if unknown else ""
-    findings = [Finding("columns", "advice", table.name, "", len(unknown), advice)] if unknown else []
+    unknown_columns = _delta.unknown(delta, table)
+    example = (
+        f"{unknown_columns[0]!r}, which this release does not know: not checked" if unknown_columns else ""
+    )
+    findings = (
+        [Finding("columns", "advice", table.name, "", len(unknown_columns), example)]
+        if unknown_columns
+        else []
+    )
     files = _delta.file_log(delta)
     rows = _delta.scanned(delta, table, lake.storage_options)
-    names = list(table.partitions)
-    by_market = files.partition_by(names, as_dict=True) if names else {(): files}
+    partition_columns = list(table.partitions)
+    by_market = files.partition_by(partition_columns, as_dict=True) if partition_columns else {(): files}
     scopes = []
-    for values in files.select(names).unique().sort(names).rows() if names else [()]:
-        partition = dict(zip(names, values, strict=True))
-        same = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in partition.items()]
+    for values in (
+        files.select(partition_columns).unique().sort(partition_columns).rows() if partition_columns else [()]
+    ):
+        partition = dict(zip(partition_columns, values, strict=True))
+        market_conditions = [
+            pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in partition.items()
+        ]
         scopes.append(
-            Scope(lake, table, delta, partition, by_market[values], rows.filter(pl.lit(True), *same), now)
+            Scope(
+                lake,
+                table,
+                delta,
+                partition,
+                by_market[values],
+                rows.filter(pl.lit(True), *market_conditions),
+                now,
+            )
         )
     return findings, [scope for scope in scopes if scope.files.height] + _without_files(
         lake, table, scopes, now
@@ -212,7 +230,7 @@ def _scopes(lake: LakeReader, table: Table, now: int) -> tuple[list[Finding], li
 
 
 def _without_files(lake: LakeReader, table: Table, scopes: list[Scope], now: int) -> list[Scope]:
-    """Return markets without a file whose minutes are noted as made: no other scope has them."""
+    """Return the markets without a file whose minutes are noted as stored: the other scopes lack them."""
     recipe = RECIPES.get(table.name)
     if recipe is None or not lake.has_table(recipe.raw.name):
         return []
@@ -233,7 +251,7 @@ def _batches(scopes: list[Scope]) -> Iterator[list[Scope]]:
     batch: list[Scope] = []
     rows = 0
     for scope in scopes:
-        # A condition cannot select the rows of a market with a null in its name, so it is a batch by itself.
+        # A market with a null in its name is a batch by itself, because no condition can select its rows.
         size = _AT_ONCE if None in scope.partition.values() else scope.size
         if batch and rows + size > _AT_ONCE:
             yield batch
@@ -245,18 +263,20 @@ def _batches(scopes: list[Scope]) -> Iterator[list[Scope]]:
 
 
 def _of_batch(batch: list[Scope], checks: list[Check]) -> Iterator[Finding]:
-    """Check many markets at once, then market by market with the checks that found something."""
+    """Make the checks of many markets at once, then of each market those that found something."""
     row_checks = [check for check in checks if check is not FILES and check.concerns(batch[0].table)]
-    may_be_broken = True
+    files_may_be_broken = True
     if len(batch) > 1:
-        many = Scope.of_many(batch)
-        if _passes(FILES, many):
-            may_be_broken = False
-            row_checks = [check for check in row_checks if not (check.of_many and _passes(check, many))]
+        joint_scope = Scope.of_many(batch)
+        if _passes(FILES, joint_scope):
+            files_may_be_broken = False
+            row_checks = [
+                check for check in row_checks if not (check.of_many and _passes(check, joint_scope))
+            ]
     for scope in batch:
-        broken = list(_findings(FILES, scope)) if may_be_broken else []
-        yield from broken
-        for check in [] if broken else row_checks:
+        file_faults = list(_findings(FILES, scope)) if files_may_be_broken else []
+        yield from file_faults
+        for check in [] if file_faults else row_checks:
             try:
                 with _delta.failing(f"check {check.name}", scope.lake.path):
                     yield from list(_findings(check, scope))
@@ -266,11 +286,11 @@ def _of_batch(batch: list[Scope], checks: list[Check]) -> Iterator[Finding]:
                 yield Finding(check.name, "error", scope.table.name, " ".join(scope.market), 1, reason)
 
 
-def _passes(check: Check, many: Scope) -> bool:
+def _passes(check: Check, joint_scope: Scope) -> bool:
     """Return whether a check of many markets at once finds nothing."""
     try:
-        with _delta.failing(f"check {check.name}", many.lake.path):
-            return next(iter(check.find(many)), None) is None
+        with _delta.failing(f"check {check.name}", joint_scope.lake.path):
+            return next(iter(check.find(joint_scope)), None) is None
     except LakeError:
         return False
 
@@ -284,7 +304,7 @@ def _findings(check: Check, scope: Scope) -> Iterator[Finding]:
 def require_readable(lake: LakeReader, tables: Iterable[str]) -> None:
     """Raise LakeError unless every table can be opened, and its local files have the length that the log says.
 
-    This takes milliseconds, because it reads no file as `check` does. A table that the lake has lost is tried too.
+    This takes milliseconds, because it reads no file, unlike `check`. It also tries the tables that the lake has lost.
 
     Parameters
     ----------

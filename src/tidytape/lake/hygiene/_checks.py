@@ -1,4 +1,4 @@
-"""Every check of a lake. A new check is one more row of `CHECKS`.
+"""Every check of a lake. A new check is one more entry of `CHECKS`.
 
 A check reads the rows of one market, or of many small markets at once, in one version of a table. It yields pairs: how
 many rows, files or minutes are wrong, and a description of the first one.
@@ -24,10 +24,10 @@ from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.times import DAY, SECOND
 
 _AT_ONCE = 20_000_000
-"""Rows whose keys are in memory at once."""
+"""Most rows whose keys are in memory at once."""
 
 _EARLIEST = 946_684_800 * SECOND
-"""The year 2000, as where files are read. [ns]"""
+"""The year 2000, the earliest time that an ingest accepts. [ns]"""
 
 _ADVICE = "put its files into a new lake and say what amounts count: --amount-unit, or --contract and --contract-size"
 
@@ -39,7 +39,7 @@ class Check:
     Attributes
     ----------
     name : str
-        Its name in a report.
+        The name in a report.
     holds : str
         The condition that must hold.
     tables : collection of str
@@ -49,8 +49,8 @@ class Check:
     severity : {"error", "advice"}
         Whether answers may be wrong, or only slow.
     of_many : bool
-        Whether the check of many markets at once finds something if and only if the check of one of them does. Then
-        the markets are checked one by one only if it finds something.
+        Whether a check of many markets at once finds something exactly if a check of one of them does. Then the markets
+        are checked one by one only if the check of all of them finds something.
     """
 
     name: str
@@ -72,10 +72,10 @@ def _where(condition: Callable[[Scope], pl.Expr]) -> Callable[[Scope], Faults]:
     """Return a check that finds rows for which a condition is true."""
 
     def find(scope: Scope) -> Faults:
-        wrong = condition(scope)
-        count = scope.rows.select(wrong.sum()).collect(engine="streaming").item() or 0
+        is_wrong = condition(scope)
+        count = scope.rows.select(is_wrong.sum()).collect(engine="streaming").item() or 0
         if count:
-            yield count, _first_row(scope, wrong)
+            yield count, _first_row(scope, is_wrong)
 
     return find
 
@@ -100,27 +100,33 @@ def _repeated_sequence(scope: Scope) -> Faults:
 
 def _repeated(scope: Scope, key: Sequence[str]) -> Faults:
     # The partition columns are the same in every row of one market.
-    same = () if scope.members else scope.table.partitions
-    names = [name for name in key if name not in same] or list(key)
-    keyed = scope.rows.filter(pl.all_horizontal(pl.col(names).is_not_null())).select(names)
-    # Rows with the same key have the same hash, so each share of the hashes is checked alone, in bounded memory.
-    shares = -(-max(scope.size, 1) // _AT_ONCE)
+    constant_columns = () if scope.members else scope.table.partitions
+    key_columns = [name for name in key if name not in constant_columns] or list(key)
+    complete_keys = scope.rows.filter(pl.all_horizontal(pl.col(key_columns).is_not_null())).select(
+        key_columns
+    )
+    # Rows with the same key have the same hash, so each share of the hashes can be checked alone, in bounded memory.
+    share_count = -(-max(scope.size, 1) // _AT_ONCE)
     count, example = 0, ""
-    for share in range(shares):
-        rows = keyed if shares == 1 else keyed.filter(pl.struct(names).hash() % shares == share)
-        repeated = (
-            rows.group_by(names)
+    for share in range(share_count):
+        rows = (
+            complete_keys
+            if share_count == 1
+            else complete_keys.filter(pl.struct(key_columns).hash() % share_count == share)
+        )
+        repeats = (
+            rows.group_by(key_columns)
             .agg(__rows=pl.len())
             .filter(pl.col("__rows") > 1)
-            .select(__keys=pl.len(), first=pl.struct(*names, "__rows").sort_by(names).first())
+            .select(__keys=pl.len(), first=pl.struct(*key_columns, "__rows").sort_by(key_columns).first())
             .collect(engine="streaming")
             .row(0, named=True)
         )
-        if repeated["__keys"] and not example:
-            first = repeated["first"]
-            values = ", ".join(f"{name} {first[name]!r}" for name in names)
-            example = f"{values} has {counted(first['__rows'], 'row')}"
-        count += repeated["__keys"]
+        if repeats["__keys"] and not example:
+            first_key = repeats["first"]
+            values = ", ".join(f"{name} {first_key[name]!r}" for name in key_columns)
+            example = f"{values} has {counted(first_key['__rows'], 'row')}"
+        count += repeats["__keys"]
     if count:
         yield count, example
 
@@ -145,17 +151,19 @@ def _unreal_amount(scope: Scope) -> pl.Expr:
 
 
 def _unreal_number(scope: Scope) -> pl.Expr:
-    """Return whether a number is not finite; an unknown number is null. The check "amounts" checks those of trades."""
-    others = {"amount", "price"} if scope.table.name in _TRADED else set()
-    floats = [column.name for column in scope.table.columns if column.dtype == "float64"]
-    return pl.any_horizontal(~pl.col(name).is_finite() for name in floats if name not in others)
+    """Return whether a number is not finite; null, an unknown number, passes. The check "amounts" is for trades."""
+    checked_elsewhere = {"amount", "price"} if scope.table.name in _TRADED else set()
+    float_columns = [column.name for column in scope.table.columns if column.dtype == "float64"]
+    return pl.any_horizontal(
+        ~pl.col(name).is_finite() for name in float_columns if name not in checked_elsewhere
+    )
 
 
 def _unknown_word(scope: Scope) -> pl.Expr:
-    """Return whether a side, option type or contract is unknown: only some answers would include such a row."""
+    """Return whether a side, option type or contract is unknown: some answers would leave such a row out."""
     words = {**_WORDS, "side": tuple(map(str, BookSide if scope.table.name in {"book", "book_1m"} else Side))}
-    names = [name for name in words if name in scope.table.names]
-    return pl.any_horizontal(~pl.col(name).is_in(words[name]) for name in names)
+    word_columns = [name for name in words if name in scope.table.names]
+    return pl.any_horizontal(~pl.col(name).is_in(words[name]) for name in word_columns)
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -189,11 +197,11 @@ IMPOSSIBLE: Mapping[str, pl.Expr] = MappingProxyType(
 def _unlike_quote(scope: Scope) -> Faults:
     """Find days on which the amount in the quote is not the amount in coin times a traded price."""
     day = (pl.col("timestamp") // DAY).alias("day")
-    names = [pl.col(name) for name in scope.table.partitions] if scope.members else []
-    days = mismatched(scope.rows, scope.table.name, by=[day, *names])
+    market_columns = [pl.col(name) for name in scope.table.partitions] if scope.members else []
+    days = mismatched(scope.rows, scope.table.name, by=[day, *market_columns])
     if days.height:
-        first, ratio = days.select("day", "ratio").row(0)
-        date = datetime.fromtimestamp(first * DAY // SECOND, UTC).date()
+        first_day, ratio = days.select("day", "ratio").row(0)
+        date = datetime.fromtimestamp(first_day * DAY // SECOND, UTC).date()
         yield days.height, f"on {date} {description(scope.table.name, ratio)}; {_ADVICE}"
 
 
@@ -207,11 +215,11 @@ def _contracts_as_coins(scope: Scope) -> Faults:
         market = scope.lake.markets().filter(exchange=exchange, raw_symbol=raw_symbol)
         if market.select(pl.any_horizontal(pl.col("contract", "amount_units").is_not_null()).any()).item():
             continue
-        counts = "contracts" if unit is CountedUnit.CONTRACTS else "the quote"
+        counted_unit = "contracts" if unit is CountedUnit.CONTRACTS else "the quote"
         rows = counted(member.size, "amount")
         yield (
             member.size,
-            f"{raw_symbol} counts {counts} by its symbol, and {rows} went in as coins; {_ADVICE}",
+            f"{raw_symbol} counts {counted_unit} by its symbol, and {rows} went in as coins; {_ADVICE}",
         )
 
 
@@ -228,8 +236,8 @@ def _broken(scope: Scope) -> Faults:
 def _misdescribed(scope: Scope) -> Faults:
     """Find files with times outside of the bounds in the log, by which readers skip files."""
     faults = []
-    logged = scope.files.select("first", "last").iter_rows()
-    for file, (first, last) in zip(scope.files_read, logged, strict=True):
+    bounds_in_log = scope.files.select("first", "last").iter_rows()
+    for file, (first, last) in zip(scope.files_read, bounds_in_log, strict=True):
         if file.first is None or file.last is None:
             continue
         if first is None or last is None or file.first < first or file.last > last:
@@ -252,7 +260,7 @@ _TIMED = [name for name, table in _EVERY.items() if "timestamp" in table.names]
 _TRADED = ("trades", "liquidations")
 _WORDED = [name for name, table in _EVERY.items() if {"side", *_WORDS} & {*table.names}]
 
-# In a report a number that is not finite counts as absent: no answer shows it.
+# The check "numbers" leaves these tables out: answers treat a number that is not finite in a report as null.
 _REPORTS = {"open_interest", "funding", "option_quotes", "cme_open_interest", "token_supply"}
 _MEASURED = [
     name
@@ -260,18 +268,18 @@ _MEASURED = [
     if name not in _REPORTS and any(column.dtype == "float64" for column in table.columns)
 ]
 
-# The rows of other tables are in the order of tokens or intervals, and are read in that order.
+# The files of these tables are in the order of time; those of others are in the order of tokens or intervals first.
 _BY_TIME = [
     name
     for name, table in _EVERY.items()
     if [column for column in table.order if column not in table.partitions][:1] == ["timestamp"]
 ]
 
-# Recorded candles and open interest may state amounts in coins, whatever the symbol shows.
+# Recorded candles and open interest are not checked: they may have amounts in coins, whatever the symbol shows.
 _SYMBOLIC = ("trades", "book", "liquidations")
 
 FILES = Check("files", "the files that the log names are there and can be read", _EVERY, _broken)
-"""Made first: a market with a file that cannot be read is not checked further."""
+"""This check is made first: a market with a file that cannot be read is not checked further."""
 
 CHECKS: tuple[Check, ...] = (
     FILES,

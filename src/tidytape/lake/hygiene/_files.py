@@ -1,18 +1,19 @@
 """Compact and vacuum: put many small files into few in the order of time, and delete files that no version needs.
 
 Compacting writes the rows of a market anew in the table's order, and replaces its files in one commit. The commit fails
-if another process wrote to the market meanwhile, or compacted it; then it is tried again. Other markets do not matter.
+if another process wrote to the market meanwhile, or compacted it; then it is tried again. Commits to other markets do
+not disturb it.
 
 Delta's own ``optimize`` is not used, because of these measurements (deltalake 1.6.6):
 
 - ``compact`` and ``z_order`` do not notice each other. Two of them that begin at one version both succeed, and every
-  row is there twice, without an error. They leave out the transactions that would show the conflict.
-- ``compact`` merges files batch by batch as they arrive, so that the row groups of the merged file span nearly all of
-  its time, even where the files were appended one after the other: eight files of 100,000 rows became four row groups,
-  one of which runs from the first row to the last. A query of one hour would then read everything.
+  row is there twice, without an error: their commits lack the transactions that would show the conflict.
+- ``compact`` merges files batch by batch as they arrive, so that the row groups of the merged file span nearly the
+  file's whole time, even where the files were appended one after the other: eight files of 100,000 rows became four row
+  groups, one of which runs from the first row to the last. A query of one hour would then read everything.
 
-Compacting rewrites all files of a market, so it takes only markets with at least twice the files that they need: a tape
-that grows by small files is rewritten about once each time it doubles.
+Compacting rewrites all files of a market, so it takes only markets with at least twice as many files as they need. So a
+tape that grows by small files is rewritten about once each time it doubles.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ TARGET = 128 * 2**20
 """Size of a compacted file. [bytes]"""
 
 RETENTION = 168
-"""So long a file stays that only an older version needs. [h]"""
+"""How long a file stays that only older versions need. [h]"""
 
 _UNFINISHED = 24
-"""So long a file stays that no version names: an ingest may be about to commit it. [h]"""
+"""How long a file stays that no version names, because an ingest may be about to commit it. [h]"""
 
 _AT_ONCE = 4_000_000
-"""Rows that are in memory at once."""
+"""Most rows that are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Compacted:
     files_before, files_after : int
         How many files it had, and has now.
     bytes_before, bytes_after : int
-        Their sizes together. [bytes]
+        Size of these files together. [bytes]
     """
 
     table: str
@@ -89,9 +90,9 @@ class Vacuumed:
     table : str
         Name of the table.
     files : int
-        How many.
+        Number of files.
     bytes : int
-        How large they are together. [bytes]
+        Size of these files together. [bytes]
     dry_run : bool
         Whether nothing was deleted.
     """
@@ -102,8 +103,8 @@ class Vacuumed:
     dry_run: bool
 
     def __str__(self) -> str:
-        would = "would delete" if self.dry_run else "deleted"
-        return f"{self.table}: {would} {counted(self.files, 'file')}, {counted(self.bytes, 'byte')}"
+        verb = "would delete" if self.dry_run else "deleted"
+        return f"{self.table}: {verb} {counted(self.files, 'file')}, {counted(self.bytes, 'byte')}"
 
 
 def compact(
@@ -116,9 +117,8 @@ def compact(
 ) -> tuple[Compacted, ...]:
     """Put the rows of each market into few files, in the order of time.
 
-    The rows stay the same, and so do the notes of their sources.
-    Each market is one commit; others may write at the same time. The old files stay for those who read them until
-    `vacuum` deletes them.
+    The rows stay the same, and so do the notes of their sources. Each market is one commit; other processes may write
+    at the same time. The old files stay for readers of older versions until `vacuum` deletes them.
 
     Parameters
     ----------
@@ -155,33 +155,32 @@ def compact(
     if target < 1:
         raise QueryError("target", got=target, expected="a number of bytes above 0")
     writer = lake.writer()
-    chosen = [
-        table for table in tables_of(lake, tables) if "timestamp" in table.names
-    ]  # a registry is one file
-    writer._require_writable(*chosen)  # all of them before the first commit
-    work = [
+    # A registry has no timestamp: it is one file.
+    chosen_tables = [table for table in tables_of(lake, tables) if "timestamp" in table.names]
+    writer._require_writable(*chosen_tables)  # all of them before the first commit
+    to_rewrite = [
         (table, names, files)
-        for table in chosen
+        for table in chosen_tables
         for names, files in _files_by_market(lake, table)
         if files and (everything or len(files) >= 2 * max(-(-_size(files) // target), 1))
     ]
-    done = []
+    compacted = []
     with tqdm(
-        total=sum(_size(files) for *_, files in work),
+        total=sum(_size(files) for *_, files in to_rewrite),
         unit="B",
         unit_scale=True,
         disable=None if progress is None else not progress,
     ) as bar:
-        for table, names, files in work:
+        for table, names, files in to_rewrite:
             market = " ".join(names)
             bar.set_description(f"{table.name} {market}".rstrip())
             _rewrite(writer, table, names, target)
-            after = _delta.files(lake.delta(table.name), names)
-            done.append(
-                Compacted(table.name, market, len(files), len(after), _size(files), _size(after)),
+            files_after = _delta.files(lake.delta(table.name), names)
+            compacted.append(
+                Compacted(table.name, market, len(files), len(files_after), _size(files), _size(files_after)),
             )
             bar.update(_size(files))
-    return tuple(done)
+    return tuple(compacted)
 
 
 def _size(files: list[_delta.Facts]) -> int:
@@ -206,26 +205,28 @@ def _rewrite(writer: LakeWriter, table: Table, names: _delta.Partition, target: 
         rows = _delta.scanned(delta, table, options).filter(
             pl.lit(True), *(pl.col(name) == value for name, value in partition.items())
         )
-        expected = int(rows.select(pl.len()).collect(engine="streaming").item())
-        frames = _in_order(rows, table, expected)
+        row_count = int(rows.select(pl.len()).collect(engine="streaming").item())
+        frames = _in_order(rows, table, row_count)
         _commit.rewrite(delta, table, partition, frames, target=target, options=options)
 
     writer._until_committed(table.name, attempt)
 
 
-def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.DataFrame]:
-    """Yield the rows in the order of the table, span by span; raise LakeError if that would leave some out."""
+def _in_order(rows: pl.LazyFrame, table: Table, row_count: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows in the order of the table, span by span; raise LakeError if rows without a time are left out."""
     minute = (pl.col("timestamp") // MINUTE).alias("minute")
     counts = rows.group_by(minute).agg(rows=pl.len()).drop_nulls().sort("minute").collect(engine="streaming")
     written = 0
-    for first, last in spans(counts):
-        span = rows.filter(pl.col("timestamp").is_between(first * MINUTE, (last + 1) * MINUTE, closed="left"))
-        frame = span.collect(engine="streaming").sort(table.order)
+    for first_minute, last_minute in spans(counts):
+        rows_of_span = rows.filter(
+            pl.col("timestamp").is_between(first_minute * MINUTE, (last_minute + 1) * MINUTE, closed="left")
+        )
+        frame = rows_of_span.collect(engine="streaming").sort(table.order)
         written += frame.height
         yield frame
-    if written != expected:
+    if written != row_count:
         raise LakeError(
-            f"will not compact {table.name}: {expected - written} of {counted(expected, 'row')} without a time; see "
+            f"will not compact {table.name}: {row_count - written} of {counted(row_count, 'row')} without a time; see "
             "what check says"
         )
 
@@ -238,16 +239,16 @@ def spans(counts: pl.DataFrame) -> Iterator[tuple[int, int]]:
     counts : polars.DataFrame, one row per minute, sorted
         ``minute``, ``rows``.
     """
-    first = last = None
+    first_minute = last_minute = None
     count = 0
     for minute, rows in counts.iter_rows():
-        if first is not None and last is not None and count + rows > _AT_ONCE:
-            yield first, last
-            first, count = None, 0
-        first = minute if first is None else first
-        last, count = minute, count + rows
-    if first is not None and last is not None:
-        yield first, last
+        if first_minute is not None and last_minute is not None and count + rows > _AT_ONCE:
+            yield first_minute, last_minute
+            first_minute, count = None, 0
+        first_minute = minute if first_minute is None else first_minute
+        last_minute, count = minute, count + rows
+    if first_minute is not None and last_minute is not None:
+        yield first_minute, last_minute
 
 
 def vacuum(
@@ -259,16 +260,16 @@ def vacuum(
 ) -> tuple[Vacuumed, ...]:
     """Delete the files that the newest version of no table needs.
 
-    These are files that were replaced, e.g. by `compact`, and those that a killed ingest left behind. The newest
-    version stays whole whatever the retention is; older ones can be read only as far back as that.
+    These are files that were replaced, e.g. by `compact`, and files that a killed ingest left behind. The newest
+    version stays complete whatever the retention is; older versions can be read only within the retention.
 
     Parameters
     ----------
     lake : Lake
         The lake to write to.
     retention_hours : int, >= 0, optional
-        How long a file stays after it was replaced; 168, a week, if left out. A reader of an older version, or one that
-        has been reading for longer, loses its files. Files that no version ever named always stay 24 hours, because an
+        How long a file stays after it was replaced; 168, a week, if left out. A reader of an older version loses its
+        files, and so does a reader that takes longer. Files that no version ever named always stay 24 hours, because an
         ingest may be about to commit them. [h]
     dry_run : bool
         Only say what would be deleted.
@@ -284,7 +285,7 @@ def vacuum(
     QueryError
         If there is no such table, or the retention is below 0.
     LakeError
-        If a table cannot be opened, or a file not be deleted.
+        If a table cannot be opened, or a file cannot be deleted.
 
     Examples
     --------
@@ -295,16 +296,15 @@ def vacuum(
     if retention_hours is not None and retention_hours < 0:
         raise QueryError("retention_hours", got=retention_hours, expected="0 or more hours")
     writer = lake.writer()
-    done = []
-    chosen = tables_of(lake, tables)
-    writer._require_writable(
-        *chosen
-    )  # any file may be needed of a table whose format this release does not know
-    for table in chosen:
+    vacuumed = []
+    chosen_tables = tables_of(lake, tables)
+    # A table whose format this release does not know may need any of its files.
+    writer._require_writable(*chosen_tables)
+    for table in chosen_tables:
         attempt = partial(_vacuum_table, lake, table, retention_hours, dry_run=dry_run)
-        # A vacuum commits its begin and its end, and loses to another process that replaces files at the same time.
-        done.append(writer._until_committed(table.name, attempt))
-    return tuple(done)
+        # A vacuum commits its begin and its end. These commits fail if another process replaces files at the same time.
+        vacuumed.append(writer._until_committed(table.name, attempt))
+    return tuple(vacuumed)
 
 
 def _vacuum_table(
@@ -317,13 +317,16 @@ def _vacuum_table(
     paths: dict[str, None] = {}
     for full, limit in passes:
         paths.update(dict.fromkeys(_vacuum(delta, limit, full=full, dry_run=True, enforce=hours is None)))
-    # Compare with the log, so that no misread path can cost a row.
-    needed = set(_delta.file_log(delta)["path"])
-    if wrong := sorted({path for path in paths if path in needed or unquote(path) in needed}):
+    # Compare with the log, so that a misread path never deletes rows.
+    paths_in_log = set(_delta.file_log(delta)["path"])
+    if needed_paths := sorted(
+        {path for path in paths if path in paths_in_log or unquote(path) in paths_in_log}
+    ):
         raise LakeError(
-            f"will not delete {wrong[0]!r} of {table.name}: its newest version needs it", path=wrong[0]
+            f"will not delete {needed_paths[0]!r} of {table.name}: its newest version needs it",
+            path=needed_paths[0],
         )
-    # The log also remembers files that were deleted long ago.
+    # Leave out files that were deleted long ago, which the log still names.
     store = filesystem(lake.uri(table.name), lake.storage_options)
     infos = (store.get_file_info(path) for path in paths)
     sizes = [info.size or 0 for info in infos if info.type != pyarrow.fs.FileType.NotFound]

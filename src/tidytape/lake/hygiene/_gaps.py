@@ -21,19 +21,20 @@ GAPS_FROM: Final = ("events", "minutes", "files")
 """The sources of gaps, the most exact one first."""
 
 MOST_ROWS: Final = 10_000_000
-"""A table with at most this many rows is read in a fraction of a second. [rows]"""
+"""Most rows of a table that is read as a whole, in a fraction of a second. [rows]"""
 
 _MOST_GAPS = 1_000
-"""At most this many gaps of a market are listed, the longest ones."""
+"""Most gaps of a market that are listed: the longest ones."""
 
 _LEAST = HOUR
 _OF_EVENTS, _OF_STATES = 20.0, 1.5
-"""A gap is at least this many times the usual distance. Trades come at random, so ten times is common; reports are
-regular.
+"""A gap is at least this many times the usual distance. Trades come at random, so ten times the usual distance is
+common; reports come regularly.
 """
 
 _MINUTES = {"trades": "candles_of_both_1m", "open_interest": "open_interest_1m", "funding": "funding_1m"}
-"""Tables of minutes with a row only where an event is. A book lasts, so its minutes go on through a gap."""
+"""Tables of minutes with a row only if an event is in the minute. Minutes of a book go on through a gap, because the
+book stays as it was."""
 
 _TIMES: dict[str, Any] = {"first": pl.Int64, "last": pl.Int64}
 _LISTS: dict[str, Any] = {
@@ -55,7 +56,7 @@ def gaps(
 ) -> pl.DataFrame:
     """Return how many events of each market a table has, and the gaps between them.
 
-    A gap is a long stretch between two neighbouring events, see ``quiet``. It is read from the most exact source that
+    A gap is a long time between two neighbouring events, see ``quiet``. Gaps are read from the most exact source that
     has at most ``most_rows`` rows: the events themselves, the minutes that a rollup stored, or the log, which has the
     first and the last event of each file. The log does not show a gap inside a file.
 
@@ -66,9 +67,9 @@ def gaps(
     table : str
         Name of a table of events, e.g. ``"trades"``.
     quiet : timedelta, optional
-        The shortest gap; an hour if left out. It is longer for a market whose events are rare: 20 times the median
+        The shortest gap; an hour if left out. It is longer for a market whose events are rare: 20 times the usual
         distance between neighbouring minutes with trades, book updates or candles, 1.5 times that of reports, which
-        come regularly. From files it is the mean distance.
+        come regularly. The usual distance is the median; if gaps are read from files, it is the mean.
     most_rows : int, optional
         Most rows of the table to read; None reads the events, however many there are. [rows]
 
@@ -110,18 +111,20 @@ def gaps(
     (4, 'events', 1, [120000000000])
     """
     if table not in TABLES or not TABLES[table].key or "timestamp" not in TABLES[table].names:
-        known = [name for name, definition in TABLES.items() if "timestamp" in definition.names]
-        raise QueryError("table", got=table, expected="one of " + ", ".join(known))
+        table_names = [name for name, definition in TABLES.items() if "timestamp" in definition.names]
+        raise QueryError("table", got=table, expected="one of " + ", ".join(table_names))
     shortest = _LEAST if quiet is None else _nanoseconds(quiet)
     definition = TABLES[table]
-    market = list(definition.partitions or definition.key[:1])
+    market_columns = list(definition.partitions or definition.key[:1])
     if not lake.has_table(table):
-        return pl.DataFrame(schema=dict.fromkeys(market, pl.String) | _LISTS)
-    totals = _totals(lake, definition, market)
+        return pl.DataFrame(schema=dict.fromkeys(market_columns, pl.String) | _LISTS)
+    totals = _totals(lake, definition, market_columns)
     if table == "liquidations" or totals.is_empty():
-        return totals.select(*market, *(_column(totals, name, dtype) for name, dtype in _LISTS.items()))
-    spans = _spans(lake, definition, market, totals, most_rows)
-    return _with_gaps(totals, spans, market, definition, shortest)
+        return totals.select(
+            *market_columns, *(_column(totals, name, dtype) for name, dtype in _LISTS.items())
+        )
+    spans = _spans(lake, definition, market_columns, totals, most_rows)
+    return _with_gaps(totals, spans, market_columns, definition, shortest)
 
 
 def _column(frame: pl.DataFrame, name: str, dtype: Any) -> pl.Expr:
@@ -149,21 +152,21 @@ def _totals(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFrame:
 def _spans(
     lake: LakeReader, table: Table, market: list[str], totals: pl.DataFrame, most_rows: int | None
 ) -> pl.DataFrame:
-    """Return the stretches in which a table has events of a market: ``first`` and ``last``, ends included. [ns]"""
+    """Return the spans in which a table has events of a market: ``first`` and ``last``, ends included. [ns]"""
     if most_rows is None or not table.partitions or totals["rows"].sum() <= most_rows:
         return _by_events(lake, table, market)
-    parts = list(_by_minutes(lake, table, totals, most_rows)) if table.name in _MINUTES else []
+    minutes_and_spans = list(_by_minutes(lake, table, totals, most_rows)) if table.name in _MINUTES else []
     files = _by_files(lake, table)
-    if not parts:
+    if not minutes_and_spans:
         return files
-    minutes = pl.concat(parts)
+    minutes = pl.concat(minutes_and_spans)
     return pl.concat(
         [minutes, files.join(minutes.select(market).unique(), on=market, how="anti")], how="diagonal"
     )
 
 
 def _by_events(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFrame:
-    """Return the first and the last event of each minute."""
+    """Return the times of the first and the last event of each minute."""
     time = pl.col("timestamp")
     end = time + pl.col("interval") if "interval" in table.names else time
     return (
@@ -176,35 +179,34 @@ def _by_events(lake: LakeReader, table: Table, market: list[str]) -> pl.DataFram
 
 
 def _by_files(lake: LakeReader, table: Table) -> pl.DataFrame:
-    """Return the first and the last event of each file, and ``usual``, the mean distance of events inside of files."""
+    """Return the times of the first and the last event of each file, and ``usual``, the mean distance inside files."""
     files = files_of(lake, table).filter(pl.col("first").is_not_null())
-    inside = (pl.col("last") - pl.col("first")).sum() / pl.col("rows").sum()
-    usual = inside.over(table.partitions)
+    mean_distance = (pl.col("last") - pl.col("first")).sum() / pl.col("rows").sum()
+    usual = mean_distance.over(table.partitions)
     return files.select(*table.partitions, *_TIMES, gaps_from=pl.lit("files"), usual=usual)
 
 
 def _by_minutes(
     lake: LakeReader, table: Table, totals: pl.DataFrame, most_rows: int
 ) -> Iterator[pl.DataFrame]:
-    """Yield the minutes of the markets that have stored ones, and the files with events that came after the rollup."""
+    """Yield the stored minutes of markets, and the spans of files with events that came after the rollup."""
     table_of_minutes = _MINUTES[table.name]
     if not lake.has_table(table_of_minutes):
         return
-    stored = lake.delta(table_of_minutes)
-    if _delta.file_log(stored)["rows"].fill_null(most_rows + 1).sum() > most_rows:
+    stored_minutes = lake.delta(table_of_minutes)
+    if _delta.file_log(stored_minutes)["rows"].fill_null(most_rows + 1).sum() > most_rows:
         return
     markets = totals.select(table.partitions)
-    stored.read_notes(markets.height)
-    recipe, raw = (
-        RECIPES[table_of_minutes],
-        lake.delta(table.name),
-    )  # opened after the minutes, so no older than they are
-    untrue = {name: _untrue(stored, recipe, raw, name) for name in markets.rows()}
-    untrue_spans = {name: spans for name, spans in untrue.items() if spans is not None}
-    if not untrue_spans:
+    stored_minutes.read_notes(markets.height)
+    raw = lake.delta(table.name)  # opened after the minutes, so no older than they are
+    outdated = {
+        name: _outdated_spans(stored_minutes, RECIPES[table_of_minutes], raw, name) for name in markets.rows()
+    }
+    spans_by_market = {name: spans for name, spans in outdated.items() if spans is not None}
+    if not spans_by_market:
         return
-    names = pl.DataFrame(list(untrue_spans), schema=table.partitions, orient="row")
-    minutes = _delta.scanned(stored, ROLLUP_TABLES[table_of_minutes], lake.storage_options)
+    names = pl.DataFrame(list(spans_by_market), schema=table.partitions, orient="row")
+    minutes = _delta.scanned(stored_minutes, ROLLUP_TABLES[table_of_minutes], lake.storage_options)
     time = pl.col("timestamp")
     has_times = "first_timestamp" in ROLLUP_TABLES[table_of_minutes].names
     first, last = (
@@ -215,21 +217,21 @@ def _by_minutes(
         .select(*table.partitions, first=first, last=last, gaps_from=pl.lit("minutes"))
         .collect(engine="streaming")
     )
-    rest = [
+    spans_of_files = [
         (*name, start, end - 1, "minutes")
-        for name, spans in untrue_spans.items()
+        for name, spans in spans_by_market.items()
         for file in lake._files(table.name, *name)
         if file.first is not None and file.last is not None
         for start, end in intersected((file.first, file.last + 1), spans)
     ]
     schema = dict.fromkeys(table.partitions, pl.String) | _TIMES | {"gaps_from": pl.String}
-    yield pl.DataFrame(rest, schema=schema, orient="row")
+    yield pl.DataFrame(spans_of_files, schema=schema, orient="row")
 
 
-def _untrue(
+def _outdated_spans(
     stored: _delta.Opened, recipe: Recipe, raw: _delta.Opened, market: tuple[str, ...]
 ) -> list[tuple[int, int]] | None:
-    """Return the spans whose stored minutes lack events; None if no minutes of a market are stored."""
+    """Return the spans whose stored minutes lack events; None if no minutes of the market are stored."""
     note = noted(stored, market)  # type: ignore[arg-type]  # exchange and symbol
     if note is None:
         return None
@@ -240,11 +242,11 @@ def _untrue(
 def _with_gaps(
     totals: pl.DataFrame, spans: pl.DataFrame, market: list[str], table: Table, shortest: int
 ) -> pl.DataFrame:
-    times = _OF_STATES if table.tells_states and "interval" not in table.names else _OF_EVENTS
+    factor = _OF_STATES if table.tells_states and "interval" not in table.names else _OF_EVENTS
     first, last, length = pl.col("first"), pl.col("last"), pl.col("__length")
     median = length.median().over(market)
     usual = pl.coalesce("usual", median) if "usual" in spans.columns else median
-    usual = (usual * times).fill_null(0).cast(pl.Int64)
+    usual = (usual * factor).fill_null(0).cast(pl.Int64)
     spans_with_previous = (
         spans.sort(*market, "first", "last")
         .with_columns(__before=last.cum_max().shift(1).over(market))

@@ -1,4 +1,4 @@
-"""Rows, files, bytes and times of a lake's tables and markets, by the logs, and the heartbeats of its followers."""
+"""Rows, files, bytes and times of a lake's tables and markets, from the logs, and the heartbeats of its followers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ HEARTBEAT: Mapping[str, pl.DataType] = {
 
 
 def tables_of(lake: LakeReader, names: Iterable[str] | None) -> list[Table]:
-    """Return the tables that a lake has, raw events first: an older lake lacks some, minutes come with a rollup.
+    """Return the tables that a lake has, raw events first: an older lake lacks some, a rollup makes those of minutes.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def chosen(parameter: str, names: Iterable[str] | None, known: Iterable[str]) ->
 def info(lake: LakeReader) -> pl.DataFrame:
     """Return rows, files, bytes and times of each table of a lake.
 
-    It reads the tables' logs alone, so it takes no longer on a large lake. It reads a table only if another tool wrote
-    a file of it without noting counts or times.
+    It reads only the tables' logs, so it takes no longer on a large lake. It reads a table only if another tool wrote
+    one of its files without noting counts or times.
 
     Parameters
     ----------
@@ -98,10 +98,10 @@ def info(lake: LakeReader) -> pl.DataFrame:
     -------
     polars.DataFrame, one row per table
         - ``table`` : name
-        - ``rows``, ``files``, ``markets`` : int64, how many; of a table without partitions ``markets`` is null
+        - ``rows``, ``files``, ``markets`` : int64, how many; ``markets`` is null for a table without partitions
         - ``bytes`` : int64, of the files of the newest version [bytes]
         - ``first``, ``last`` : time of the first and the last row, null where there is none [UTC, ns]
-        - ``version`` : int64, of the table
+        - ``version`` : int64, version of the table
 
     Raises
     ------
@@ -120,12 +120,12 @@ def info(lake: LakeReader) -> pl.DataFrame:
 
 def _info_of(lake: LakeReader, table: Table) -> pl.DataFrame:
     files = files_of(lake, table)
-    parts = files.select(table.partitions).n_unique() if table.partitions else None
+    market_count = files.select(table.partitions).n_unique() if table.partitions else None
     return files.select(*_TOTALS).select(
         pl.lit(table.name).alias("table"),
         "rows",
         "files",
-        pl.lit(parts, pl.Int64).alias("markets"),
+        pl.lit(market_count, pl.Int64).alias("markets"),
         "bytes",
         "first",
         "last",
@@ -168,9 +168,13 @@ def markets(lake: LakeReader) -> pl.DataFrame:
     totals = []
     for table in tables_of(lake, None):
         if table.partitions:
-            absent = [pl.lit(None, pl.String).alias(name) for name in _NAMES if name not in table.partitions]
-            by_market = files_of(lake, table).with_columns(absent).group_by(_NAMES).agg(*_TOTALS).sort(_NAMES)
-            totals.append(by_market.select(pl.lit(table.name).alias("table"), pl.all()))
+            absent_columns = [
+                pl.lit(None, pl.String).alias(name) for name in _NAMES if name not in table.partitions
+            ]
+            market_totals = (
+                files_of(lake, table).with_columns(absent_columns).group_by(_NAMES).agg(*_TOTALS).sort(_NAMES)
+            )
+            totals.append(market_totals.select(pl.lit(table.name).alias("table"), pl.all()))
     return _with_units(pl.concat(totals), lake.markets())
 
 
@@ -180,40 +184,42 @@ def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
     units = markets.select(
         "exchange", "raw_symbol", "amount_units", __contract=pl.format("{} {}", "contract", size)
     ).unique(["exchange", "raw_symbol"])
-    by_table = pl.col("amount_units").str.extract(pl.format("(?:^|,){}=([a-z]+)", "table"), 1)
-    unit = pl.when(by_table != CountedUnit.CONTRACTS.value).then(by_table)
+    unit_of_table = pl.col("amount_units").str.extract(pl.format("(?:^|,){}=([a-z]+)", "table"), 1)
+    stated_unit = pl.when(unit_of_table != CountedUnit.CONTRACTS.value).then(unit_of_table)
     contract = pl.when(pl.col("table").is_in(_IN_CONTRACTS)).then("__contract")
     joined = totals.join(units, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
-    return joined.with_columns(recorded_in=pl.coalesce(unit, contract)).drop("amount_units", "__contract")
+    return joined.with_columns(recorded_in=pl.coalesce(stated_unit, contract)).drop(
+        "amount_units", "__contract"
+    )
 
 
 def files_of(lake: LakeReader, table: Table) -> pl.DataFrame:
-    """Return the files of a table by its log, with rows and times even if another tool did not note them.
+    """Return the files of a table from its log, with rows and times even if another tool did not note them.
 
-    If it did not, the rows are counted, and the first file of each market gets the numbers of all the market's files,
-    so that sums are right.
+    For such files it counts the rows of each market, and the first file of the market gets the numbers of all its
+    files, so that sums are right.
     """
     delta = lake.delta(table.name)
     files = _delta.file_log(delta)
     has_time = "timestamp" in table.names
-    needed = ["rows", *(["first", "last"] if has_time else [])]
-    unknown = pl.any_horizontal(pl.col(needed).is_null()) & pl.col("rows").ne_missing(0)
-    if files.filter(unknown).is_empty():
+    needed_columns = ["rows", *(["first", "last"] if has_time else [])]
+    is_unknown = pl.any_horizontal(pl.col(needed_columns).is_null()) & pl.col("rows").ne_missing(0)
+    if files.filter(is_unknown).is_empty():
         return files
-    key = table.partitions or ["__all"]
+    key_columns = table.partitions or ["__all"]
     time = pl.col("timestamp") if has_time else pl.lit(None, pl.Int64)
     counts = (
         _delta.scanned(delta, table, lake.storage_options)
         .with_columns(__all=pl.lit(0))
-        .group_by(key)
+        .group_by(key_columns)
         .agg(rows=pl.len().cast(pl.Int64), first=time.min(), last=time.max())
         .collect()
     )
-    is_first = pl.int_range(pl.len()).over(key) == 0
+    is_first = pl.int_range(pl.len()).over(key_columns) == 0
     return (
         files.drop("rows", "first", "last")
         .with_columns(__all=pl.lit(0))
-        .join(counts, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .join(counts, on=key_columns, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.when(is_first).then(name).alias(name) for name in ("rows", "first", "last"))
         .select(files.columns)
     )

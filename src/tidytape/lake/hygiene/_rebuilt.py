@@ -1,4 +1,4 @@
-"""Checks that compute books from their updates, and minutes from their events, once more."""
+"""Checks that compute books from updates, and minutes from events, once more and compare them with what is stored."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tidytape.lake.rollup._state import is_lost, noted, stale
 from tidytape.times import DAY, MINUTE, SECOND, Span, without
 
 _OVERLAP = 10 * SECOND
-"""A day is read with the events so long before it: an update may arrive before the book that it changes. [ns]"""
+"""A day is read with the events of this time before it: an update may arrive before its snapshot. [ns]"""
 
 _AT_ONCE = 10_000_000
-"""Events of many markets that are read at once."""
+"""Most events of many markets that are read at once."""
 
 _CLOSE = 1e-9
-"""Sums of the same numbers in another order may differ by rounding. [1]"""
+"""Largest relative difference of equal sums: sums in another order round differently. [1]"""
 
 _BEST = (
     pl.col("price").filter(pl.col("side") == "BID").max().alias("bid"),
@@ -40,9 +40,9 @@ def crossed_snapshot(scope: Scope) -> Faults:
 
 
 def crossed_book(scope: Scope) -> Faults:
-    """Find crossed books as they are rebuilt, at the end of each minute with an event.
+    """Rebuild the book at the end of each minute with an event, and find crossed ones.
 
-    It reads day by day, so that memory has the events of one day. The book at the end of a day begins the next day as
+    It reads day by day, so that memory holds the events of one day. The book at the end of a day begins the next day as
     if it were a snapshot.
     """
     crossed_by_day: list[pl.DataFrame] = []
@@ -51,7 +51,7 @@ def crossed_book(scope: Scope) -> Faults:
         time = pl.col("timestamp")
         events = scope.rows.filter(time >= day - _OVERLAP, time < day + DAY).collect(engine="streaming")
         if book is not None:
-            # Leave out the events that the book of yesterday includes: by id, or by day if there are no ids.
+            # Leave out the events that the book of the day before includes: by id, or by time if there are no ids.
             last_id = book["last_id"][0]
             included = time < day if last_id is None else pl.col("last_id") <= last_id
             events = pl.concat(
@@ -64,22 +64,22 @@ def crossed_book(scope: Scope) -> Faults:
 
 
 def unlike_ids(scope: Scope) -> Faults:
-    """Find minutes with events whose ids and times disagree about the order."""
-    late = late_by_id(scope.rows)
-    if late.height:
-        row = late.row(0, named=True)
-        when = datetime.fromtimestamp(row["minute"] * MINUTE // SECOND, UTC).isoformat()
+    """Find minutes with events whose ids and times give different orders."""
+    late_minutes = late_by_id(scope.rows)
+    if late_minutes.height:
+        row = late_minutes.row(0, named=True)
+        time = datetime.fromtimestamp(row["minute"] * MINUTE // SECOND, UTC).isoformat()
         yield (
-            late.height,
-            f"{when}: id {row['lowest']} comes more than {SKEW // MINUTE} minutes after id {row['before']}",
+            late_minutes.height,
+            f"{time}: id {row['lowest']} comes more than {SKEW // MINUTE} minutes after id {row['before']}",
         )
 
 
 def late_by_id(events: pl.LazyFrame) -> pl.DataFrame:
     """Return the minutes of one book with events whose ids belong to a time more than `SKEW` earlier.
 
-    A book is rebuilt in the order of ids from a snapshot on, with as many events before and after as clocks may differ.
-    If ids and times differ by more, the rebuilt book depends on which events are read.
+    A book is rebuilt in the order of ids from a snapshot on, with the events of the time `SKEW` before and after. If
+    ids and times differ by more, the rebuilt book depends on which events are read.
 
     Parameters
     ----------
@@ -89,20 +89,24 @@ def late_by_id(events: pl.LazyFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per such minute, sorted
-        ``minute`` [min since the epoch], ``lowest`` id in it, and ``before``, a higher id that came earlier. No rows
-        if an event has no id: then times alone give the order.
+        ``minute`` [min since the epoch], its ``lowest`` id, and ``before``, a higher id that came earlier. No rows if
+        an event has no id, because then only times give the order.
     """
-    id_ = pl.col("last_id")
+    last_id = pl.col("last_id")
     minutes = (
         events.group_by(minute=pl.col("timestamp") // MINUTE)
-        .agg(lowest=id_.min(), highest=id_.max(), unnumbered=id_.null_count())
+        .agg(lowest=last_id.min(), highest=last_id.max(), unnumbered=last_id.null_count())
         .drop_nulls("minute")
         .sort("minute")
         .collect(engine="streaming")
     )
-    before = minutes.select(pl.col("minute") + SKEW // MINUTE + 1, before=pl.col("highest").cum_max())
-    late = minutes.join_asof(before, on="minute").filter(pl.col("lowest") < pl.col("before"))
-    return late.clear() if minutes["unnumbered"].sum() else late.select("minute", "lowest", "before")
+    earlier_ids = minutes.select(pl.col("minute") + SKEW // MINUTE + 1, before=pl.col("highest").cum_max())
+    late_minutes = minutes.join_asof(earlier_ids, on="minute").filter(pl.col("lowest") < pl.col("before"))
+    return (
+        late_minutes.clear()
+        if minutes["unnumbered"].sum()
+        else late_minutes.select("minute", "lowest", "before")
+    )
 
 
 def _days(scope: Scope) -> list[int]:
@@ -113,10 +117,11 @@ def _days(scope: Scope) -> list[int]:
 
 
 def _crossed(scope: Scope, runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    end = (pl.col("timestamp") // MINUTE + 1) * MINUTE - 1
+    """Return the crossed books at the ends of the minutes with events."""
+    minute_end = (pl.col("timestamp") // MINUTE + 1) * MINUTE - 1
     instants = (
         events.drop_nulls("timestamp")
-        .select(timestamp=end.unique())
+        .select(timestamp=minute_end.unique())
         .with_columns(**{name: pl.lit(value) for name, value in scope.partition.items()})
     )
     return _where_crossed(book_at(runs.lazy(), instants.lazy()), "timestamp")
@@ -129,7 +134,7 @@ def _where_crossed(levels: pl.LazyFrame, *by: str) -> pl.DataFrame:
 
 
 def _last_book(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the last book of some runs, as a snapshot."""
+    """Return the last book as a snapshot; None if it is empty."""
     open_runs = runs.filter(pl.col("until").is_null())
     if open_runs.is_empty():
         return None
@@ -150,8 +155,8 @@ def _last_book(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame | None:
 def _described(crossed: pl.DataFrame) -> Faults:
     if crossed.height:
         row = crossed.row(0, named=True)
-        when = datetime.fromtimestamp(row["timestamp"] // SECOND, UTC).isoformat()
-        yield crossed.height, f"{when}: bid {row['bid']!r} is not below ask {row['ask']!r}"
+        time = datetime.fromtimestamp(row["timestamp"] // SECOND, UTC).isoformat()
+        yield crossed.height, f"{time}: bid {row['bid']!r} is not below ask {row['ask']!r}"
 
 
 # -- minutes ---------------------------------------------------------------------------------------------------------
@@ -160,13 +165,13 @@ def _described(crossed: pl.DataFrame) -> Faults:
 def unlike_events(scope: Scope) -> Faults:
     """Find stored minutes that differ from the minutes computed from the events.
 
-    Minutes that late events are known to have changed are left out, because no query reads them. So is a book whose ids
-    and times disagree: its events do not determine it, and the check ``ids`` finds it.
+    It leaves out minutes that late events are known to have changed, because no query reads them. It also leaves out a
+    book whose ids and times disagree: its events do not determine it, and the check ``ids`` finds it.
     """
     recipe = RECIPES[scope.table.name]
     if scope.members:
         if not _are_like_events(scope, recipe):
-            yield 1, "a market of many"
+            yield 1, "a market of many"  # only says that each market must be checked
         return
     exchange, raw_symbol = market = scope.market[0], scope.market[1]
     state_and_size = noted(scope.delta, market)
@@ -186,25 +191,27 @@ def unlike_events(scope: Scope) -> Faults:
         """Return the parts of a span whose minutes no event has changed since they were made."""
         return without(span, stale(recipe, scope.lake.delta(recipe.raw.name), market, state))
 
-    both = pl.concat([events.filter(time < state.until).select("timestamp"), scope.rows.select("timestamp")])
+    times = pl.concat([events.filter(time < state.until).select("timestamp"), scope.rows.select("timestamp")])
     counts = (
-        both.group_by(minute=time // MINUTE).agg(rows=pl.len()).sort("minute").collect(engine="streaming")
+        times.group_by(minute=time // MINUTE).agg(rows=pl.len()).sort("minute").collect(engine="streaming")
     )
     count, example = 0, ""
-    for first, last in spans(counts):
-        for start, end in unchanged((first * MINUTE, min((last + 1) * MINUTE, state.until))):
-            computed = recipe.minutes(scope.lake, Ask(exchange, raw_symbol, start, end, block_size))
-            wrong = _differing(
-                scope.rows.filter(time.is_between(start, end, closed="left")), computed, scope.table
+    for first_minute, last_minute in spans(counts):
+        for start, end in unchanged((first_minute * MINUTE, min((last_minute + 1) * MINUTE, state.until))):
+            computed_minutes = recipe.minutes(scope.lake, Ask(exchange, raw_symbol, start, end, block_size))
+            differences = _differing(
+                scope.rows.filter(time.is_between(start, end, closed="left")), computed_minutes, scope.table
             )
-            # An event may have changed them just now.
-            still = unchanged((start, end)) if wrong.height else []
-            wrong = wrong.filter(
-                pl.any_horizontal(pl.lit(False), *(time.is_between(*span, closed="left") for span in still))
+            # Another process may have added events meanwhile, so look again.
+            still_unchanged = unchanged((start, end)) if differences.height else []
+            differences = differences.filter(
+                pl.any_horizontal(
+                    pl.lit(False), *(time.is_between(*span, closed="left") for span in still_unchanged)
+                )
             )
-            count += wrong.height
-            if wrong.height and not example:
-                example = _first_difference(wrong, scope.table)
+            count += differences.height
+            if differences.height and not example:
+                example = _first_difference(differences, scope.table)
     if count:
         yield count, example
 
@@ -212,7 +219,7 @@ def unlike_events(scope: Scope) -> Faults:
 def _are_like_events(scope: Scope, recipe: Recipe) -> bool:
     """Return whether the minutes of many markets are certainly those of their events.
 
-    Also false if this takes a check of each market: if events came late, or are too many to be read at once.
+    It is also false if only a check of each market can tell: if events came late, or are too many to be read at once.
     """
     raw = scope.lake.delta(recipe.raw.name)
     asks: list[Ask] = []
@@ -230,15 +237,15 @@ def _are_like_events(scope: Scope, recipe: Recipe) -> bool:
         events += sum(file.rows or 0 for file in _delta.files(raw, market))
     if recipe.lasts or events > _AT_ONCE:
         return False
-    computed = recipe.minutes(scope.lake, *asks)
-    return _differing(within(scope.rows, asks), computed, scope.table).is_empty()
+    computed_minutes = recipe.minutes(scope.lake, *asks)
+    return _differing(within(scope.rows, asks), computed_minutes, scope.table).is_empty()
 
 
 def _differing(stored: pl.LazyFrame, computed: pl.LazyFrame, table: Table) -> pl.DataFrame:
     """Return the keys that only one of two frames has, or whose values differ, with the values of both."""
     frames = [frame.select(table.names) for frame in (stored, computed)]
     stored_rows, computed_rows = pl.collect_all(frames, engine="streaming")
-    both = stored_rows.with_columns(__stored=pl.lit(True)).join(
+    joined = stored_rows.with_columns(__stored=pl.lit(True)).join(
         computed_rows.with_columns(__computed=pl.lit(True)),
         on=table.key,
         how="full",
@@ -246,26 +253,30 @@ def _differing(stored: pl.LazyFrame, computed: pl.LazyFrame, table: Table) -> pl
         suffix="__computed",
         nulls_equal=True,
     )
-    alone = pl.col("__stored").is_null() | pl.col("__computed").is_null()
-    differ = [_differ(name, computed_rows.schema[name]) for name in table.names if name not in table.key]
-    return both.filter(alone | pl.any_horizontal(differ)).sort(table.key)
+    is_alone = pl.col("__stored").is_null() | pl.col("__computed").is_null()
+    differences = [_differ(name, computed_rows.schema[name]) for name in table.names if name not in table.key]
+    return joined.filter(is_alone | pl.any_horizontal(differences)).sort(table.key)
 
 
 def _differ(name: str, dtype: pl.DataType) -> pl.Expr:
-    stored, computed = pl.col(name), pl.col(f"{name}__computed")
+    stored_value, computed_value = pl.col(name), pl.col(f"{name}__computed")
     if not dtype.is_float():
-        return stored.ne_missing(computed)
-    far = (stored - computed).abs() > _CLOSE * pl.max_horizontal(stored.abs(), computed.abs())
-    return far.fill_null(stored.is_null() != computed.is_null())
+        return stored_value.ne_missing(computed_value)
+    is_far = (stored_value - computed_value).abs() > _CLOSE * pl.max_horizontal(
+        stored_value.abs(), computed_value.abs()
+    )
+    return is_far.fill_null(stored_value.is_null() != computed_value.is_null())
 
 
-def _first_difference(wrong: pl.DataFrame, table: Table) -> str:
-    row = wrong.row(0, named=True)
+def _first_difference(differences: pl.DataFrame, table: Table) -> str:
+    row = differences.row(0, named=True)
     key = ", ".join(f"{name} {row[name]!r}" for name in table.key if name not in table.partitions)
     if row["__stored"] is None:
         return f"{key} is not kept"
     if row["__computed"] is None:
         return f"{key} is kept, and no event says it"
-    values = (name for name in table.names if name not in table.key)
-    name = next(name for name in values if wrong.select(_differ(name, wrong.schema[name]))[0, 0])
+    value_columns = (name for name in table.names if name not in table.key)
+    name = next(
+        name for name in value_columns if differences.select(_differ(name, differences.schema[name]))[0, 0]
+    )
     return f"{key}: {name} is {row[name]!r}, by its events {row[f'{name}__computed']!r}"

@@ -1,15 +1,15 @@
-"""Recorded files into a lake.
+"""Put recorded files and frames into a lake.
 
-A layout says how files are written. `Market` says what the files do not say about their market::
+A layout is a format of files. `Market` says what the files do not say about their market::
 
     ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
 
 `LAYOUTS` has every layout by its name. Without a layout, `ingest` recognises each file by its name and first lines;
 files with a column map are never recognised. `ingest_frame` puts a frame into a lake, and `ingest_prediction_markets`
-reports of prediction markets.
+puts reports of prediction markets into one.
 
 A layout of your own is a subclass of `Answers` for JSON answers, or of `Layout`, whose ``read`` fills a `Parsed` with
-`put_texts`. Pass an object of it to `ingest`: files of it are never recognised, and it has no command.
+`put_texts`. Pass an instance to `ingest`: its files are never recognised, and it has no command.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the layouts for saved answers of REST APIs share: each answer has trades or candles."""
+"""The base class of layouts for saved answers of REST APIs, each of which has trades or candles."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tidytape.lake.ingest._market import Market, option
 from tidytape.lake.ingest._own_files import Csv
 
 Event = tuple[str, Mapping[str, Any]] | str
-"""A table and the values of one row by our columns; or, as a str, the reason why an entry is not an event."""
+"""The name of a table and the values of one row by our columns; or, as a str, the reason why an entry is no event."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers(Layout):
     """Saved JSON of a REST API; a file holds one answer, or one per line. Events are numbered through the file.
 
-    Subclasses have a ``name``, ``time_units`` and ``events``, and if all files are of one exchange a
-    ``default_exchange``.
+    Subclasses define ``name``, ``time_units`` and ``events``, and ``default_exchange`` if all files are of one
+    exchange.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Answers(Layout):
     Attributes
     ----------
     time_units : mapping of str to str
-        How times are written, by each table that has events: ``iso``, ``date``, ``s``, ``ms``, ``us`` or ``ns``.
+        How times are written in each table that gets events: ``iso``, ``date``, ``s``, ``ms``, ``us`` or ``ns``.
 
     Raises
     ------
@@ -73,13 +73,13 @@ class Answers(Layout):
         answer : object
             One JSON value.
         parsed : Parsed
-            Its method ``ignore`` counts the messages that are not kept.
+            Its method ``ignore`` counts messages that are not kept.
 
         Yields
         ------
         (str, mapping) or str
             Name of the table, and values by its columns, as JSON has them. A missing value is null. A str is the reason
-            why an entry is not an event: the entry counts as a bad line, and the next entries are read.
+            why an entry is not an event: the entry counts as a bad line, and reading goes on with the next entry.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Answers(Layout):
 
 
 def _missing(error: LookupError) -> str:
-    """Return the name, or a text for the place, that an answer does not have."""
+    """Return the name of the field that an answer does not have, or words for an item of a list."""
     return (
         repr(error.args[0]) if isinstance(error, KeyError) and error.args else "item at some place of a list"
     )

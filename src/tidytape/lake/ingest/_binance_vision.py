@@ -16,27 +16,27 @@ dump                      becomes
 ``bookTicker``            nothing, an error: the best prices alone are no book
 ========================= =========================================================================================
 
-The name of a file, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its header tells which dump it is; if both do, they must
-agree. Files of the spot market have no header. Times are in milliseconds, those of the spot market since 2025 in
-microseconds; the first time of a file tells which.
+The name of a file, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or its header shows which dump it is; if both do, they must
+agree. Files of the spot market have no header. Times are in milliseconds, in files of the spot market since 2025 in
+microseconds; the first time of a file shows the unit.
 
-Nothing in a file tells from which of Binance's exchanges it is, so the caller has to name the exchange.
+Nothing in a file shows from which of Binance's exchanges it is, so the caller must name the exchange.
 
 Amounts of COIN-M futures, BTCUSD_PERP or BTCUSD_240927, are contracts of some USD each. So trades and liquidations need
 the ``contract``, ``"INVERSE"``, and its ``contract_size``, see `tidytape.lake.ingest.ingest`, unless they are
 registered. Binance says 100 USD for BTC and mostly 10 USD for others [1]_; because of "mostly" tidytape does not fill
-it in. ``trades`` also have the amounts in coin, which must agree with it. ``metrics`` and ``klines`` also have coins,
-and tidytape takes those.
+it in. ``trades`` also have the amounts in coin, which must agree with the size. ``metrics`` and ``klines`` also have
+amounts in coin, and tidytape takes those.
 
-The name tells how long candles are: ``BTCUSDT-1m-2024-08-08.zip``. Without such a name, the first row tells it whose
-length (from its open to one unit of time after its close) is that of a candle. Every row must agree. Months differ in
-length, so their candles are refused.
+The name shows the length of candles: ``BTCUSDT-1m-2024-08-08.zip``. A row shows it too: from its open to one unit of
+time after its close. Without such a name, the first row with a possible length of candles decides. Every row must
+agree. Months differ in length, so their candles are refused.
 
 Dumps of candles of mark, index and premium prices have the same names and columns. Their volume is 0
 although prices moved; such rows are bad lines, because they are not of trades.
 
 Candles of COIN-M futures have a column of contracts and a column of coins: the coins are the volume. The volume in the
-quote is contracts times the size of one, so it is null as long as the contract is not known.
+quote is the number of contracts times their size, so it is null if the contract is not known.
 
 References
 ----------
@@ -78,7 +78,7 @@ from tidytape.lake.ingest._layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest._time import ISO, UNITS, unit_of
 from tidytape.times import HOUR
 
-_ANY_TIME = time("ms")  # a placeholder: the file's first time tells the unit
+_ANY_TIME = time("ms")  # a placeholder: the file's first time shows the unit
 _ORDER_CLOSES = {"sell": Side.BUY.value, "buy": Side.SELL.value}
 """A liquidating order that sells closes a long, which is our BUY."""
 
@@ -90,13 +90,13 @@ class _Dump:
     Attributes
     ----------
     columns : tuple of str
-        Header of the columns that every version has; more may follow.
+        Names in the header of the columns that every version has; other columns may follow.
     widths : tuple of int
-        Numbers of columns that a file without a header may have; empty if all files have a header.
+        How many columns a file without a header may have; empty if all files have a header.
     fields : mapping of str to Field
         The columns that are read, by our names.
     refusal : str
-        Why it cannot go into a lake; empty if it can.
+        Why the dump cannot go into a lake; empty if it can.
     """
 
     columns: tuple[str, ...]
@@ -108,7 +108,8 @@ class _Dump:
 _DUMPS: Mapping[str, _Dump] = MappingProxyType(
     {
         "trades": _Dump(
-            # The fourth is quote_qty, price times qty, or base_qty of COIN-M: the contracts in coin.
+            # The fourth column is quote_qty, which is price times qty; for COIN-M it is base_qty, the contracts in
+            # coin.
             ("id", "price", "qty", "", "time", "is_buyer_maker"),
             (6, 7),
             {
@@ -178,7 +179,7 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
                 "side": Field("side", word(_ORDER_CLOSES)),
                 "price": Field("average_price", NOT_NEGATIVE),
                 "amount": Field("accumulated_fill_quantity", NOT_NEGATIVE),
-                # The rest of the order: rows that are equal in all of these fields are one row.
+                # Only to recognise repeated rows, which are equal in all fields.
                 "order": Field("order_type", TEXT, needed=False),
                 "in_force": Field("time_in_force", TEXT, needed=False),
                 "quantity": Field("original_quantity", TEXT, needed=False),
@@ -200,7 +201,7 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
 )  # fmt: skip
 
 _INTERVALS = r"\d{1,2}(?:s|m|h|d|w|mo)"
-"""How names of files write the length of candles."""
+"""Pattern of the lengths of candles in names of files."""
 
 _NAME = re.compile(
     rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_INTERVALS})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
@@ -209,20 +210,20 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Columns(Header):
-    """The columns of a dump, and which one it is."""
+    """The columns of a dump, and its name in `_DUMPS`."""
 
     kind: str = ""
 
 
 def _described(job: Job, first: str) -> _Columns:
-    """Return which dump a file is, and its columns, by its name and its first line."""
+    """Return the columns of a file, and which dump it is, by its name and its first line."""
     match = _NAME.fullmatch(job.path.name)
-    named = None if match is None else match[2] if match[2] in _DUMPS else "klines"
+    kind_by_name = None if match is None else match[2] if match[2] in _DUMPS else "klines"
     names = _split_header(first)
-    by_header = _by_header(names)
-    if by_header is not None and named not in {None, by_header}:
-        raise _refused(job, f"its name says {named}, and its header {by_header}")
-    kind = by_header or named
+    kind_by_header = _by_header(names)
+    if kind_by_header is not None and kind_by_name not in {None, kind_by_header}:
+        raise _refused(job, f"its name says {kind_by_name}, and its header {kind_by_header}")
+    kind = kind_by_header or kind_by_name
     if kind is None:
         raise _refused(
             job,
@@ -231,7 +232,7 @@ def _described(job: Job, first: str) -> _Columns:
     dump = _DUMPS[kind]
     if dump.refusal:
         raise _refused(job, dump.refusal)
-    if by_header is not None:
+    if kind_by_header is not None:
         return _Columns(names, kind=kind)
     if not dump.widths:
         raise _refused(job, f"{kind} without its header: {', '.join(dump.columns)}")
@@ -246,6 +247,7 @@ def _split_header(line: str) -> list[str]:
 
 
 def _by_header(header: list[str]) -> str | None:
+    """Return the name of the only dump that has such a header; None if none or several have."""
     dumps = [
         name
         for name, dump in _DUMPS.items()
@@ -259,7 +261,7 @@ def _refused(job: Job, reason: str) -> IngestError:
 
 
 def _symbol(job: Job) -> str:
-    """Return the symbol of the market of a file whose columns do not name it."""
+    """Return the symbol of a file without a column of symbols: the caller's, or that in the name of the file."""
     if job.raw_symbol is not None:
         return job.raw_symbol
     match = _NAME.fullmatch(job.path.name)
@@ -274,9 +276,9 @@ def _symbol(job: Job) -> str:
 
 
 def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = False) -> bool:
-    """Return whether a market is a COIN-M future, whose amounts are inverse contracts, and note it.
+    """Return whether a market is a COIN-M future, and if so, add it to ``parsed.inverse``.
 
-    The symbol tells it, or a column of coins, which files of other markets do not have.
+    Its amounts are inverse contracts. The symbol shows it, or a column of coins, which other files do not have.
     """
     if not (has_coins or is_coin_margined(symbol)):
         return False
@@ -286,13 +288,13 @@ def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = F
 
 def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
     symbol = _symbol(job)
-    sold = pl.when("buyer_is_maker").then(pl.lit(Side.SELL.value)).otherwise(pl.lit(Side.BUY.value))
+    side = pl.when("buyer_is_maker").then(pl.lit(Side.SELL.value)).otherwise(pl.lit(Side.BUY.value))
     trades = TRADES.conform(
         rows.with_columns(
             raw_symbol=pl.lit(symbol),
             id=pl.col("id").cast(pl.String),
             sequence=pl.col("id"),
-            side=sold,
+            side=side,
             quote_amount=pl.col("price") * pl.col("amount"),
         )
     )
@@ -305,8 +307,8 @@ def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 
 def _candles(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
     symbol = _symbol(job)
-    placed = rows.with_columns(raw_symbol=pl.lit(symbol))
-    _put_candles(placed, job, parsed, coin_margined=_coin_margined(job, symbol, parsed))
+    candles = rows.with_columns(raw_symbol=pl.lit(symbol))
+    _put_candles(candles, job, parsed, coin_margined=_coin_margined(job, symbol, parsed))
 
 
 _NAMED = re.compile(rf"-({_INTERVALS})-\d{{4}}-")
@@ -314,7 +316,7 @@ _WORDS = {length: word for word, length in LENGTHS.items() if word.islower()}
 
 
 def _named_length(job: Job) -> int | None:
-    """Return the length of a file's candles by its name, None if the name does not tell it. [ns]
+    """Return the length of a file's candles by its name; None if the name does not show it. [ns]
 
     Raises
     ------
@@ -343,45 +345,51 @@ def _put_candles(rows: pl.DataFrame, job: Job, parsed: Parsed, *, coin_margined:
     job : Job
         The file.
     parsed : Parsed
-        Takes the rows; its ``time_unit`` is that of both times, its ``interval`` the length by earlier rows.
+        Takes the rows. ``time_unit`` is the unit of both times, and ``interval`` the length that earlier rows showed.
     coin_margined : bool
-        The volumes are contracts, and the volumes in the quote are coins.
+        Whether the columns of volumes hold contracts, and the columns of quote volumes coins.
     """
-    unit = 10 ** UNITS.get(parsed.time_unit or "ms", 6)
-    timed = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + unit)
-    named = _named_length(job)
+    time_step = 10 ** UNITS.get(parsed.time_unit or "ms", 6)
+    rows_with_length = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + time_step)
+    length_by_name = _named_length(job)
     if parsed.interval is None:
-        known = timed["interval"].filter(timed["interval"].is_in(list(_WORDS)))
-        parsed.interval = named or (known[0] if known.len() else None)
-    good = parsed.bad.take(_agreeing(timed, parsed.interval, named=named is not None))
-    idle = (pl.col("volume") == 0) & ((pl.col("trades") != 0) | (pl.col("high") != pl.col("low")))
-    good = parsed.bad.take(
-        good.with_columns(
-            reason=pl.when(idle).then(
+        possible_lengths = rows_with_length["interval"].filter(
+            rows_with_length["interval"].is_in(list(_WORDS))
+        )
+        parsed.interval = length_by_name or (possible_lengths[0] if possible_lengths.len() else None)
+    good_rows = parsed.bad.take(
+        _agreeing(rows_with_length, parsed.interval, is_named=length_by_name is not None)
+    )
+    is_without_trades = (pl.col("volume") == 0) & (
+        (pl.col("trades") != 0) | (pl.col("high") != pl.col("low"))
+    )
+    good_rows = parsed.bad.take(
+        good_rows.with_columns(
+            reason=pl.when(is_without_trades).then(
                 pl.lit("no volume, but a price that moved: of a mark, index or premium, not of trades")
             )
         )
     )
     if coin_margined:
-        good = good.rename({"volume": "contracts", "buy_volume": "buy_contracts"}).rename(
+        good_rows = good_rows.rename({"volume": "contracts", "buy_volume": "buy_contracts"}).rename(
             {"quote_volume": "volume", "buy_quote_volume": "buy_volume"}
         )
-    good = parsed.bad.take(impossible(good))
-    candles = RECORDED_CANDLES.conform(good)
+    good_rows = parsed.bad.take(impossible(good_rows))
+    candles = RECORDED_CANDLES.conform(good_rows)
     if coin_margined:
-        candles = candles.with_columns(good["contracts"], good["buy_contracts"])
+        candles = candles.with_columns(good_rows["contracts"], good_rows["buy_contracts"])
     parsed.batch(RECORDED_CANDLES).add(candles)
 
 
-def _agreeing(rows: pl.DataFrame, candle_length: int | None, *, named: bool) -> pl.DataFrame:
-    """Return the rows, with a ``reason`` if a candle closes at another time than its length says."""
+def _agreeing(rows: pl.DataFrame, candle_length: int | None, *, is_named: bool) -> pl.DataFrame:
+    """Add a ``reason`` to candles that do not close ``candle_length`` after their open."""
     if candle_length is None:
         reason = "it closes when no candle would whose length is one of " + ", ".join(
             _WORDS[length] for length in sorted(_WORDS)
         )
         return rows.with_columns(reason=pl.lit(reason))
-    before = "the name of the file" if named else "a row before it"
-    reason = f"it does not close after {_WORDS[candle_length]}, as {before} says"
+    length_source = "the name of the file" if is_named else "a row before it"
+    reason = f"it does not close after {_WORDS[candle_length]}, as {length_source} says"
     return rows.with_columns(reason=pl.when(pl.col("interval") != candle_length).then(pl.lit(reason)))
 
 
@@ -395,29 +403,29 @@ def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 
 def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
     metrics = parsed.only(rows, job.raw_symbol, others="metrics of another market")
-    # The value is in coin also for futures whose trades count contracts.
+    # Open interest is in coin, even for futures whose trades count contracts: see the columns taken below.
     parsed.coins.add(OPEN_INTEREST.name)
-    symbols = [symbol for symbol in metrics["raw_symbol"].unique() if is_coin_margined(symbol)]
-    coin_margined = pl.col("raw_symbol").is_in(symbols)
+    coin_margined_symbols = [symbol for symbol in metrics["raw_symbol"].unique() if is_coin_margined(symbol)]
+    is_coin_margined_row = pl.col("raw_symbol").is_in(coin_margined_symbols)
     interest = metrics.with_columns(
-        pl.when(coin_margined).then("value").otherwise("amount").alias("amount"),
-        pl.when(~coin_margined).then("value").alias("quote_amount"),
+        pl.when(is_coin_margined_row).then("value").otherwise("amount").alias("amount"),
+        pl.when(~is_coin_margined_row).then("value").alias("quote_amount"),
     )
     parsed.ignore("metrics without open interest", interest["amount"].null_count())
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest.filter(pl.col("amount").is_not_null())))
 
 
 def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
-    filled = rows.filter((pl.col("amount") > 0) & (pl.col("price") > 0))
-    parsed.ignore("liquidating order that was not filled", rows.height - filled.height)
-    # A row has no id, and comes twice: its whole content is its id.
-    content = list(_DUMPS["liquidationSnapshot"].fields)
+    filled_orders = rows.filter((pl.col("amount") > 0) & (pl.col("price") > 0))
+    parsed.ignore("liquidating order that was not filled", rows.height - filled_orders.height)
+    # A row has no id, and files repeat it, so its whole content is its id.
+    content_columns = list(_DUMPS["liquidationSnapshot"].fields)
     symbol = _symbol(job)
     _coin_margined(job, symbol, parsed)
     liquidations = LIQUIDATIONS.conform(
-        filled.unique(content, keep="first", maintain_order=True).with_columns(
+        filled_orders.unique(content_columns, keep="first", maintain_order=True).with_columns(
             raw_symbol=pl.lit(symbol),
-            id=pl.concat_str(*content, separator="/", ignore_nulls=True),
+            id=pl.concat_str(*content_columns, separator="/", ignore_nulls=True),
             sequence=pl.col("line"),
             quote_amount=pl.col("price") * pl.col("amount"),
         )
@@ -427,7 +435,7 @@ def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
         liquidations = liquidations.join(
             part.frame().select("id"), on="id", how="anti", maintain_order="left"
         )
-    parsed.ignore("repeated row", filled.height - liquidations.height)
+    parsed.ignore("repeated row", filled_orders.height - liquidations.height)
     batch.add(liquidations)
     batch.counted = True
 
@@ -456,7 +464,7 @@ class BinanceVision(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is a dump: by its name as Binance gives it, or by its header."""
+        """Return whether a file is a dump, by the name that Binance gives it or by its header."""
         return (
             _NAME.fullmatch(name) is not None
             or _by_header(_split_header(head.partition("\n")[0])) is not None
@@ -467,7 +475,7 @@ class BinanceVision(Layout):
         exchange = pl.lit(job.known_exchange)
         parsed = Parsed(spool, amount_unit=of_binance)
         for header, texts in delimited(job, parsed, progress, lambda _, first: _described(job, first)):
-            # Only some versions of a dump have the columns that are not needed.
+            # Leave out optional columns that this version of the dump does not have.
             dump_fields = {
                 name: column
                 for name, column in _DUMPS[header.kind].fields.items()

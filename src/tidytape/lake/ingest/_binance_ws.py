@@ -1,15 +1,15 @@
 """Recorded Binance WebSocket logs.
 
 A line is the receive time in epoch nanoseconds, a space, and one message as JSON: ``trade``, ``depthUpdate`` or
-``bookTicker`` of a combined stream, or the answer of the REST depth endpoint, known by its ``lastUpdateId``. Trades
-and book events are kept; other messages are counted.
+``bookTicker`` of a combined stream, or the answer of the REST depth endpoint, recognised by its ``lastUpdateId``.
+Trades and book events are kept; other messages are counted.
 
-Most depth answers name no symbol: they belong to the only symbol of the file. Those of the spot market have no time of
-the exchange either; their rows have the receive time, by the recorder's clock.
+Most depth answers name no symbol: they belong to the only symbol of the file. Depth answers of the spot market have no
+time of the exchange either; their rows have the receive time, by the recorder's clock.
 
 A message of a COIN-M future has the field ``ps``, or a symbol such as BTCUSD_PERP or BTCUSD_240927. Its amounts count
-contracts of a fixed number of USD, however the caller calls the exchange. So ``contract`` and ``contract_size`` are
-needed.
+contracts of a fixed number of USD, whatever name the caller gives to the exchange. So ``contract`` and
+``contract_size`` are needed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class BinanceWs(Layout):
         memory = {} if job.piece is None else job.piece.memory
         snapshots: list[pl.DataFrame] = []
         symbols: set[str] = memory.setdefault("symbols", set())
-        # Numbers of levels grow from piece to piece, because a piece has fewer levels than bytes.
+        # Numbers of levels rise from piece to piece, because a piece has fewer levels than bytes.
         rows = 0 if job.piece is None else job.piece.offset
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
@@ -93,9 +93,11 @@ class BinanceWs(Layout):
             if job.raw_symbol is not None:
                 messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
             parsed.batch(TRADES).add(_trades(messages, job.known_exchange, parsed))
-            has_previous = messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null()
-            if has_previous.len():
-                memory["futures"] = memory.get("futures", False) or bool(has_previous.any())
+            has_previous_update_id = (
+                messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null()
+            )
+            if has_previous_update_id.len():
+                memory["futures"] = memory.get("futures", False) or bool(has_previous_update_id.any())
             updates = _levels(_updates(messages), job.known_exchange, rows, parsed)
             rows += updates.height
             parsed.batch(BOOK).add(BOOK.conform(updates))
@@ -103,7 +105,7 @@ class BinanceWs(Layout):
             rows += answers.height
             snapshots.append(answers)
         parsed.futures = memory.get("futures", False)
-        # Without a depth update the log does not yet tell whether its market is a spot market.
+        # Without a depth update the log does not show yet whether its market is a spot market.
         parsed.any_class = job.piece is not None and "futures" not in memory
         if job.piece is None and job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
             message = f"{job.path}: has no {job.raw_symbol!r}, only {', '.join(sorted(symbols))}"
@@ -119,17 +121,17 @@ class BinanceWs(Layout):
 
 
 def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
-    """Return one row per line with a trade, an update or a snapshot: the fields of all kinds of messages."""
+    """Return one row per line with a trade, an update or a snapshot, with the fields of all kinds of messages."""
     halves = pl.col("text").str.splitn(" ", 2).struct
-    split = lines.with_columns(
+    split_lines = lines.with_columns(
         received=nanoseconds(halves.field("field_0"), "ns"), text=halves.field("field_1")
     ).with_columns(
         reason=pl.when(pl.any_horizontal(pl.col("received", "text").is_null())).then(
             pl.lit("no receive time in nanoseconds and JSON object after it")
         )
     )
-    split = parsed.bad.take(split)
-    with_head = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
+    split_lines = parsed.bad.take(split_lines)
+    with_head = split_lines.with_columns(head=decoded(split_lines["text"], _HEAD)).with_columns(
         reason=pl.when(pl.col("head").is_null()).then(
             pl.lit("the JSON is broken, or a field is of another type")
         )
@@ -143,19 +145,19 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
         symbol=pl.coalesce(data.field("s"), "symbol"),
         pair=pl.coalesce(data.field("ps"), "pair"),
     )  # fmt: skip
-    other = pl.coalesce(data.field("e"), pl.col("stream").str.extract(r"@(\w+)", 1), pl.lit("other"))
+    other_kind = pl.coalesce(data.field("e"), pl.col("stream").str.extract(r"@(\w+)", 1), pl.lit("other"))
     for name, count in (
-        messages.filter(pl.col("kind").is_null()).group_by(other.alias("name")).len().iter_rows()
+        messages.filter(pl.col("kind").is_null()).group_by(other_kind.alias("name")).len().iter_rows()
     ):
         parsed.ignore(name, count)
     events = messages.filter(pl.col("kind").is_not_null())
-    unknown = pl.col("symbol").is_in(unstorable(events["symbol"]).implode())
-    reason = pl.when(unknown).then(pl.lit("the symbol is not printable, or too long for a folder"))
+    is_unstorable = pl.col("symbol").is_in(unstorable(events["symbol"]).implode())
+    reason = pl.when(is_unstorable).then(pl.lit("the symbol is not printable, or too long for a folder"))
     return parsed.bad.take(events.with_columns(reason=reason))
 
 
 def _coin_margined(messages: pl.DataFrame, exchange: str) -> set[tuple[str, str]]:
-    """Return the markets whose messages or symbols say that their amounts are contracts of some USD."""
+    """Return the markets whose messages or symbols show that amounts are contracts of a number of USD."""
     symbols = messages.select("symbol", "pair").drop_nulls("symbol").unique()
     return {
         (exchange, symbol)
@@ -244,19 +246,19 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
         .explode("level")
         for side, column in ((BookSide.BID, "bids"), (BookSide.ASK, "asks"))
     ).with_columns(price=_number(_at(0)), size=_number(_at(1)))
-    good = pl.all_horizontal(
+    is_good = pl.all_horizontal(
         pl.col("level").list.len() == 2, pl.col("price", "size").is_finite(), pl.col("size") >= 0
     )
-    bad = levels.filter(~good.fill_null(value=False))["line"].unique()
-    checked = events.with_columns(
+    bad_lines = levels.filter(~is_good.fill_null(value=False))["line"].unique()
+    checked_events = events.with_columns(
         reason=pl.when(pl.col("reason").is_not_null())
         .then("reason")
         .when(pl.any_horizontal(pl.col("bids", "asks", "timestamp").is_null()))
         .then(pl.lit("a depth message without time, bids or asks"))
-        .when(pl.col("line").is_in(bad.implode()))
+        .when(pl.col("line").is_in(bad_lines.implode()))
         .then(pl.lit("a level that is no price and size"))
     )
-    good_events = parsed.bad.take(checked).drop("bids", "asks")
+    good_events = parsed.bad.take(checked_events).drop("bids", "asks")
     return (
         levels.drop("level")
         .join(good_events, on="line", how="inner", maintain_order="left")
@@ -269,39 +271,41 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
 
 
 def _place(snapshots: list[pl.DataFrame], symbols: set[str], raw_symbol: str | None, parsed: Parsed) -> None:
-    """Add the snapshots; those that name no symbol belong to the only symbol of the file."""
+    """Add the snapshots; snapshots that name no symbol belong to the only symbol of the file."""
     answers = pl.concat(snapshots) if snapshots else pl.DataFrame()
     if answers.is_empty():
         return
-    named = pl.col("raw_symbol").is_not_null()
-    parsed.batch(BOOK).add(BOOK.conform(answers.filter(named)))
-    answers = answers.filter(~named)
+    has_symbol = pl.col("raw_symbol").is_not_null()
+    parsed.batch(BOOK).add(BOOK.conform(answers.filter(has_symbol)))
+    answers = answers.filter(~has_symbol)
     if answers.is_empty():
         return
     if parsed.piece is not None:
         _place_in_piece(answers, symbols, raw_symbol, parsed)
         return
-    known = symbols or ({raw_symbol} if raw_symbol is not None else set())
-    if len(known) == 1:
-        parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
+    known_symbols = symbols or ({raw_symbol} if raw_symbol is not None else set())
+    if len(known_symbols) == 1:
+        parsed.batch(BOOK).add(
+            BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known_symbols)))))
+        )
         return
     for line in answers["line"].unique().sort():
-        parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known)}")
+        parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known_symbols)}")
 
 
 def _place_in_piece(answers: pl.DataFrame, symbols: set[str], raw_symbol: str | None, parsed: Parsed) -> None:
-    """Add the snapshots of a piece that name no symbol, or wait until a symbol is known."""
-    known = symbols | ({raw_symbol} if raw_symbol is not None else set())
-    if not known:
+    """Add the snapshots of a piece that name no symbol; wait for later lines if no symbol is known."""
+    known_symbols = symbols | ({raw_symbol} if raw_symbol is not None else set())
+    if not known_symbols:
         parsed.waits = True
-    elif len(known) == 1:
-        (symbol,) = known
+    elif len(known_symbols) == 1:
+        (symbol,) = known_symbols
         if parsed.piece is not None:
             parsed.piece.memory["placed"] = symbol
         parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(symbol))))
     else:
         for line in answers["line"].unique().sort():
-            parsed.bad.add(line, f"a depth snapshot names no symbol, and the log has {len(known)}")
+            parsed.bad.add(line, f"a depth snapshot names no symbol, and the log has {len(known_symbols)}")
 
 
 def _at(position: int) -> pl.Expr:

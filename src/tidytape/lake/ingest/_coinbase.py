@@ -1,8 +1,8 @@
 """Answers of Coinbase Exchange's REST API as they were saved: ``/products/…/trades`` and ``/products/…/candles``.
 
-Trades are an array of objects. Their ``side`` is the side of the maker [1]_; ours is the other one, of the aggressor.
-Candles are an array of arrays: seconds, low, high, open, close, volume [2]_. The answer has
-neither their length nor the product, so the caller gives both. A file may hold one answer, or one per line.
+Trades are an array of objects. Their ``side`` is the side of the maker [1]_; ours is the other side, of the aggressor.
+Candles are an array of arrays: seconds, low, high, open, close, volume [2]_. The answer states neither the length of
+the candles nor the product, so the caller gives both. A file may hold one answer, or one per line.
 
 References
 ----------
@@ -48,8 +48,8 @@ class Coinbase(Answers):
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
         """Return whether a file is an answer with trades; candles could be of any exchange."""
-        first = re.match(r"\s*\[\s*\{([^}]*)\}", head)
-        return first is not None and all(f'"{field}"' in first[1] for field in _TRADE.values())
+        first_object = re.match(r"\s*\[\s*\{([^}]*)\}", head)
+        return first_object is not None and all(f'"{field}"' in first_object[1] for field in _TRADE.values())
 
     def events(self, answer: Any, parsed: Parsed) -> Iterator[Event]:
         """Yield the events of an answer, or of an item of an array."""
@@ -58,7 +58,7 @@ class Coinbase(Answers):
 
 
 def _event(entry: Any) -> Event:
-    """Return the event that an entry of an answer is."""
+    """Return the event of an entry of an answer."""
     if isinstance(entry, dict) and entry.keys() >= set(_TRADE.values()):
         trade = {column: entry[field] for column, field in _TRADE.items()}
         maker = str(trade["side"]).lower()

@@ -1,4 +1,4 @@
-"""Which column of a file is which column of a table: the caller's map, and the columns that bear our names."""
+"""Find which column of a file is which column of a table, by the caller's map and by our names of columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ColumnMap:
     layout : Mapped
         The table, and the caller's map.
     job : Job
-        The file, and what the caller says of it.
+        The file, and what the caller says about it.
     header : sequence of str
         Names of the file's columns, in order.
     constants : collection of str
@@ -39,16 +39,16 @@ class ColumnMap:
 
     @property
     def _other_side(self) -> str | None:
-        """The column that may stand for ``side``; None if the table has no such column."""
+        """The column that may give the side instead of ``side``; None if the table has no such column."""
         return INSTEAD_OF_SIDE.get(self._table.name)
 
     def columns(self) -> dict[str, str]:
-        """Return our columns to those of the file.
+        """Return the file's name of each of our columns.
 
         Raises
         ------
         QueryError
-            If the map names a column that is not there, or a column that is needed is not mapped.
+            If the map names a column that does not exist, or a needed column is not mapped.
         """
         if self._table is TRADES:
             self.job.known_exchange  # noqa: B018  # raises if the exchange is missing
@@ -62,51 +62,55 @@ class ColumnMap:
 
     def _named(self) -> dict[str, str]:
         """Return the caller's map; QueryError if it names a column that does not exist, or two columns for the side."""
-        known, named = known_columns(self._table), dict(self.layout.columns or {})
-        for column, name in named.items():
-            if column not in known:
-                raise _map_error(column, known, f"one of {', '.join(known)} to be mapped")
+        table_columns, column_map = known_columns(self._table), dict(self.layout.columns or {})
+        for column, name in column_map.items():
+            if column not in table_columns:
+                raise _map_error(column, table_columns, f"one of {', '.join(table_columns)} to be mapped")
             if self.header.count(name) != 1:
                 raise _map_error(name, self.header, f"for {column} {self._names()}")
-        if "side" in named and self._other_side in named:
-            raise _map_error(named["side"], (), f"either side or {self._other_side} to be mapped, not both")
-        return named
+        if "side" in column_map and self._other_side in column_map:
+            raise _map_error(
+                column_map["side"], (), f"either side or {self._other_side} to be mapped, not both"
+            )
+        return column_map
 
-    def _of_same_name(self, named: dict[str, str]) -> dict[str, str]:
+    def _of_same_name(self, column_map: dict[str, str]) -> dict[str, str]:
         """Return the columns of the file that bear our names, without those that the caller maps or overrides."""
-        # One market can be taken out of several, so a column of symbols is read beside the caller's symbol.
+        # A column of symbols is read even if the caller names a symbol, because it selects the rows of that market.
         constants = set(self.constants) - {"raw_symbol"}
         return {
             name: name
             for name in known_columns(self._table)
             if self.header.count(name) == 1
-            if name not in named and name not in named.values() and name not in constants
+            if name not in column_map and name not in column_map.values() and name not in constants
         }
 
     def _require_all(self, available: Collection[str]) -> None:
-        """Raise QueryError if a column that is needed is neither mapped nor a constant."""
-        missing = [name for name in needed_columns(self._table) if name not in available]
-        if "exchange" in missing:
+        """Raise QueryError if a needed column is neither mapped nor a constant."""
+        missing_columns = [name for name in needed_columns(self._table) if name not in available]
+        if "exchange" in missing_columns:
             self.job.known_exchange  # noqa: B018  # raises, because the exchange is missing
-        unmapped = [name for name in missing if name != "raw_symbol"]
+        unmapped_columns = [name for name in missing_columns if name != "raw_symbol"]
         if self._table is TRADES:
-            unmapped = ["side or buyer_is_maker" if name == "side" else name for name in unmapped]
-        if "raw_symbol" in missing and not (unmapped and self._table is TRADES):
+            unmapped_columns = [
+                "side or buyer_is_maker" if name == "side" else name for name in unmapped_columns
+            ]
+        if "raw_symbol" in missing_columns and not (unmapped_columns and self._table is TRADES):
             raise QueryError(
                 "raw_symbol",
                 got=None,
                 expected="the market of the file, or a column that names it",
                 hint='``market=Market(raw_symbol="BTC-USD")`` says it',
             )
-        if unmapped == ["interval"]:
+        if unmapped_columns == ["interval"]:
             raise QueryError(
                 "interval",
                 got=None,
                 expected="how long the candles are, or a column that tells it",
                 hint='``interval="1d"`` says it for all of them',
             )
-        if unmapped:
-            expected = f"{', '.join(unmapped)} mapped to {self._names()}"
+        if unmapped_columns:
+            expected = f"{', '.join(unmapped_columns)} mapped to {self._names()}"
             raise _map_error(self.layout.columns or None, (), expected, hint=self._hint(available))
 
     def _hint(self, available: Collection[str]) -> str | None:
@@ -118,15 +122,15 @@ class ColumnMap:
 
     def _suggestion(self, available: Collection[str]) -> str | None:
         """Return a map that the names of the file's columns suggest; None if they suggest nothing."""
-        named = dict(self.layout.columns or {})
-        used = {*named.values(), *(set(available) & set(self.header))}
-        missing = [name for name in known_columns(self._table) if name not in available]
-        pairs = suggested_map(missing, [name for name in self.header if name not in used])
+        column_map = dict(self.layout.columns or {})
+        used_names = {*column_map.values(), *(set(available) & set(self.header))}
+        missing_columns = [name for name in known_columns(self._table) if name not in available]
+        pairs = suggested_map(missing_columns, [name for name in self.header if name not in used_names])
         if self._other_side is not None and ("side" in available or "side" in pairs):
             pairs.pop(self._other_side, None)
         if not pairs:
             return None
-        columns = named | pairs
+        columns = column_map | pairs
         return f"try ``columns={columns}``"
 
     def _names(self, limit: int = 200) -> str:
@@ -138,7 +142,7 @@ class ColumnMap:
 def _map_error(
     argument: object, known: Iterable[str], expected: str, *, hint: str | None = None
 ) -> QueryError:
-    """Return the error of a column map: what the caller wrote, the names that are known, and what was expected."""
+    """Return the error of a column map, with a hint if the caller's name is similar to a known one."""
     if isinstance(argument, str):
         hint = did_you_mean(argument, known)
     return QueryError("columns", got=argument, expected=expected, hint=hint)
@@ -161,7 +165,7 @@ _SIMILAR = {
     "rate": ("fundingrate",),
     "usd": ("rate", "price", "close"),
 }
-"""Our columns and their names in files, the likeliest first, in lower case, with letters and digits only."""
+"""Names in files of our columns, the likeliest first, in lower case, with letters and digits only."""
 
 
 def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, str]:
@@ -177,7 +181,7 @@ def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, st
     Returns
     -------
     dict of str to str
-        Our columns to those of the file, without our columns for which there is no similar name.
+        The file's name of each of our columns that has a similar name in the file.
 
     Examples
     --------
@@ -195,4 +199,5 @@ def suggested_map(columns: Iterable[str], header: Sequence[str]) -> dict[str, st
 
 
 def _folded(name: str) -> str:
+    """Return the letters and digits of a name in lower case."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())

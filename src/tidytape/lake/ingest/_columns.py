@@ -1,4 +1,4 @@
-"""The columns that a column map may name: those of a table, those that a file needs, and what each of them holds."""
+"""The columns that a column map may name: those of each table, those that a file needs, and what each column holds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tidytape.lake.ingest._fields import (
 from tidytape.schema import Column
 
 EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
-"""Names of the tables that rows can be for."""
+"""Names of the tables that rows of a file can go into."""
 
 CONSTANT_COLUMNS = ("exchange", "raw_symbol", "coin", "interval")
 """Columns for which the caller may give one value for the whole file."""
@@ -41,7 +41,7 @@ _NEEDED = {RECORDED_CANDLES.name: ("volume",)}
 _COMPUTED = {LIQUIDATIONS.name: ("id", "quote_amount")}
 """Columns that are computed if a file does not have them."""
 INSTEAD_OF_SIDE = {TRADES.name: "buyer_is_maker", LIQUIDATIONS.name: "order_side"}
-"""The other column of each table that tells the side."""
+"""The column of a file that may give the side instead of ``side``, by table."""
 _BUY, _SELL = Side.BUY.value, Side.SELL.value
 _BID, _ASK = BookSide.BID.value, BookSide.ASK.value
 _WORDS = {
@@ -86,12 +86,14 @@ def known_columns(table: Table) -> tuple[str, ...]:
 
 
 def needed_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns that a file must have, mapped or under our names; another column may stand for ``side``."""
+    """Return the columns that a file must have, mapped or under our names; another column may give the side."""
     if table is TRADES:
         return tuple(name for name in _OF_TRADES if name not in {"buyer_is_maker", "id"})
-    computed = {"sequence", *_COMPUTED.get(table.name, ())}
+    computed_columns = {"sequence", *_COMPUTED.get(table.name, ())}
     return tuple(
-        column.name for column in table.columns if is_needed(table, column) and column.name not in computed
+        column.name
+        for column in table.columns
+        if is_needed(table, column) and column.name not in computed_columns
     )
 
 
@@ -111,7 +113,7 @@ def column_of(table: Table, name: str) -> Column | None:
 
 
 def kind_of(table: Table, name: str, column: Column | None) -> Kind:
-    """Return what a column that does not hold times holds, by our name of it."""
+    """Return what a column holds, unless it holds times; ``name`` is our name of the column."""
     if (table.name, name) in _WORDS:
         return word(_WORDS[table.name, name])
     if name in {*table.partitions, "exchange", "raw_symbol"}:

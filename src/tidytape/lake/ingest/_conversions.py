@@ -2,7 +2,7 @@
 
 For each table and market, the first of these sources that says what amounts count decides: the caller, the registry,
 the file's own list of contracts, the file's messages, the symbol, and the exchange's documentation, see
-`amount_units`. If no source says it, the file is refused.
+`tidytape.lake._amount_units`. If no source says it, the file is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Conversions:
     Attributes
     ----------
     contracts : dict of str to dict of (str, str) to Contract
-        By table and market; amounts of other markets are in coin.
+        The contracts that convert amounts, by table and market; amounts of other markets are in coin.
     registry : polars.DataFrame, one row per market
         Key, ``contract``, ``contract_size`` and ``amount_units`` to be registered before the events.
     """
@@ -41,7 +41,7 @@ class Conversions:
 
 
 HoldsEvents = Callable[[MarketKey, Collection[Table]], bool]
-"""Whether the lake has rows of a market in one of some tables."""
+"""A function that returns whether the lake has rows of a market in one of some tables."""
 
 
 def units_of(text: str | None) -> dict[str, CountedUnit]:
@@ -76,13 +76,13 @@ def conversions(
     ------
     QueryError
         If the amounts of a market count contracts, the quote or an unknown unit, and neither caller nor registry says
-        how to convert them; or if the lake converted earlier amounts of the market in another way.
+        how to convert them; or if the lake converted earlier amounts of the market differently.
     """
     sources = _Sources(market, _Registered.of(registered), parsed)
     amounts = [sources.amounts(table, key) for table, key in _counted(parsed)]
-    unclear = [amount for amount in amounts if sources.is_unclear(amount)]
-    if unclear:
-        raise _unclear_error(unclear, parsed)
+    unclear_amounts = [amount for amount in amounts if sources.is_unclear(amount)]
+    if unclear_amounts:
+        raise _unclear_error(unclear_amounts, parsed)
     contracts, units = sources.contracts(amounts), sources.units(amounts)
     for key in sorted({*units, *contracts}):
         contract = contracts.get(key, sources.registered.contracts.get(key))
@@ -90,7 +90,11 @@ def conversions(
     return Conversions(
         _by_table(amounts),
         _registry_rows(
-            {key: new for key, new in contracts.items() if sources.registered.contracts.get(key) != new},
+            {
+                key: contract
+                for key, contract in contracts.items()
+                if sources.registered.contracts.get(key) != contract
+            },
             {amount.key: units[amount.key] for amount in amounts if sources.is_new_unit(amount)},
         ),
     )
@@ -115,7 +119,7 @@ class _Amounts:
     key : (str, str)
         The market.
     unit : CountedUnit or None
-        What they count; None if no source says it.
+        What the amounts count; None if no source says it.
     contract : Contract or None
         What one contract of the market is; None if no source says it.
     """
@@ -127,14 +131,14 @@ class _Amounts:
 
     @property
     def conversion(self) -> Contract | None:
-        """The contract that converts them to coin; None for amounts in coin."""
+        """The contract that converts the amounts to coin; None if they are in coin."""
         if self.unit is CountedUnit.CONTRACTS:
             return self.contract
         return QUOTE if self.unit is CountedUnit.QUOTE else None
 
 
 def _by_table(amounts: Iterable[_Amounts]) -> dict[str, dict[MarketKey, Contract]]:
-    """Return what converts the amounts to coin, by table and market."""
+    """Return the contract that converts amounts to coin, by table and market."""
     contracts: dict[str, dict[MarketKey, Contract]] = {}
     for amount in amounts:
         if amount.conversion is not None:
@@ -144,7 +148,7 @@ def _by_table(amounts: Iterable[_Amounts]) -> dict[str, dict[MarketKey, Contract
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
-    """What the registry says of contracts and units, by market."""
+    """What the registry says about contracts and units, by market."""
 
     contracts: Mapping[MarketKey, Contract]
     units: Mapping[MarketKey, Mapping[str, CountedUnit]]
@@ -186,16 +190,16 @@ class _Sources:
     def _contract(self, key: MarketKey) -> Contract | None:
         """Return what one contract of a market is; QueryError if the file contradicts caller or registry."""
         contract = self.market.stated_contract or self.registered.contracts.get(key)
-        in_file = self.parsed.contracts.get(key)
-        if in_file is not None and contract not in {None, in_file}:
+        contract_in_file = self.parsed.contracts.get(key)
+        if contract_in_file is not None and contract not in {None, contract_in_file}:
             raise QueryError(
                 "contract",
                 got=_text(contract),
-                expected=f"what the list of instruments says of {' '.join(key)}: {_text(in_file)}",
+                expected=f"what the list of instruments says of {' '.join(key)}: {_text(contract_in_file)}",
             )
         if key in self.parsed.inverse:
             _require_inverse(key, self.market.stated_unit, contract)
-        return contract or in_file
+        return contract or contract_in_file
 
     def _unit(self, table: Table, key: MarketKey) -> CountedUnit | None:
         unit = self.market.stated_unit or self.registered.unit(table, key)
@@ -208,14 +212,14 @@ class _Sources:
         return self.parsed.amount_unit(table.name, *key)
 
     def is_unclear(self, amount: _Amounts) -> bool:
-        """Return whether the caller has to say more: the unit, or what a contract is. The quote is never assumed."""
+        """Return whether the caller must state the unit, or what one contract is; the quote is never assumed."""
         if amount.unit is CountedUnit.QUOTE:
             known_unit = self.market.stated_unit or self.registered.unit(amount.table, amount.key)
             return known_unit is not CountedUnit.QUOTE
         return amount.unit is None or (amount.unit is CountedUnit.CONTRACTS and amount.contract is None)
 
     def contracts(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, Contract]:
-        """Return the contract of each market whose amounts are contracts, and of each market if the caller gives it."""
+        """Return the contract of each market with amounts in contracts, or of every market if the caller states it."""
         contract = self.market.stated_contract
         contracts = {} if contract is None else dict.fromkeys(_markets(self.parsed), contract)
         for amount in amounts:
@@ -224,18 +228,20 @@ class _Sources:
         return contracts
 
     def units(self, amounts: Iterable[_Amounts]) -> dict[MarketKey, dict[str, CountedUnit]]:
-        """Return the units by market and table: those of the amounts, and the registered ones of the same markets."""
+        """Return the units by market and table: those of the amounts, and the registered units of the same markets."""
         units: dict[MarketKey, dict[str, CountedUnit]] = {}
         for amount in amounts:
             if amount.unit is not None:
-                of_market = units.setdefault(amount.key, dict(self.registered.units.get(amount.key, {})))
-                of_market[amount.table.name] = amount.unit
+                units_of_market = units.setdefault(
+                    amount.key, dict(self.registered.units.get(amount.key, {}))
+                )
+                units_of_market[amount.table.name] = amount.unit
         return units
 
     def is_new_unit(self, amount: _Amounts) -> bool:
-        """Return whether a unit has to be registered: the caller states it, or the registry has another one."""
-        registered = self.registered.unit_of_table(amount.table, amount.key)
-        return self.market.amount_unit is not None or registered not in {None, amount.unit}
+        """Return whether a unit must be registered: the caller states it, or the registry has another unit."""
+        registered_unit = self.registered.unit_of_table(amount.table, amount.key)
+        return self.market.amount_unit is not None or registered_unit not in {None, amount.unit}
 
     def stored(self, table: Table, key: MarketKey) -> tuple[CountedUnit, Contract | None]:
         """Return the unit and the contract by which the lake converted its amounts of a market."""
@@ -257,7 +263,7 @@ def _markets(parsed: Parsed) -> set[MarketKey]:
 
 
 def _require_inverse(key: MarketKey, unit: CountedUnit | None, contract: Contract | None) -> None:
-    """Raise QueryError unless unit and contract, where they are known, are those of a future with margin in coin."""
+    """Raise QueryError if a known unit or contract is not that of a future with margin in coin."""
     name = " ".join(key)
     if unit not in {None, CountedUnit.CONTRACTS}:
         raise QueryError(
@@ -277,7 +283,7 @@ def _require_as_stored(
     sources: _Sources,
     holds_events: HoldsEvents,
 ) -> None:
-    """Raise QueryError if the lake converted amounts of a market in another way than new ones would be.
+    """Raise QueryError if the lake converted earlier amounts of a market differently from the new amounts.
 
     A registered contract holds for every table of the market whose unit is not registered.
     """
@@ -289,14 +295,14 @@ def _require_as_stored(
         is_in_coin = is_contract and table in _WITH_COINS and sources.has_coins(key)
         if is_same or is_in_coin or not holds_events(key, [table]):
             continue
-        stored = f"amounts in {stored_unit}"
+        stored_text = f"amounts in {stored_unit}"
         if stored_unit is CountedUnit.CONTRACTS and stored_contract:
-            stored = _text(stored_contract)
+            stored_text = _text(stored_contract)
         is_of_contract = is_contract and not sources.registered.unit_of_table(table, key)
         raise QueryError(
             "contract" if is_of_contract else "amount_unit",
             got=_text(contract) if is_of_contract else str(unit),
-            expected=f"what {' '.join(key)} was stored with: {stored} ({table.name})",
+            expected=f"what {' '.join(key)} was stored with: {stored_text} ({table.name})",
         )
 
 
@@ -305,45 +311,45 @@ def _text(contract: Contract | None) -> str:
 
 
 _SHOWN = 3
-"""Markets that one message names."""
+"""Most further markets that a message names."""
 
 
-def _unclear_error(unclear: list[_Amounts], parsed: Parsed) -> QueryError:
-    """Return the error that names the first markets whose unit the caller has to say, and how to say it."""
-    amount = unclear[0]
-    amounts = f"the amounts of {' '.join(amount.key)}"
-    others = _others({other.key for other in unclear} - {amount.key})
-    where = f" ({amount.table.name}){others}"
+def _unclear_error(unclear_amounts: list[_Amounts], parsed: Parsed) -> QueryError:
+    """Return the error that names the first markets whose unit the caller must state, and how to state it."""
+    amount = unclear_amounts[0]
+    subject = f"the amounts of {' '.join(amount.key)}"
+    other_markets = _others({other.key for other in unclear_amounts} - {amount.key})
+    where = f" ({amount.table.name}){other_markets}"
     if amount.key in parsed.inverse:
         return QueryError(
             "contract",
             got=None,
-            expected=f"INVERSE, and the ``contract_size``, for {amounts} are numbers of contracts{where}; e.g. "
+            expected=f"INVERSE, and the ``contract_size``, for {subject} are numbers of contracts{where}; e.g. "
             "``Market(contract='inverse', contract_size=100)``, in USD, as the exchange's specification says",
         )
     if amount.unit is CountedUnit.CONTRACTS:
         return QueryError(
             "contract",
             got=None,
-            expected=f"what one contract is, and its ``contract_size``, for {amounts} are numbers of contracts{where}; "
+            expected=f"what one contract is, and its ``contract_size``, for {subject} are numbers of contracts{where}; "
             'e.g. ``Market(contract="linear", contract_size=0.01)``, or ``amount_unit="coin"`` if they were converted',
         )
     if amount.unit is CountedUnit.QUOTE:
         return QueryError(
             "amount_unit",
             got=None,
-            expected=f"quote (``amount_unit='quote'``), for {amounts} count the quote{where}; or coin if they were "
+            expected=f"quote (``amount_unit='quote'``), for {subject} count the quote{where}; or coin if they were "
             "converted",
         )
     return QueryError(
         "amount_unit",
         got=None,
-        expected=f"coin, quote or contracts: nothing says which of them {amounts} count{where}",
+        expected=f"coin, quote or contracts: nothing says which of them {subject} count{where}",
     )
 
 
 def _others(keys: Collection[MarketKey]) -> str:
-    """Name the first of the other markets for which the same holds."""
+    """Return words for the other markets for which the same holds, with the names of the first of them."""
     if not keys:
         return ""
     names = ", ".join(" ".join(key) for key in sorted(keys)[:_SHOWN])

@@ -1,13 +1,13 @@
 """Raw answers of BitMEX's list of instruments, as cryptofeed records them.
 
 A line is the address of the request, `` -> ``, the receive time in epoch seconds, ``: `` and the answer. Each contract
-of the list becomes a report of funding, if it has a rate, and a report of open interest. Other lines are counted, not
-kept.
+of the list is converted to a report of funding, if it has a rate, and to a report of open interest, if it has one.
+Other lines are counted, not kept.
 
 Open interest is in contracts, and the list says what one contract is [1]_: an inverse one is ``multiplier`` over
 ``underlyingToSettleMultiplier`` in the quote, a linear one ``multiplier`` over ``quoteToSettleMultiplier`` in coin. The
-registry keeps it, so trades of the same markets need no ``contract``. The value of a quanto contract in coin depends on
-the rates of two other markets, so its open interest is counted, not kept.
+registry keeps the contract, so trades of the same markets need no ``contract``. The value of a quanto contract in coin
+depends on the rates of two other markets, so its open interest is counted, not kept.
 
 References
 ----------
@@ -80,7 +80,7 @@ class Cryptofeed(Layout):
         parsed = Parsed(spool, amount_unit=_contracts, piece=job.piece)
         for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
-            # One by one, because a file has few lines, and each is a long answer.
+            # One line at a time, because a file has few lines, and each is a long answer.
             for line, text in lines.iter_rows():
                 _take(line, text, job, parsed)
         return parsed
@@ -103,13 +103,13 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
         return
     rows = parsed.bad.take(checked(_texts(instruments, line), _FIELDS))
     rows = parsed.only(rows, job.raw_symbol, others="contract of another symbol")
-    placed = rows.with_columns(
+    contracts = rows.with_columns(
         exchange=pl.lit(job.exchange or Cryptofeed.default_exchange),
         received=nanoseconds(pl.lit(match[2]), "s"),
         # The interval is written as a time: the interval after the start of the year 2000.
         funding_interval=nanoseconds(pl.col("interval"), ISO) - _YEAR_2000,
     )
-    _put(placed, parsed)
+    _put(contracts, parsed)
 
 
 def _instruments(answer: str) -> list[dict[str, Any]]:
@@ -145,13 +145,13 @@ def _put(contracts: pl.DataFrame, parsed: Parsed) -> None:
     interest = contracts.filter(has_interest & ~is_quanto)
     parsed.contracts.update(_sizes(interest))
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
-    neither = contracts.filter(~has_funding & ~has_interest)
-    parsed.ignore("contract without funding rate and open interest", neither.height)
+    other_contracts = contracts.filter(~has_funding & ~has_interest)
+    parsed.ignore("contract without funding rate and open interest", other_contracts.height)
 
 
 def _sizes(instruments: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
-    """Yield each market whose entry says what one contract is, with the contract."""
-    names = (
+    """Yield (market, contract) for each market whose entry says what one contract is."""
+    columns = (
         "exchange",
         "raw_symbol",
         "is_inverse",
@@ -159,11 +159,13 @@ def _sizes(instruments: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contrac
         "underlying_multiplier",
         "quote_multiplier",
     )
-    for exchange, symbol, is_inverse, multiplier, underlying, quote in instruments.select(names).iter_rows():
+    for exchange, symbol, is_inverse, multiplier, underlying, quote in instruments.select(
+        columns
+    ).iter_rows():
         kind = ContractKind.INVERSE if is_inverse else ContractKind.LINEAR
-        per = underlying if is_inverse else quote
-        if is_inverse is not None and multiplier and per and multiplier / per > 0:
-            yield (exchange, symbol), Contract(kind, exact(abs(multiplier)) / exact(abs(per)))
+        divisor = underlying if is_inverse else quote
+        if is_inverse is not None and multiplier and divisor and multiplier / divisor > 0:
+            yield (exchange, symbol), Contract(kind, exact(abs(multiplier)) / exact(abs(divisor)))
 
 
 _YEAR_2000 = 946_684_800 * SECOND

@@ -1,7 +1,7 @@
-"""Split lines of delimited text or JSON objects into columns.
+"""Split lines of delimited text, or of JSON objects, into columns.
 
-polars decodes a block of lines in one pass. If that fails, the block is halved, and halved again, until each broken
-line is alone and its number is known.
+polars decodes a block of lines in one pass. If that fails, the block is halved again and again until each broken line
+is alone, so that its number is known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Header:
     delimiter : str
         One character; inside quotes it does not separate columns.
     is_ragged : bool
-        Whether a line may have fewer columns than the header: the missing ones are null.
+        Whether a line may have fewer columns than the header; the missing columns are null.
     """
 
     names: list[str]
@@ -44,7 +44,7 @@ class Header:
     is_ragged: bool = False
 
     def chosen(self, texts: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
-        """Return ``line`` and the columns of some fields, by our names."""
+        """Return ``line`` and the columns of some fields, under our names."""
         return texts.select(
             "line",
             *(pl.col(f"c{self.names.index(field.name)}").alias(column) for column, field in fields.items()),
@@ -64,11 +64,12 @@ def delimited(
     job : Job
         The file.
     parsed : Parsed
-        Counts the lines, and takes the broken ones.
+        Counts the lines, and takes the broken lines.
     progress : callable
         Called with the number of bytes read.
     described : callable
-        Returns the header, from the number and text of the first readable line; IngestError if that is not a header.
+        Takes the number and text of the first readable line, and returns the header, or raises IngestError if the line
+        is not a header.
 
     Raises
     ------
@@ -139,17 +140,17 @@ def split(lines: pl.DataFrame, header: Header, bad: BadLines) -> pl.DataFrame:
         text = text.str.replace_all(r'"[^"]*"', "")
     line_width = text.str.count_matches(header.delimiter, literal=True) + 1
     noun = pl.when(line_width == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
-    too_few = pl.lit(not header.is_ragged) & (line_width < width)
+    has_too_few = pl.lit(not header.is_ragged) & (line_width < width)
     reason = pl.coalesce(
         pl.when(text.str.contains('"', literal=True)).then(pl.lit("a quote that does not end")),
         pl.when(line_width > width).then(pl.lit("more columns than the header")),
-        pl.when(too_few).then(pl.format("{} {}, and the header has {}", line_width, noun, pl.lit(width))),
+        pl.when(has_too_few).then(pl.format("{} {}, and the header has {}", line_width, noun, pl.lit(width))),
     )
     lines = bad.take(lines.with_columns(reason=reason))
-    good, table = _salvaged(lines["text"], partial(_columns, width=width, delimiter=header.delimiter))
-    for line in lines.filter(~good)["line"]:
+    is_good, table = _salvaged(lines["text"], partial(_columns, width=width, delimiter=header.delimiter))
+    for line in lines.filter(~is_good)["line"]:
         bad.add(line, "a misplaced quote")
-    return table.select(pl.all().str.strip_chars()).insert_column(0, lines.filter(good)["line"])
+    return table.select(pl.all().str.strip_chars()).insert_column(0, lines.filter(is_good)["line"])
 
 
 def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
@@ -171,15 +172,15 @@ def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
     >>> decoded(pl.Series(['{"a": 1, "b": 2}', '{"a": "x"}', '{"a":']), pl.Struct({"a": pl.Int64})).to_list()
     [{'a': 1}, None, None]
     """
-    bare = text.str.strip_chars()
-    shaped = bare.str.starts_with("{") & bare.str.ends_with("}")
-    table = _objects(text.filter(shaped), dtype=dtype)
+    stripped = text.str.strip_chars()
+    may_be_object = stripped.str.starts_with("{") & stripped.str.ends_with("}")
+    table = _objects(text.filter(may_be_object), dtype=dtype)
     if table is not None and table.height == len(text):
         return table["object"]
-    # Most broken lines are not JSON at all; a test of each line finds those faster than halving.
-    shaped &= text.map_elements(_is_json, return_dtype=pl.Boolean)
-    good, table = _salvaged(text.filter(shaped), partial(_objects, dtype=dtype))
-    rows = pl.int_range(len(text), eager=True).filter(shaped).filter(good)
+    # Most broken lines are not JSON at all, and a test of each line finds them faster than halving.
+    may_be_object &= text.map_elements(_is_json, return_dtype=pl.Boolean)
+    is_good, table = _salvaged(text.filter(may_be_object), partial(_objects, dtype=dtype))
+    rows = pl.int_range(len(text), eager=True).filter(may_be_object).filter(is_good)
     objects = pl.DataFrame({"row": rows, "object": table["object"]})
     return pl.select(row=pl.int_range(len(text))).join(objects, on="row", how="left", maintain_order="left")[
         "object"
@@ -189,31 +190,31 @@ def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
 def _salvaged(
     text: pl.Series, decode: Callable[[pl.Series], pl.DataFrame | None]
 ) -> tuple[pl.Series, pl.DataFrame]:
-    """Return whether each line can be decoded, and a frame of the decoded lines."""
+    """Return which lines can be decoded, as a boolean per line, and a frame of the decoded lines."""
     table = decode(text)
     if table is not None:
         return pl.repeat(value=True, n=len(text), dtype=pl.Boolean, eager=True), table
     if len(text) == 1:
-        nothing = decode(text.clear())
-        assert nothing is not None
-        return pl.Series([False]), nothing
+        no_rows = decode(text.clear())
+        assert no_rows is not None
+        return pl.Series([False]), no_rows
     half = len(text) // 2
-    (first_good, first_table), (second_good, second_table) = (
+    (is_first_good, first_table), (is_second_good, second_table) = (
         _salvaged(part, decode) for part in (text[:half], text[half:])
     )
-    return first_good.append(second_good), first_table.vstack(second_table)
+    return is_first_good.append(is_second_good), first_table.vstack(second_table)
 
 
 def _columns(text: pl.Series, *, width: int, delimiter: str) -> pl.DataFrame | None:
     """Split all lines in one pass; return None if a line has too many columns or a misplaced quote."""
     names = [f"c{position}" for position in range(width)]
-    body = "\n".join([delimiter.join(names), *text, ""])
+    csv_text = "\n".join([delimiter.join(names), *text, ""])
     try:
         table = pl.read_csv(
-            io.BytesIO(body.encode()),
+            io.BytesIO(csv_text.encode()),
             separator=delimiter,
             infer_schema=False,
-            quote_char='"' if '"' in body else None,
+            quote_char='"' if '"' in csv_text else None,
         )
     except pl.exceptions.PolarsError:
         return None
@@ -256,8 +257,8 @@ def json_values(path: Path, bad: BadLines, progress: Progress) -> Iterator[tuple
     IngestError
         If the file cannot be read, or is no JSON at all.
     """
-    nothing = pl.DataFrame(schema={"line": pl.Int64(), "text": pl.String()})
-    lines = pl.concat([*numbered(path, bad, progress), nothing])
+    no_lines = pl.DataFrame(schema={"line": pl.Int64(), "text": pl.String()})
+    lines = pl.concat([*numbered(path, bad, progress), no_lines])
     if lines.is_empty():
         if not bad.count:
             raise IngestError(f"{path}: the file is empty", path=str(path))

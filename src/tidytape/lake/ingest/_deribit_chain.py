@@ -18,7 +18,8 @@ ours                      the file's
 ``open_interest``         ``open_interest``, in coin
 ========================= =========================================================================================
 
-The last five may be empty, which means unknown. A quote without a volatility is kept, because its open interest counts.
+The last five columns may be empty, which means unknown. A quote without a volatility is kept, because of its open
+interest.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class DeribitChain(Layout):
 
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
-        """Return whether a file is such a snapshot: its header has all of these columns."""
+        """Return whether a file is such a snapshot: its header has all columns of `_FIELDS`."""
         return not _missing(_names(head.partition("\n")[0]))
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
@@ -92,9 +93,11 @@ def _missing(names: list[str]) -> list[str]:
 
 def _header(job: Job, first: str) -> Header:
     names = _names(first)
-    missing = _missing(names)
-    if missing:
+    missing_names = _missing(names)
+    if missing_names:
         raise IngestError(
-            f"{job.path}: no option chain, its header lacks {', '.join(missing)}", path=str(job.path), line=1
+            f"{job.path}: no option chain, its header lacks {', '.join(missing_names)}",
+            path=str(job.path),
+            line=1,
         )
     return Header(names)

@@ -1,4 +1,4 @@
-"""What the columns of a file hold, as data: text becomes values, and a wrong value or candle gets a reason.
+"""What the columns of a file hold, as data: text is converted to values, and a wrong value or candle gets a reason.
 
 Examples
 --------
@@ -23,21 +23,21 @@ from tidytape.query import _values as values
 from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK
 
 _QUOTED = 80
-"""Number of characters of a value that a message shows at most."""
+"""Most characters of a value that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a text may stand for.
+    """What the texts of a column stand for, e.g. finite numbers.
 
     Attributes
     ----------
     value : callable
-        Takes an expression of text, and returns one of values, null if the text does not stand for a value.
+        Takes an expression of texts and returns one of values; null if a text does not stand for a value.
     expected : str
-        What the text has to be, in the words of an error.
+        What a text has to be, in the words of an error.
     hint : str
-        What a user can do if the text is something else.
+        What a user can do if a text is something else.
     """
 
     value: Callable[[pl.Expr], pl.Expr]
@@ -95,7 +95,7 @@ INTEGER = Kind(lambda text: text.cast(pl.Int64, strict=False), "an integer of 64
 
 
 def time(unit: str, *, hint: str = "") -> Kind:
-    """Return the kind of times written in one way, see `tidytape.lake.ingest._time`; values are epoch nanoseconds."""
+    """Return the kind of times in a unit or format, see `tidytape.lake.ingest._time`; values are epoch nanoseconds."""
     return Kind(
         lambda text: nanoseconds(text, unit),
         f"{described(unit)} between 2000 and 2100",
@@ -104,7 +104,7 @@ def time(unit: str, *, hint: str = "") -> Kind:
 
 
 def word(meaning: Mapping[str, str]) -> Kind:
-    """Return the kind of some words, in lower or upper case; values are their meanings."""
+    """Return the kind of some words, in lower or upper case; values are the meanings of the words."""
     return Kind(
         lambda text: text.str.to_lowercase().replace_strict(
             dict(meaning), default=None, return_dtype=pl.String
@@ -123,14 +123,14 @@ FLAG = Kind(_flag, "one of true, t, 1, false, f, 0")
 
 
 def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
-    """Return the values of some columns, and a ``reason`` for a line with a wrong or missing one.
+    """Return the values of some columns, and a ``reason`` for each line with a wrong or missing value.
 
     Parameters
     ----------
     rows : polars.DataFrame, one row per line
         ``line`` and one column of text per field. An empty text is a missing value.
     fields : mapping of str to Field
-        By the name of the column in ``rows``.
+        The fields by the name of the column in ``rows``.
 
     Returns
     -------
@@ -147,15 +147,15 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
         *(expression.alias(f"{name}:has_text") for name, expression in has_text.items()),
         *(pl.col(name).alias(f"{name}:text") for name in fields),
     )
-    wrong = {
+    wrong_columns = {
         name: pl.col(name).is_null() if field.needed else pl.col(name).is_null() & pl.col(f"{name}:has_text")
         for name, field in fields.items()
     }
     reason = pl.lit(None, pl.String)
-    # Texts are quoted only if a value is wrong, because quoting takes longer than checking.
-    if values.select(pl.any_horizontal(*wrong.values()).any()).item():
+    # Quote texts only if a value is wrong, because quoting takes longer than checking.
+    if values.select(pl.any_horizontal(*wrong_columns.values()).any()).item():
         reason = pl.coalesce(
-            *(pl.when(wrong[name]).then(_reason(name, field)) for name, field in fields.items())
+            *(pl.when(wrong_columns[name]).then(_reason(name, field)) for name, field in fields.items())
         )
     if {"price", "amount"} <= fields.keys():
         is_too_large = (pl.col("price") * pl.col("amount")).is_infinite()
@@ -165,12 +165,12 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
 
 
 def _reason(name: str, field: Field) -> pl.Expr:
-    """Return what is wrong with the wrong values of a column, each quoted on one line."""
+    """Return what is wrong with the values of a column, with each value quoted on one line."""
     text = pl.col(f"{name}:text")
-    cut = (
+    shown_text = (
         pl.when(text.str.len_chars() > _QUOTED).then(text.str.head(_QUOTED - 1) + pl.lit("…")).otherwise(text)
     )
-    quoted = pl.concat_str(pl.lit("'"), cut.str.replace_all(r"\p{C}", "�"), pl.lit("'"))
+    quoted = pl.concat_str(pl.lit("'"), shown_text.str.replace_all(r"\p{C}", "�"), pl.lit("'"))
     kind = field.kind
     message = pl.concat_str(
         pl.lit(f"the {field.name} "),
@@ -182,13 +182,13 @@ def _reason(name: str, field: Field) -> pl.Expr:
 
 LENGTHS: Mapping[str, int] = MappingProxyType(
     {
-        # Lengths of candles in dumps that are not intervals of the service.
+        # Lengths of candles in files that are not intervals of the service.
         **{word: values.milliseconds(word, parameter="interval") * MILLISECOND
            for word in ("1s", "3m", "2h", "6h", "8h", "12h", "3d")},
         **{word: interval.seconds * SECOND for interval in Interval for word in (interval.alias, interval.value)},
     }
 )  # fmt: skip
-"""Lengths by the words for them, without 1M, because months differ in length. [ns]"""
+"""Lengths of candles by word, e.g. 1m; without 1M, because months differ in length. [ns]"""
 
 
 def length(word: object) -> int:
@@ -197,7 +197,7 @@ def length(word: object) -> int:
     Raises
     ------
     QueryError
-        If it is no such word.
+        If there is no such word.
     """
     if not isinstance(word, str) or word.strip() not in LENGTHS:
         raise QueryError(
@@ -212,7 +212,7 @@ def length(word: object) -> int:
 
 def _length(text: pl.Expr) -> pl.Expr:
     number = text.cast(pl.Int64, strict=False)
-    # A number is in nanoseconds. Less than a second was probably meant in another unit.
+    # A number is in nanoseconds. A number below a second was probably meant in another unit.
     as_nanoseconds = pl.when(number >= SECOND).then(number)
     return pl.coalesce(
         text.replace_strict(dict(LENGTHS), default=None, return_dtype=pl.Int64), as_nanoseconds
@@ -225,8 +225,8 @@ INTERVAL = Kind(_length, "an interval such as 1m, or a number of ns from 1e9")
 def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     """Return the candles, with a ``reason`` for each that is impossible.
 
-    A candle starts at a multiple of its length since the Unix epoch in UTC, and a week on Monday. No rule says from
-    which day other lengths above a day are counted, so such candles may start at any midnight.
+    A candle starts at a multiple of its length since the Unix epoch in UTC, and a week on Monday. No rule says on which
+    day other candles longer than a day start, so they may start at any midnight.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, same rows
-        With ``reason``, null if the candle is possible.
+        Adds ``reason``, null if the candle is possible.
 
     Examples
     --------
@@ -246,12 +246,12 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     'no candle of its length starts at its time'
     """
     time, interval = pl.col("timestamp"), pl.col("interval")
-    week = interval == WEEK
-    grid = pl.when((interval > DAY) & ~week).then(DAY).otherwise(interval)
-    first = pl.when(week).then(MONDAY).otherwise(0)
+    is_week = interval == WEEK
+    step = pl.when((interval > DAY) & ~is_week).then(DAY).otherwise(interval)
+    first_start = pl.when(is_week).then(MONDAY).otherwise(0)
     low, high = pl.col("low"), pl.col("high")
-    wrong = [
-        ((time - first) % grid != 0, "no candle of its length starts at its time"),
+    checks = [
+        ((time - first_start) % step != 0, "no candle of its length starts at its time"),
         (pl.min_horizontal("open", "high", "low", "close") <= 0, "a price is not above 0"),
         (
             (low > pl.min_horizontal("open", "close")) | (high < pl.max_horizontal("open", "close")),
@@ -264,5 +264,5 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
         ),
     ]
     return candles.with_columns(
-        reason=pl.coalesce(*(pl.when(is_wrong).then(pl.lit(reason)) for is_wrong, reason in wrong))
+        reason=pl.coalesce(*(pl.when(is_wrong).then(pl.lit(reason)) for is_wrong, reason in checks))
     )

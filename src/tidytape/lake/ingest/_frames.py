@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NAME = Path("frame")
-"""What reports and errors call a frame."""
+"""Name of a frame in reports and errors, which name a file by its path."""
 
 _ROWS = 250_000
-"""Number of rows that are checked at once."""
+"""Most rows that are checked at once."""
 
 
 def ingest_frame(
@@ -49,31 +49,31 @@ def ingest_frame(
 ) -> IngestReport:
     """Put a frame into a lake, as `ingest` does with a file.
 
-    Values are checked, amounts converted and markets registered; rows that are there already are not added again,
-    and a frame that went in before changes nothing. Rows that have every column of a table can be added as they
-    are with `tidytape.lake.LakeWriter.append`.
+    It checks values, converts amounts and registers markets. Rows that are in the lake already are not added again, and
+    a frame that was ingested before changes nothing. Rows that have every column of a table can be added unchanged with
+    `tidytape.lake.LakeWriter.append`.
 
     Parameters
     ----------
     frame : polars.DataFrame or pandas.DataFrame, one row per event
-        Columns of the table, or of the map. A column of the same name in capitals, as ``Open``, is taken too. Of
-        pandas an index of times is ``timestamp``, and levels of another index that have names are columns.
+        Columns of the table, or of the map. A column of the same name with capitals, such as ``Open``, counts too. In
+        pandas an index of times is ``timestamp``, and the levels of another index that have names are columns.
     lake : Lake
-        Where it goes.
+        The lake to write to.
     table : str
-        What the rows are, the name of one of `tidytape.lake.TABLES`.
+        The table that the rows go into: the name of one of `tidytape.lake.TABLES`.
     market : tidytape.lake.ingest.Market, optional
-        What the frame does not say of its market: exchange and raw symbol, mostly, as
+        What the frame does not say about its market: mostly exchange and raw symbol, e.g.
         ``Market(exchange="X", raw_symbol="BTC-USD")``.
     columns : mapping of str to str, optional
         Our columns to the frame's, e.g. ``{"price": "px"}``.
     time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
-        How times are written that are whole numbers or text. Those with a zone need none; ``iso`` says that times
-        without a zone are in UTC, and ``date`` that dates stand for their first instant in UTC.
+        How times are written, if they are whole numbers or text. Times with a zone need no unit; ``iso`` says that
+        times without a zone are in UTC, and ``date`` that dates stand for their first instant in UTC.
     interval : str, optional
-        Of candles: how long all of them are, e.g. ``"1h"``; needed where no column ``interval`` tells it.
+        Length of all candles, e.g. ``"1h"``; needed if candles have no column ``interval``.
     skip_bad : bool
-        Leave broken rows out and count them, instead of failing. A line of the report is a row, from 1.
+        Leave broken rows out and count them, instead of failing. A line number in the report is that of a row, from 1.
 
     Returns
     -------
@@ -82,8 +82,8 @@ def ingest_frame(
     Raises
     ------
     QueryError
-        If an argument cannot be right, a column is missing or could be either of two, a column has values of
-        several kinds, the rows are of several exchanges, or a time has neither zone nor unit.
+        If an argument cannot be right, a column is missing or ambiguous, a column has values of several types, the rows
+        are of several exchanges, or a time has neither zone nor unit.
     IngestError
         If a row is broken and ``skip_bad`` is not set, or contradicts the lake.
     LakeError
@@ -115,14 +115,14 @@ def ingest_frame(
     layout = replace(layout, rows=rows)
     layout.require_used(market)
     job = Job(_NAME, market, layout)
-    content = io.BytesIO()
-    rows.write_ipc(content)
+    ipc_file = io.BytesIO()
+    rows.write_ipc(ipc_file)
     writer = Writer(lake, market)
     with Spool() as spool:
         parsed = layout.read(job, spool, lambda _: None)
         require_good(parsed, job, skip_bad=skip_bad)
         fill_funding_intervals(job, parsed)
-        digest = hashlib.sha256(content.getbuffer()).hexdigest()
+        digest = hashlib.sha256(ipc_file.getbuffer()).hexdigest()
         writer.put(job, parsed, source_of(digest, job, layout, skip_bad=skip_bad))
     return writer.report()
 
@@ -140,7 +140,7 @@ class _Frame(Mapped):
         return name in (self.columns or {}).values() or name.lower() in known_columns(self.of)
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
-        """Read the frame; a column of our name in capitals, such as Open, counts as ours."""
+        """Read the frame; a column with our name in capitals, such as Open, counts as ours."""
         parsed = Parsed(spool)
         data = self.rows.to_arrow()
         columns = dict(self.columns or {})
@@ -153,9 +153,9 @@ class _Frame(Mapped):
                 and name not in columns.values()
             ):
                 if column in columns and column not in (self.columns or {}):
-                    two = f"columns {columns[column]} and {name}"
+                    both_names = f"columns {columns[column]} and {name}"
                     raise QueryError(
-                        "frame", got=two, expected=f"one for {column}, or columns to say which it is"
+                        "frame", got=both_names, expected=f"one for {column}, or columns to say which it is"
                     )
                 columns.setdefault(column, name)
         rows = MappedRows.of_arrow(replace(self, columns=columns), job, data.schema, parsed)
@@ -173,7 +173,7 @@ class _Frame(Mapped):
 
 
 def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
-    """Return a frame as one of polars: named levels of the index, and an index of times, become columns.
+    """Return a frame as a frame of polars: named levels of the index, and an index of times, become columns.
 
     Columns that polars cannot hold are left out; QueryError if such a column may be ours.
     """
@@ -195,8 +195,7 @@ def _polars(frame: Any, layout: _Frame) -> pl.DataFrame:
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame of pandas whose index is among its columns, and whose columns have names of one level."""
-    """Return a frame of pandas with its index among its columns, under names of one level."""
+    """Return a frame of pandas with its index among its columns, and with names of one level."""
     import pandas as pd
 
     names = [str(name) for name in frame.columns.get_level_values(0)]

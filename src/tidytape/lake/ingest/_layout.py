@@ -1,6 +1,6 @@
-"""What a layout is, what it reads, and what it returns.
+"""The base class of layouts, the job that a layout reads, and the `Parsed` that it returns.
 
-A new format is a module with a subclass of `Layout`, its line in `tidytape.lake.ingest._layouts`, and its test. The
+A new format needs a module with a subclass of `Layout`, a line in `tidytape.lake.ingest._layouts`, and a test. The
 command of ``tidytape ingest``, the recognition and the tables of the guide follow from the class.
 """
 
@@ -29,7 +29,7 @@ Progress = Callable[[int], object]
 
 _EVENTS = "events"
 _REMEMBERED = 100_000
-"""Number of newest events of a log that are remembered, to number identical ones. [rows]"""
+"""Most events of a log that are remembered, the newest ones, to number identical events. [rows]"""
 
 
 class Layout(ABC):
@@ -42,7 +42,7 @@ class Layout(ABC):
     name : str
         Its name on the command line, in reports, and in the sources that a lake notes.
     needs_exchange : bool
-        Whether the caller has to name the exchange, because the files never do.
+        Whether the caller must name the exchange, because the files never do.
     names_exchange : bool
         Whether the files name their exchange, or can only be from one exchange.
     default_exchange : str or None
@@ -53,9 +53,9 @@ class Layout(ABC):
         Whether a file can be read piece by piece while it grows: its rows are lines, in the order of time. If
         ``job.piece`` is set, such a layout reads this piece instead of the file.
     header_lines : int
-        Number of lines before the first row; files of the same columns have the same lines.
+        Number of lines before the first row; files with the same columns have the same lines there.
     amounts : mapping of str to str
-        For each table with amounts that files can fill: what decides the unit of the amounts, in words.
+        For each table with amounts that the files can fill: what decides the unit of the amounts, in words.
     """
 
     name: ClassVar[str]
@@ -88,7 +88,7 @@ class Layout(ABC):
         Raises
         ------
         QueryError
-            If the caller has to say more, e.g. the exchange.
+            If the caller must say more, e.g. name the exchange.
         IngestError
             If the file cannot be read, or has another layout.
         """
@@ -99,11 +99,11 @@ class Layout(ABC):
         return f"{self.name} files"
 
     def identity(self, market: Market) -> dict[str, Any]:
-        """Return the options that change which rows are read; JSON can hold them."""
+        """Return the options that change which rows are read, as values that JSON can hold."""
         return {}
 
     def require_used(self, market: Market) -> None:
-        """Raise QueryError if the caller says something about the market that these files do not use."""
+        """Raise QueryError if the caller states a fact about the market that these files do not use."""
         if market.funding_interval is not None and "funding_interval" not in self.market_options:
             raise nothing_to_choose("funding_interval", market.funding_interval, self.files)
 
@@ -124,7 +124,7 @@ class Job:
     market : Market
         What the caller says about its market.
     layout : Layout or None
-        How it is written; None to recognise it by its name and first lines.
+        The format of the file; None to recognise it by the name and first lines.
     piece : Piece or None
         The lines to read; None for the whole file.
     """
@@ -136,12 +136,12 @@ class Job:
 
     @property
     def exchange(self) -> str | None:
-        """The exchange of all its rows; None if the file names it."""
+        """The exchange of all rows that the caller names; None if the caller names none."""
         return self.market.exchange
 
     @property
     def raw_symbol(self) -> str | None:
-        """The one market to take from it."""
+        """The symbol of the only market to take from the file; None to take all."""
         return self.market.raw_symbol
 
     def of(self, **attributes: str | None) -> Job:
@@ -168,7 +168,7 @@ def _unknown(table: str, exchange: str, raw_symbol: str) -> None:
 
 @dataclass(slots=True)
 class Parsed:
-    """What a file holds.
+    """What was read from a file.
 
     Attributes
     ----------
@@ -181,29 +181,29 @@ class Parsed:
     ignored : dict of str to int
         Number of messages that are not kept, by kind.
     time_unit : str or None
-        How its times are written, once that is known.
+        How the file's times are written, once that is known.
     interval : int or None
-        Length of its candles, if the layout recognises it. [ns]
+        Length of the file's candles, if the layout recognises it. [ns]
     amount_unit : callable
-        Takes the name of a table, an exchange and a symbol, and returns the unit that the file tells, or None.
+        Takes the name of a table, an exchange and a symbol, and returns the unit that the file shows, or None.
     coins : set of str
         Names of the tables whose amounts are in coin in the file, even if its market counts contracts.
     inverse : set of (str, str)
-        Markets, (exchange, raw_symbol), that count contracts of an inverse future by their messages or symbols.
+        Markets, (exchange, raw_symbol), whose messages or symbols show that they count contracts of an inverse future.
     contracts : dict of (str, str) to Contract
-        What one contract is, for each market for which the file tells it.
+        What one contract is, for each market for which the file says it.
     exchanges : dict of str to str
         The file's name of an exchange, by its name in the lake.
     any_class : bool
-        Whether its exchanges have markets of any class, so that a market with trades need not be a spot market.
+        Whether the file may hold markets of any class, so that a market with trades need not be a spot market.
     futures : bool
-        Whether its markets are certainly not spot markets.
+        Whether the file's markets are certainly not spot markets.
     notes : list of Note
-        What a user should know about rows that are kept.
+        What a user must know about rows that are kept.
     piece : Piece or None
         The lines that were read, if the file is a log that grows.
     waits : bool
-        Whether these lines of a log cannot be read without later ones.
+        Whether these lines of a log cannot be read without later lines.
     """
 
     spool: Spool
@@ -233,12 +233,12 @@ class Parsed:
         batch = self.batch(table)
         if self.piece is None:
             return batch
-        # This entry makes `remember` keep the newest events of the table.
+        # The entry makes `remember` keep the newest events of the table.
         earlier = self.piece.memory.setdefault(_EVENTS, {}).setdefault(table.name, table.empty())
-        every = Batch(table)
-        every.add(earlier)
-        every.parts += batch.parts
-        return every
+        all_events = Batch(table)
+        all_events.add(earlier)
+        all_events.parts += batch.parts
+        return all_events
 
     def remember(self) -> None:
         """Keep the newest events of the tables for which `before` was called."""
@@ -251,7 +251,7 @@ class Parsed:
 
     @property
     def batches(self) -> tuple[Batch, ...]:
-        """Its events by table, without empty tables, in the order of the lake's tables."""
+        """The file's events by table, without empty tables, in the order of the lake's tables."""
         return tuple(batch for name in TABLES if (batch := self._batches.get(name)) and batch.rows)
 
     def ignore(self, kind: str, count: int = 1) -> None:

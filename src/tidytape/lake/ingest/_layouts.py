@@ -1,4 +1,4 @@
-"""The registry of layouts, and the recognition of a file's layout."""
+"""All layouts by name, and the recognition of a file's layout."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def recognised(path: Path) -> Layout:
 
 
 def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
-    """Return the only layout that recognises a file by its names and first text; QueryError if none or several do."""
+    """Return the only layout that recognises a file by names and first text; QueryError if none or several do."""
     candidates = [
         layout for layout in LAYOUTS.values() if any(layout.recognises(name, head) for name in names)
     ]
@@ -75,9 +75,9 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
         could_be = ", ".join(layout.name for layout in candidates)
         expected = f"one of the layouts it could be: {could_be}"
     else:
-        known = ", ".join(name for name, layout in LAYOUTS.items() if not issubclass(layout, Mapped))
+        layout_names = ", ".join(name for name, layout in LAYOUTS.items() if not issubclass(layout, Mapped))
         expected = (
-            f"a layout for {path.name}: it is recognised as none of {known}; "
+            f"a layout for {path.name}: it is recognised as none of {layout_names}; "
             "files of your own are csv, jsonl or parquet, with a column map"
         )
     raise QueryError(
@@ -89,14 +89,14 @@ def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
 
 
 def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the options that the fields of a layout, or of `Market`, stand for, by name."""
+    """Return the options of the command line, by name, that the fields of a layout or of `Market` define."""
     if not is_dataclass(kind):
         return {}
     return {field.name: {"default": field.default, **field.metadata} for field in fields(kind)}
 
 
 def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | None, Market]:
-    """Return the layout and the market that the options of the command line stand for.
+    """Return the layout and the market that the options of the command line describe.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | No
     attributes = {name: value for name, value in options.items() if value is not None}
     market = Market(**{name: attributes.pop(name) for name in options_of(Market) if name in attributes})
     kind = None if layout is None else LAYOUTS[layout]
-    known = {} if kind is None else options_of(kind)
+    layout_options = {} if kind is None else options_of(kind)
     for name, value in attributes.items():
-        if name not in known:
+        if name not in layout_options:
             raise nothing_to_choose(name, value, f"{layout or 'recognised'} files")
     return (None if kind is None else kind(**attributes)), market

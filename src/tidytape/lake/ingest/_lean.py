@@ -1,10 +1,10 @@
 """Candles of LEAN, QuantConnect's engine: a zip archive per day, ``20221213_btcusdt_minute_trade.csv`` inside.
 
 A line is milliseconds since midnight UTC, open, high, low, close and volume, without a header. The name of the file in
-the archive has the day, the market and the length of the candles. No name has the exchange.
+the archive names the day, the market and the length of the candles, but not the exchange.
 
-LEAN writes symbols in lower case. The lake has them in upper case, unless ``raw_symbol`` says how the exchange writes
-it. Files of quotes are refused, because candles of the best bid and ask are not candles of trades.
+LEAN writes symbols in lower case. The lake has them in upper case, unless ``raw_symbol`` gives the symbol as the
+exchange writes it. Files of quotes are refused, because candles of the best bid and ask are not candles of trades.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class Lean(Layout):
         candles = Csv(table=RECORDED_CANDLES.name, time_unit="ms", interval=_INTERVALS[resolution])
         job = job.of(raw_symbol=job.raw_symbol or symbol.upper())
         rows = MappedRows(candles, job, _COLUMNS, parsed)
-        since = pl.col("c0").cast(pl.Int64, strict=False)
-        is_time = since.is_between(0, DAY // MILLISECOND, closed="left")
+        since_midnight = pl.col("c0").cast(pl.Int64, strict=False)
+        is_in_day = since_midnight.is_between(0, DAY // MILLISECOND, closed="left")
         for _, texts in delimited(job, parsed, progress, lambda *_: Header(_COLUMNS, is_line=False)):
-            wrong = pl.when(~is_time.fill_null(value=False)).then(
+            reasons = pl.when(~is_in_day.fill_null(value=False)).then(
                 pl.format("'{}' is no number of milliseconds since midnight", pl.col("c0").fill_null(""))
             )
-            good = parsed.bad.take(texts.with_columns(reason=wrong))
-            rows.take(good.with_columns((since + midnight).cast(pl.String).alias("c0")))
+            good_texts = parsed.bad.take(texts.with_columns(reason=reasons))
+            rows.take(good_texts.with_columns((since_midnight + midnight).cast(pl.String).alias("c0")))
         return parsed

@@ -21,50 +21,55 @@ BLOCK = 16 * 2**20
 """Size of the text that is parsed at once. [bytes]"""
 
 _LONGEST = 64 * 2**20
+"""Longest line of a file. [bytes]"""
+
 _SHOWN = 5
+"""Most broken lines whose reasons are kept."""
+
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 """The first bytes of a zip archive: with a file in it, or empty."""
 
 _LARGEST_RATIO = 500
-"""Market data becomes 5 to 50 times smaller. Above this ratio a file repeats one line, and could fill the disk."""
+"""Largest size of a file divided by its packed size. Packed market data is 5 to 50 times smaller; above this ratio a
+file repeats one line, and could fill the disk. [1]"""
 
 _ENCRYPTED = 0x1
 
 
 @dataclass(slots=True)
 class BadLines:
-    """The broken lines of one file: their number, and the first of them.
+    """The broken lines of one file: how many there are, and the first of them.
 
     Attributes
     ----------
     count : int
         Number of broken lines.
     first : list of (int, str)
-        Number, from 1, and reason of the first few of them.
+        Line number, from 1, and reason of the first broken lines.
     """
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, line: int, reason: str) -> None:
-        """Add one line."""
+        """Add one broken line."""
         self.count += 1
         self.first = sorted([*self.first, (line, reason)])[:_SHOWN]
 
     def take(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows without a ``reason``, and without that column; add the lines of the others.
+        """Return the rows without a ``reason``, and drop that column; add the other rows as broken lines.
 
         Parameters
         ----------
         frame : polars.DataFrame, one row per line
             With ``line`` and ``reason``, null if the line is good.
         """
-        bad = frame.filter(pl.col("reason").is_not_null())
-        if not bad.is_empty():
-            self.count += bad.height
-            some = bad.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
-            self.first = sorted([*self.first, *some])[:_SHOWN]
+        bad_rows = frame.filter(pl.col("reason").is_not_null())
+        if not bad_rows.is_empty():
+            self.count += bad_rows.height
+            first_rows = bad_rows.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
+            self.first = sorted([*self.first, *first_rows])[:_SHOWN]
         return frame.filter(pl.col("reason").is_null()).drop("reason")
 
 
@@ -77,9 +82,9 @@ class Piece:
     data : bytes
         The lines, each with its newline.
     line : int
-        Number of lines of the log before them.
+        Number of lines of the log before this piece.
     offset : int
-        Where they begin in the log. [bytes]
+        Where this piece begins in the log. [bytes]
     memory : dict
         What the layout remembers from earlier lines, such as the header; the layout may add to it.
     """
@@ -91,7 +96,7 @@ class Piece:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes in hexadecimal; IngestError if it cannot be read."""
+    """Return the SHA-256 of a file's bytes in hexadecimal; IngestError if the file cannot be read."""
     with _opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -103,7 +108,7 @@ def is_packed(magic: bytes) -> bool:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
-    """Open a regular file that is not empty; IngestError for any other, or if reading fails."""
+    """Open a regular file that is not empty; IngestError for any other file, or if reading fails."""
     try:
         if path.is_dir():
             raise IngestError(f"{path}: a folder, not a file", path=str(path))
@@ -129,7 +134,7 @@ def numbered(
     path : Path
         The file.
     bad : BadLines
-        Takes lines that are not UTF-8, and the place where a gzip or zip stream breaks off.
+        Takes lines that are not UTF-8, and the line where a gzip or zip stream breaks off.
     progress : callable
         Called with the number of bytes read from the disk.
     piece : Piece, optional
@@ -149,28 +154,28 @@ def numbered(
         yield _frame(piece.data.removesuffix(b"\n"), piece.line, bad)[0]
         return
     number = 0
-    rest = b""
-    broken: str | None = None
+    unfinished_line = b""
+    reason_broken: str | None = None
     with _opened(path) as file:
         for block in _blocks(file, path, progress):
             if isinstance(block, str):
-                broken = block
+                reason_broken = block
                 break
             head, newline, tail = block.rpartition(b"\n")
             if not newline:
-                rest += tail
-                if len(rest) > _LONGEST:
+                unfinished_line += tail
+                if len(unfinished_line) > _LONGEST:
                     message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
                     raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
                 continue
-            lines, rest = rest + head, tail
+            lines, unfinished_line = unfinished_line + head, tail
             frame, number = _frame(lines, number, bad)
             yield frame
-    if broken is not None:
+    if reason_broken is not None:
         # The text after the last newline is the beginning of a line whose end is lost.
-        bad.add(number + 1, broken)
-    elif rest:
-        frame, number = _frame(rest, number, bad)
+        bad.add(number + 1, reason_broken)
+    elif unfinished_line:
+        frame, number = _frame(unfinished_line, number, bad)
         yield frame
 
 
@@ -188,11 +193,14 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
                 bad.add(line, "not UTF-8")
     if number == 0 and texts[0]:
         texts[0] = texts[0].removeprefix("\ufeff")
-    last = number + len(texts)
+    last_number = number + len(texts)
     frame = pl.DataFrame(
-        {"line": pl.int_range(number + 1, last + 1, eager=True), "text": pl.Series(texts, dtype=pl.String)}
+        {
+            "line": pl.int_range(number + 1, last_number + 1, eager=True),
+            "text": pl.Series(texts, dtype=pl.String),
+        }
     )
-    return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last
+    return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last_number
 
 
 def first_text(path: Path, size: int = 64 * 2**10) -> str:
@@ -261,36 +269,38 @@ def _unpacked(
     text: Any, what: str, position: Callable[[], int], progress: Callable[[int], object], size: int
 ) -> Iterator[bytes | str]:
     """Yield the blocks of a stream; if it is broken, the last item is the reason as a str."""
-    before = unpacked = 0
-    broken: str | None = None
-    while broken is None:
+    position_before = unpacked = 0
+    reason_broken: str | None = None
+    while reason_broken is None:
         parts: list[bytes] = []
         try:
-            # A packed stream returns few bytes per read.
-            while missing := size - sum(map(len, parts)):
-                part = text.read1(missing)
+            # Read in a loop, because a packed stream returns few bytes per read.
+            while size_missing := size - sum(map(len, parts)):
+                part = text.read1(size_missing)
                 if not part:
                     break
                 parts.append(part)
         except EOFError:
-            broken = f"the {what} breaks off"
+            reason_broken = f"the {what} breaks off"
         except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
-            broken = f"the {what} is broken: {error}"
-            # Damage is noticed late, so the last unpacked bytes may be wrong. They are right only if other bytes follow
-            # a complete stream, because its checksum was right.
+            reason_broken = f"the {what} is broken: {error}"
+            # Damage is noticed late, so the last unpacked bytes may be wrong. They are right if the error is only that
+            # other bytes follow a complete stream, whose checksum was right.
             if not str(error).startswith("Not a gzipped file"):
                 parts.clear()
-        now = position()
-        progress(now - before)
-        before = now
+        position_now = position()
+        progress(position_now - position_before)
+        position_before = position_now
         unpacked += sum(map(len, parts))
-        if unpacked > max(_LARGEST_RATIO * now, _LONGEST):
-            broken = f"the {what} unpacks to over {_LARGEST_RATIO} times its size; unpack it by hand if it is no bomb"
+        if unpacked > max(_LARGEST_RATIO * position_now, _LONGEST):
+            reason_broken = (
+                f"the {what} unpacks to over {_LARGEST_RATIO} times its size; unpack a right one by hand"
+            )
         if parts:
             yield b"".join(parts)
-        elif broken is None:
+        elif reason_broken is None:
             return
-    yield broken
+    yield reason_broken
 
 
 def _archive(file: BinaryIO, path: Path) -> zipfile.ZipFile:

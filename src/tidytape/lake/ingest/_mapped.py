@@ -1,14 +1,14 @@
 """Files of your own, with a map of their columns to those of any table of the lake.
 
-The map says which column of the file is which of ours: ``{"price": "px", "amount": "qty", …}``. A column of the file
-with one of our names needs no entry. Our columns are those of the table, see `tidytape.lake.TABLES`, without
-``sequence``, which is the line; for trades they are those of the table below. Numbers must be in the units of the
-table. These columns have rules of their own:
+The map gives for each of our columns the file's name of it: ``{"price": "px", "amount": "qty", …}``. A column of the
+file with one of our names needs no entry. Our columns are those of the table, see `tidytape.lake.TABLES`, without
+``sequence``, which is the line; trades have those of the list below. Numbers must be in the units of the table. These
+columns have special rules:
 
 ========================= =========================================================================================
-``exchange``              not needed if the caller names it, which is always so for trades. The caller's name replaces
-                          the column, which must then have one exchange only
-``raw_symbol``            not needed if the caller names it; if both do, the rows of that market are taken
+``exchange``              not needed if the caller names it; for trades the caller must. The caller's name replaces the
+                          column, which must then have only one exchange
+``raw_symbol``            not needed if the caller names it; if both do, only the rows of the caller's market are taken
 ``coin``                  not needed if the caller names it
 ``interval``              of candles: a number of ns, or a word such as 1m; not needed if the caller gives it
 ``side``                  of trades, the side of the aggressor: buy, b, sell or s; of liquidations, the side of the
@@ -21,11 +21,11 @@ table. These columns have rules of their own:
 ``price``                 of open interest: the mark price, for amounts in contracts
 ========================= =========================================================================================
 
-All times of a column are written in one way: in the ``time_unit`` of the caller, or as its first time shows.
+All times of a column are written in the same way: in the ``time_unit`` of the caller, or as the first time shows.
 
-An id that is made from the content has timestamp, price, amount, side and the number among identical events, so the
-same events exported again get the same ids. Trades of one timestamp are ordered by id if every id of the file is an
-integer of 64 bits, otherwise by line; in a file that starts with its newest trade, by line from the end.
+An id that is made from the content has timestamp, price, amount, side and a number that tells identical events apart.
+So the same events, exported again, get the same ids. Trades of one timestamp are ordered by id if every id of the file
+is an integer of 64 bits, otherwise by line; in a file that starts with its newest trade, by line from the end.
 `tidytape.lake._dedupe` says how lines of several files are ordered.
 
 A trade without a side is a bad line, because its volume could be on either side.
@@ -69,23 +69,23 @@ class Mapped(Layout):
     Parameters
     ----------
     columns : mapping of str to str, optional
-        Our columns to the file's, e.g. ``{"price": "px"}``.
+        The file's name of each of our columns, e.g. ``{"price": "px"}``.
     table : str
-        What the rows are, the name of one of `tidytape.lake.TABLES`.
+        The table that the rows go into: the name of one of `tidytape.lake.TABLES`.
     time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
         How times are written, in all columns or by our name of each, e.g. ``{"timestamp": "iso", "expiry": "date"}``.
-        By default the first time decides that is a written date and time, or a number that lies between the years
-        2000 and 2100 in exactly one unit; the report says which it was. Dates without a time of day need ``date``.
+        By default the unit is recognised by the first value that is a date and time, or a number that lies between the
+        years 2000 and 2100 in one of the units; the report names the unit. Dates without a time of day need ``date``.
     time_format : str, optional
         Instead of ``time_unit``, for times written in another way: their format in the directives of ``strftime``, e.g.
         ``"%d-%m-%Y %H:%M:%S"``. tidytape never guesses which number is the day. Without ``%z`` times are in UTC.
     interval : str, optional
-        Length of all candles, e.g. ``"1h"``, if no column tells it.
+        Length of all candles, e.g. ``"1h"``, if candles have no column ``interval``.
 
     Raises
     ------
     QueryError
-        If there is no such table, unit, format or interval, or if the table does not use it.
+        If there is no such table, unit, format or interval, or if the table does not use one of them.
     """
 
     amounts: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -117,9 +117,8 @@ class Mapped(Layout):
         if self.interval is not None and self.table != RECORDED_CANDLES.name:
             raise nothing_to_choose("interval", self.interval, self.files)
         self.candle_length  # noqa: B018  # raises if it is not an interval
-        is_map: object = self.columns is None or isinstance(
-            self.columns, Mapping
-        )  # a caller without types may pass anything
+        # A caller without types may pass anything.
+        is_map: object = self.columns is None or isinstance(self.columns, Mapping)
         if not is_map:
             raise QueryError(
                 "columns", got=self.columns, expected='a dict of our columns, e.g. {"price": "px"}'
@@ -142,7 +141,7 @@ class Mapped(Layout):
 
     @property
     def of(self) -> Table:
-        """The table that the rows are for."""
+        """The table that the rows go into."""
         return TABLES[self.table]
 
     @property
@@ -171,7 +170,7 @@ class Mapped(Layout):
         return f"{self.name} files of {self.table}"
 
     def identity(self, market: Market) -> dict[str, Any]:
-        """Return the options that change which rows are read; for trades they are those of older versions."""
+        """Return the options that change which rows are read; those of trades stay as in older versions of tidytape."""
         times = self.times
         is_of_trades = self.table == TRADES.name
         return {

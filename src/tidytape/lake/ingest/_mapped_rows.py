@@ -1,4 +1,4 @@
-"""Put rows of text into the table that they are for, by a map of their columns."""
+"""Put rows of text into a table, by a map of their columns."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tidytape.lake.ingest._time import DATE, ISO, unit_of
 
 
 class MappedRows:
-    """Takes the rows of one file into the table that they are for.
+    """Puts the rows of one file into their table.
 
     Parameters
     ----------
     layout : Mapped
         The table, the map, and how times are written.
     job : Job
-        The file, and what the caller says of it.
+        The file, and what the caller says about it.
     header : sequence of str
         Names of the file's columns, in order.
     parsed : Parsed
@@ -46,7 +46,7 @@ class MappedRows:
     Raises
     ------
     QueryError
-        If the map names a column that is not there, or a column that is needed is not mapped.
+        If the map names a column that does not exist, or a needed column is not mapped.
     """
 
     def __init__(self, layout: Mapped, job: Job, header: Sequence[str], parsed: Parsed) -> None:
@@ -66,7 +66,7 @@ class MappedRows:
             if value is not None and name in self.table.names
         }
         self.mapped = ColumnMap(layout, job, self.header, self.constants).columns()
-        # The caller's exchange takes the place of this column, which must then name one exchange only.
+        # The caller's exchange replaces a column of exchanges, which must then name only one exchange.
         self._replaced_exchange = (
             "exchange" in self.constants
             and self.header.count("exchange") == 1
@@ -75,7 +75,7 @@ class MappedRows:
         memory = {} if parsed.piece is None else parsed.piece.memory
         self._exchanges: set[str] = memory.setdefault("exchanges", set())
         self.units: dict[str, str] = memory.setdefault("units", {})
-        # A log that grows begins with its oldest trade.
+        # None until the first rows show it; a log that grows begins with its oldest trade.
         self.newest_first: bool | None = None if parsed.piece is None else False
         self.by_id = self.table is TRADES and "id" in self.mapped and memory.get("by_id", True)
         self._memory = memory
@@ -85,8 +85,8 @@ class MappedRows:
 
     @classmethod
     def of_arrow(cls, layout: Mapped, job: Job, schema: pa.Schema, parsed: Parsed) -> MappedRows:
-        """Return an object that takes rows of Arrow data; QueryError also if a time has no zone."""
-        # None of our columns is a list or a struct.
+        """Return an object that takes rows of Arrow data; QueryError also for times whose zone is unknown."""
+        # Lists and structs are left out, because none of our columns is one.
         names = [field.name for field in schema if not pa.types.is_nested(field.type)]
         rows = cls(layout, job, names, parsed)
         for column, name in rows.mapped.items():
@@ -100,12 +100,12 @@ class MappedRows:
         return [name for name in self.header if name in used]
 
     def take_arrow(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take some rows of Arrow data, which has at least the columns that are read."""
+        """Take some rows of Arrow data, which must have the columns `used`."""
         frame = pl.DataFrame(batch.select(self.used))
         line = pl.int_range(self.before + 1, self.before + frame.height + 1, dtype=pl.Int64).alias("line")
         texts = {name: _as_text(name, frame.schema[name]) for name in self.used}
-        nothing = pl.lit(None, pl.String)
-        self.take(frame.select(line, *(texts.get(name, nothing.alias(name)) for name in self.header)))
+        null_text = pl.lit(None, pl.String)
+        self.take(frame.select(line, *(texts.get(name, null_text.alias(name)) for name in self.header)))
         self.before += frame.height
         self.parsed.lines += frame.height
 
@@ -130,7 +130,7 @@ class MappedRows:
             self._put(events)
 
     def _require_one_exchange(self, names: pl.Series) -> None:
-        """Raise QueryError if a column names several exchanges: the caller's name would make their markets one."""
+        """Raise QueryError if a column names several exchanges, whose markets the caller's name would merge."""
         self._exchanges |= set(names.drop_nulls().unique()) - {""}
         if len(self._exchanges) > 1:
             exchanges = ", ".join(sorted(self._exchanges)[:5])
@@ -141,28 +141,28 @@ class MappedRows:
             )
 
     def _put(self, events: pl.DataFrame) -> None:
-        """Add checked rows to the batch of their table, with the columns that are computed."""
+        """Add checked rows to the batch of their table, with the columns that tidytape computes."""
         if self.newest_first is None:
             self.newest_first = self.table is TRADES and events["timestamp"][0] > events["timestamp"][-1]
         if self.by_id:
             self.by_id = _are_integers(events["id"])
         other_side = INSTEAD_OF_SIDE.get(self.table.name, "side")
-        placed = events.rename({other_side: "side"}, strict=False)
+        table_rows = events.rename({other_side: "side"}, strict=False)
         if self.table in (TRADES, LIQUIDATIONS):
-            if "quote_amount" not in placed.columns:
-                placed = placed.with_columns(quote_amount=pl.col("price") * pl.col("amount"))
-            if "id" not in placed.columns:
-                placed = with_ids(placed, self.parsed.before(self.table))
+            if "quote_amount" not in table_rows.columns:
+                table_rows = table_rows.with_columns(quote_amount=pl.col("price") * pl.col("amount"))
+            if "id" not in table_rows.columns:
+                table_rows = with_ids(table_rows, self.parsed.before(self.table))
         if "sequence" in self.table.names:
             line = pl.col("line")
-            placed = placed.with_columns(sequence=-line if self.newest_first else line)
-        frame = self.table.conform(placed)
-        if self.table is OPEN_INTEREST and "price" in placed.columns:
-            frame = frame.with_columns(placed["price"])
+            table_rows = table_rows.with_columns(sequence=-line if self.newest_first else line)
+        frame = self.table.conform(table_rows)
+        if self.table is OPEN_INTEREST and "price" in table_rows.columns:
+            frame = frame.with_columns(table_rows["price"])
         self.parsed.batch(self.table).add(frame)
 
     def finish(self) -> None:
-        """Set what orders the events of one timestamp, after the last row."""
+        """Set, after the last row, what orders the events of one timestamp."""
         self._memory["by_id"] = self.by_id
         if self.by_id:
             self.parsed.batch(TRADES).order_by_id()
@@ -180,20 +180,20 @@ class MappedRows:
         return fields
 
     def _time(self, texts: pl.Series) -> Kind:
-        """Return how the times of a column are written; once it is known, it holds for the whole file."""
+        """Return the kind of the times of a column; once the unit is known, it holds for the whole file."""
         name = texts.name
         unit = self.units.get(name) or self.layout.time_of(name) or unit_of(texts)
         if unit is not None:
             self.units[name] = unit
             if name == "timestamp":
                 self.parsed.time_unit = unit
-        # If no text of this block is a time, texts of a later block may be.
+        # The unit stays unknown if no text of this block is a time; a later block may show it.
         hint = "time_unit (--time-unit) or time_format (--time-format) says how times are written"
         return time(unit or ISO, hint=hint)
 
 
 def _are_integers(ids: pl.Series) -> bool:
-    """Return whether all ids are integers of 64 bits, written without leading zeros: equal numbers are equal ids."""
+    """Return whether all ids are integers of 64 bits without leading zeros, so that equal numbers are equal ids."""
     numbers = ids.str.extract(r"^(0|[1-9]\d{0,18})$").cast(pl.Int64, strict=False)
     return not numbers.is_null().any()
 
@@ -201,7 +201,7 @@ def _are_integers(ids: pl.Series) -> bool:
 def _amount_unit(
     exchanges: Collection[str], table: str, exchange: str, raw_symbol: str
 ) -> CountedUnit | None:
-    """Return what amounts count: by the file's own name of the exchange if that is known, else by the caller's."""
+    """Return the unit of amounts: by the file's name of the exchange if that is known, else by the caller's name."""
     unit = of_mapped(table, exchange, raw_symbol)
     for name in exchanges:  # there is at most one
         unit = documented(name, raw_symbol, table, otherwise=unit)
@@ -216,19 +216,19 @@ def put_texts(
     *,
     exchange: str | None = None,
 ) -> None:
-    """Put rows of text into the table that they are for. Call it once per file and table.
+    """Put rows of text into a table. Call it once per file and table.
 
-    Values are checked as those of a ``csv`` file. A wrong one is a bad line of ``parsed``.
+    Values are checked as in a ``csv`` file. A row with a wrong value is a bad line of ``parsed``.
 
     Parameters
     ----------
     texts : polars.DataFrame, one row per event, or iterable of them
         ``line``, the number of the line, and columns of text by our names, the same in each frame; a column
-        ``raw_symbol`` tells the market of each row. Columns that the table does not have are ignored.
+        ``raw_symbol`` names the market of each row. Columns that the table does not have are ignored.
     rows_are : Csv
         The table, how times are written, and the length of candles.
     job : Job
-        The file, and what the caller says of it.
+        The file, and what the caller says about it.
     parsed : Parsed
         Takes the rows.
     exchange : str, optional
@@ -244,16 +244,16 @@ def put_texts(
     for frame in [texts] if isinstance(texts, pl.DataFrame) else texts:
         if rows is None:
             names = frame.columns[1:]
-            known = known_columns(rows_are.of)
-            mapped = replace(rows_are, columns={name: name for name in names if name in known})
-            rows = MappedRows(mapped, job, names, parsed)
+            known_names = known_columns(rows_are.of)
+            layout = replace(rows_are, columns={name: name for name in names if name in known_names})
+            rows = MappedRows(layout, job, names, parsed)
         rows.take(frame)
     if rows is not None:
         rows.finish()
 
 
 def _refuse_naive(unit: str | None, field: pa.Field, file: str) -> None:
-    """Raise QueryError if a time has no zone, or no time of day, and the caller does not say what is meant."""
+    """Raise QueryError if times have no zone, or no time of day, and the caller does not say what they mean."""
     if unit == ISO:
         return
     if pa.types.is_timestamp(field.type) and field.type.tz is None:
@@ -271,7 +271,7 @@ def _refuse_naive(unit: str | None, field: pa.Field, file: str) -> None:
 
 
 def _as_text(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column as text."""
+    """Return a column as text; times become ISO 8601 in UTC."""
     column = pl.col(name)
     if not isinstance(dtype, pl.Datetime):
         return column.cast(pl.String).alias(name)

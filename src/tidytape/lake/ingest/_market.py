@@ -28,52 +28,52 @@ def option(text: str, *, default: Any = None, flag: str | None = None) -> Any:
     Parameters
     ----------
     text : str
-        Its help.
+        The help of the option.
     default : object
-        Its default.
+        The default.
     flag : str, optional
-        Its flag on the command line, if that differs from its name.
+        The flag on the command line, if that differs from the name of the field.
     """
     return field(default=default, metadata={"help": text, "flag": flag})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
-    """What the caller says about the market of files. The files and the registry have to say the rest.
+    """What the caller says about the market of files; the files and the registry must say the rest.
 
     Parameters
     ----------
     exchange : str, optional
-        Exchange identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name it themselves, and those
-        of ``cryptofeed`` and ``deribit-chain`` are of one exchange; other files need it.
+        Exchange identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name their exchange, and files
+        of ``cryptofeed`` and ``deribit-chain`` are of one exchange; other files need this.
     raw_symbol : str, optional
-        The only market to take from the files. Files that do not name their market need it.
+        The only market to take from the files. Files that do not name their market need this.
     normalized_symbol, coin : str, optional
         Names of the market across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``. By default they are read from the raw
         symbol, if the market is not registered yet.
     category : str, optional
         Market class, by name or alias. By default, if the market is not registered yet: PERPETUAL if it has funding,
-        SPOT if it is traded; null if the layout is of exchanges with markets of every class.
+        SPOT if it is traded; null if files of the layout may hold markets of every class.
     tick_size : Decimal, int, float or str, optional
         Smallest price step. [quote per coin]
     block_size : Decimal, int, float or str, optional
         Height of a price level of profiles. By default, if the market is not registered yet,
         `tidytape.aggregate.recommended_block_size` of the price of the first trade in its first file. [quote per coin]
     contract : {"INVERSE", "LINEAR", "VANILLA"}, optional
-        Says that amounts in the files are numbers of contracts of this kind; they are converted to coins. The registry
-        keeps kind and size, which are the default for later files.
+        Kind of the contracts, if amounts in the files are numbers of contracts; they are converted to coins. The
+        registry keeps kind and size as the default for later files.
     contract_size : Decimal, int, float or str, optional
         Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
     amount_unit : {"coin", "quote", "contracts"}, optional
         What amounts in the files count, including volumes of candles. It holds for all tables and markets of the files,
-        and the registry keeps it. By default the file, the symbol or the exchange has to tell it; then files that count
+        and the registry keeps it. By default the file, the symbol or the exchange shows the unit, and files that count
         contracts, the quote or an unknown unit are refused.
         ``"contracts"`` needs ``contract`` and ``contract_size``. Amounts in the quote are divided by their price;
         candles have no such price, so their volume becomes ``quote_volume``, and their volume in coin is null.
     funding_interval : int, str or timedelta, optional
-        Time between settlements, e.g. ``"8h"``, for funding reports that do not state it; without it the service does
-        not use them. If a file states an interval, that holds. A report that is in the lake without an interval cannot
-        get one later. [ms]
+        Time between settlements, e.g. ``"8h"``, for funding reports that do not state it; the service does not use
+        reports without one. An interval that a file states takes precedence. A report that is in the lake without an
+        interval cannot get one later. [ms]
 
     Raises
     ------
@@ -168,14 +168,14 @@ class Market:
 
     @property
     def stated_contract(self) -> Contract | None:
-        """What one contract is, if the caller says it."""
+        """The contract that the caller states; None if the caller states none."""
         if self.contract is None or self.contract_size is None:
             return None
         return Contract(ContractKind(self.contract), exact(self.contract_size))
 
     @property
     def stated_unit(self) -> CountedUnit | None:
-        """What amounts count, if the caller says it; a contract stands for contracts."""
+        """The unit that the caller states; a stated contract means contracts."""
         if self.amount_unit is not None:
             return CountedUnit(self.amount_unit)
         return None if self.contract is None else CountedUnit.CONTRACTS
@@ -190,8 +190,10 @@ class Market:
     @property
     def replaced(self) -> list[str]:
         """Columns of the registry whose values the caller replaces."""
-        named = ["normalized_symbol", "coin", "quote_coin"] if self.normalized_symbol or self.coin else []
-        return named + [
+        name_columns = (
+            ["normalized_symbol", "coin", "quote_coin"] if self.normalized_symbol or self.coin else []
+        )
+        return name_columns + [
             name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None
         ]
 
@@ -199,7 +201,7 @@ class Market:
 def _require_on_grid(value: Number, name: str) -> None:
     """Raise QueryError unless the number can be the height of a price level."""
     number = exact(value, name)
-    # The exponent is checked first, because the grid writes all digits out.
+    # Check the exponent first, because the grid writes all digits out.
     if not -23 <= number.adjusted() <= 15:
         raise QueryError(name, got=value, expected="a number from 1e-22 to 1e15")
     try:

@@ -1,4 +1,4 @@
-"""The open interest of option quotes in coin, or null where its unit is unknown."""
+"""Convert the open interest of option quotes to coin, or make it null if its unit is unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEFT_OUT = (
 
 
 def known_option_interest(parsed: Parsed, market: Market) -> None:
-    """Convert the open interest of option quotes to coin; where its unit is unknown, make it null and note how many.
+    """Convert the open interest of option quotes to coin; if its unit is unknown, make it null and note the count.
 
     A file is not refused for this: the registry has no options, and a chain is useful without its open interest.
     """
@@ -31,8 +31,8 @@ def known_option_interest(parsed: Parsed, market: Market) -> None:
         return
     exchanges = _exchanges_of_unknown_unit(parsed, market)
     for exchange in exchanges:
-        reported = (pl.col("exchange") == exchange) & pl.col("open_interest").is_not_null()
-        count = sum(part.frame().filter(reported).height for part in batch)
+        has_interest = (pl.col("exchange") == exchange) & pl.col("open_interest").is_not_null()
+        count = sum(part.frame().filter(has_interest).height for part in batch)
         if count:
             parsed.notes.append(Note("option quote", _LEFT_OUT, count, exchange))
     if exchanges:
@@ -58,5 +58,5 @@ def _multiplied(quotes: pl.DataFrame, *, size: float) -> pl.DataFrame:
 
 
 def _without_interest(quotes: pl.DataFrame, *, exchanges: list[str]) -> pl.DataFrame:
-    known = ~pl.col("exchange").is_in(exchanges)
-    return quotes.with_columns(open_interest=pl.when(known).then("open_interest"))
+    is_known = ~pl.col("exchange").is_in(exchanges)
+    return quotes.with_columns(open_interest=pl.when(is_known).then("open_interest"))

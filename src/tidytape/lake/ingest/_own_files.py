@@ -21,11 +21,11 @@ from tidytape.lake.ingest._mapped_rows import MappedRows
 from tidytape.lake.ingest._market import Market, option
 
 _DELIMITERS = (",", ";", "\t", "|")
-_WRITTEN_TAB = "\\t"  # as a shell passes a tab that was typed so
+_WRITTEN_TAB = "\\t"  # a backslash and a t, as a shell passes them on
 _LOOKED_AT = 1000
-"""Number of first lines whose fields a map can name: a field that is often absent should be in one of them."""
+"""Number of first lines that are searched for names of fields; a field that is often absent should be in one."""
 _ROWS = 250_000
-"""Rows of a file that are read at once."""
+"""Most rows of a file that are read at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +79,13 @@ class Csv(Mapped):
             except csv.Error as error:
                 reason = "it holds a bare carriage return" if "\r" in text.rstrip("\r") else str(error)
                 raise unreadable_header(job, number, reason) from error
-            # Before any line is split, because a wrong map is wrong for all lines.
+            # Made before any line is split, because a wrong map is wrong for all lines.
             rows.append(MappedRows(self, job, names, parsed))
             return Header(names, delimiter=delimiter, is_ragged=True)
 
         for _, texts in delimited(job, parsed, progress, described):
             rows[0].take(texts)
-        if rows:  # else the piece has no line yet
+        if rows:  # empty if the piece has no line yet
             rows[0].finish()
         return parsed
 
@@ -101,8 +101,8 @@ def _character(text: str) -> str | None:
 class Jsonl(Mapped):
     """Lines of JSON objects, with a map of their fields.
 
-    Fields are those at the top of the objects. One that an object lacks, or has as null, is empty. Numbers may be
-    written as numbers or as text. A map can name the fields of the first 1,000 objects.
+    Fields are those at the top level of the objects. A field that an object lacks, or has as null, is empty. Numbers
+    may be written as numbers or as text. A map can name the fields of the first 1,000 objects.
 
     Parameters
     ----------
@@ -137,11 +137,13 @@ class Jsonl(Mapped):
                 rows = MappedRows(self, job, names, parsed)
             parsed.lines += lines.height
             objects = decoded(lines["text"], pl.Struct(dict.fromkeys(names, pl.String())))
-            broken = pl.when(pl.col("object").is_null()).then(
+            reasons = pl.when(pl.col("object").is_null()).then(
                 pl.lit("no JSON object, or a field is no text or number")
             )
-            good = parsed.bad.take(lines.select("line", objects.alias("object")).with_columns(reason=broken))
-            rows.take(good.unnest("object"))
+            good_objects = parsed.bad.take(
+                lines.select("line", objects.alias("object")).with_columns(reason=reasons)
+            )
+            rows.take(good_objects.unnest("object"))
         if rows is not None:
             rows.finish()
         elif job.piece is None:
@@ -150,7 +152,7 @@ class Jsonl(Mapped):
 
 
 def _field_names(lines: pl.Series) -> list[str]:
-    """Return the fields of some objects that hold text, a number or a flag, in the order of their first appearance."""
+    """Return the fields of some objects that hold text, a number or a flag, in the order in which they first appear."""
     names: dict[str, bool] = {}
     for text in lines:
         try:
@@ -166,9 +168,8 @@ def _field_names(lines: pl.Series) -> list[str]:
 class Parquet(Mapped):
     """Parquet files, with a map of their columns.
 
-    A line is a row, counted from 1. Timestamps that say that they are in UTC, or in a zone, are taken; those that do
-    not are refused, unless ``time_unit="iso"`` says that they are meant in UTC. Numbers are read in ``time_unit`` where
-    they are times.
+    A line is a row, counted from 1. Timestamps must have a zone, such as UTC; timestamps without one are refused,
+    unless ``time_unit="iso"`` says that they are in UTC. Times that are numbers are read in ``time_unit``.
 
     Parameters
     ----------

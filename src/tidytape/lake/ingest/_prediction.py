@@ -2,8 +2,8 @@
 
 The files are answers of the gamma API of Polymarket: one JSON object, an array of them, or an object per line.
 
-Numbers are numbers or text, and lists are text that is JSON itself. Fields are recognised by their names, and other
-fields are ignored. An absent, null or empty field is unknown:
+Numbers may be numbers or text, and lists may be text that is itself JSON. Fields are recognised by their names, and
+other fields are ignored. An absent, null or empty field is unknown:
 
 ================================ ==================================================================================
 ours                             gamma's
@@ -63,7 +63,7 @@ _TEXTS = {
 }
 _TIMES = {"reported": "updatedAt", "available_since": "startDate", "available_to": "endDate"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-# Field, lowest value and highest value.
+# By column: the field, its lowest value and its highest value.
 _NUMBERS: Mapping[str, tuple[str, float, float]] = {
     "last_price": ("lastTradePrice", 0.0, 1.0),
     "one_day_price_change": ("oneDayPriceChange", -1.0, 1.0),
@@ -85,7 +85,7 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
     exchange : str
         Exchange identifier.
     bad : BadLines
-        Takes broken objects, with the number of the line in a file of lines, otherwise of the object, from 1.
+        Takes broken objects, with a number from 1: that of the line in a file of lines, otherwise that of the object.
 
     Returns
     -------
@@ -109,31 +109,31 @@ def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
     for name in _TIMES:
         dtypes[name] = pl.String()
     reports = pl.DataFrame(rows, schema=dtypes)
-    dated = reports.with_columns(nanoseconds(pl.col(name), ISO) for name in _TIMES)
-    good = pl.Series([True] * len(numbers), dtype=pl.Boolean)
+    reports_with_times = reports.with_columns(nanoseconds(pl.col(name), ISO) for name in _TIMES)
+    is_good = pl.Series([True] * len(numbers), dtype=pl.Boolean)
     for name, field in _TIMES.items():
-        broken = reports[name].is_not_null() & dated[name].is_null() & good
-        for row in broken.arg_true():
+        is_broken = reports[name].is_not_null() & reports_with_times[name].is_null() & is_good
+        for row in is_broken.arg_true():
             bad.add(numbers[row], f"{field} is no written date and time between 2000 and 2100")
-        good &= ~broken
-    return PREDICTION_MARKETS.conform(dated.filter(good))
+        is_good &= ~is_broken
+    return PREDICTION_MARKETS.conform(reports_with_times.filter(is_good))
 
 
 def _report(entry: Any) -> dict[str, Any]:
     """Return one object as a row, with times as text; ValueError if the object is broken."""
     if not isinstance(entry, dict):
         raise ValueError("not a JSON object")
-    slug, outcomes = _required(entry, "slug"), _texts(entry, "outcomes")
-    tokens = _texts(entry, "clobTokenIds")
+    slug = _required(entry, "slug")
+    outcomes, tokens = _texts(entry, "outcomes"), _texts(entry, "clobTokenIds")
     if outcomes is not None and tokens is not None and len(outcomes) != len(tokens):
         raise ValueError(f"{counted(len(outcomes), 'outcome')}, and {counted(len(tokens), 'clobTokenId')}")
-    for names, what in ((outcomes, "outcomes"), (tokens, "clobTokenIds")):
+    for names, field_name in ((outcomes, "outcomes"), (tokens, "clobTokenIds")):
         if names is not None and len(set(names)) < len(names):
-            raise ValueError(f"{what} names one twice")
+            raise ValueError(f"{field_name} names one twice")
     for token in tokens or ():
         storable(token, parameter="clobTokenIds")
     for outcome in outcomes or ():
-        # Checks the normalized symbol of the outcome's market, because a query can select by it.
+        # Check the normalized symbol of the outcome's market, because a query can select by it.
         values.text(f"{slug}:{outcome}-{_QUOTE_COIN}", parameter="outcomes")
     return {
         "condition_id": _required(entry, "conditionId"),
@@ -146,7 +146,7 @@ def _report(entry: Any) -> dict[str, Any]:
         **{column: _text(entry, field) for column, field in _TEXTS.items()},
         **{column: _text(entry, field) for column, field in _TIMES.items()},
         "reported": _required(entry, _TIMES["reported"]),
-        **{column: _number(entry, *how) for column, how in _NUMBERS.items()},
+        **{column: _number(entry, *field_and_bounds) for column, field_and_bounds in _NUMBERS.items()},
     }
 
 
@@ -158,7 +158,7 @@ def _required(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _value(entry: Mapping[str, Any], name: str, kind: type[T], otherwise: str) -> T | None:
-    """Return a value of one type, None if it is absent; ValueError if it has another type."""
+    """Return a value, or None if it is absent; ValueError if it does not have the type ``kind``."""
     value = entry.get(name)
     if value is not None and not isinstance(value, kind):
         raise ValueError(f"{name} is {otherwise}")
@@ -172,13 +172,13 @@ def _text(entry: Mapping[str, Any], name: str) -> str | None:
 def _number(
     entry: Mapping[str, Any], name: str, low: float, high: float, *, instead: str | None = None
 ) -> float | None:
-    """Return a number, or that of another field if this one is empty; ValueError if it is not one in the range."""
+    """Return a number from ``low`` to ``high``, from the field ``instead`` if this one is empty; else ValueError."""
     value = entry.get(name)
     if value is None or value == "":
         return None if instead is None else _number(entry, instead, low, high)
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
-    # In Python a bool is an int; here it is not a number.
+    # A bool is an int in Python, but not a number here.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} is no finite number")
     if not low <= value <= high:
@@ -211,7 +211,7 @@ def _event_slug(entry: Mapping[str, Any]) -> str | None:
 LAYOUT = "polymarket-gamma"
 """Name of the layout."""
 
-# Columns that newer reports replace. Names by which queries select markets stay as first registered.
+# Columns in which newer reports replace values. The names by which queries select markets stay as first registered.
 _REPLACED = ("tick_size", "coin_name", "full_name", "icon_url")
 
 
@@ -228,7 +228,8 @@ class PredictionFile:
     bad : int
         Broken objects that were skipped.
     first_bad : tuple of (int, str)
-        The first of them: the number of its line in a file of lines, otherwise of the object, from 1; and the reason.
+        The first of them, with the reason and a number from 1: that of the line in a file of lines, otherwise that of
+        the object.
     """
 
     path: str
@@ -251,11 +252,11 @@ class PredictionReport:
     Attributes
     ----------
     files : tuple of PredictionFile
-        In the order of the arguments.
+        The results of the files, in the order of the arguments.
     prediction_markets : int
-        Prediction markets that the files are about.
+        Number of prediction markets that the files are about.
     outcomes : int
-        Their outcomes, whose markets are registered.
+        Number of their outcomes, whose markets are registered.
     changed : bool
         Whether the lake got new data.
     """
@@ -276,15 +277,15 @@ def ingest_prediction_markets(
 ) -> PredictionReport:
     r"""Put reports of prediction markets into a lake, and register the markets of their outcomes.
 
-    Every file is read and checked before anything is written. Files may come in any order, and more than once: for each
-    field, the newest report that has it counts, see `LakeWriter.register_prediction_markets`.
+    It reads and checks every file before it writes anything. Files may come in any order, and more than once: for each
+    field the newest report with a value counts, see `LakeWriter.register_prediction_markets`.
 
     Parameters
     ----------
     files : path or iterable of paths
         JSON of the gamma API, plain or gzip, see this module.
     lake : Lake
-        Where they go.
+        The lake to write to.
     exchange : str
         Exchange identifier, e.g. ``"POLYMARKET"``.
     skip_bad : bool
@@ -321,28 +322,31 @@ def ingest_prediction_markets(
     """
     exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-    read = [_read(path, exchange, skip_bad=skip_bad) for path in paths]
-    if not read:
+    files_read = [_read(path, exchange, skip_bad=skip_bad) for path in paths]
+    if not files_read:
         return PredictionReport((), 0, 0, changed=False)
-    reports = pl.concat(rows for rows, _ in read)
-    before = lake.version()
+    reports = pl.concat(rows for rows, _ in files_read)
+    versions_before = lake.version()
     writer = lake.writer()
     writer._require_writable(PREDICTION_MARKETS, MARKETS)
     writer.register_prediction_markets(reports)
-    # From the registry and not from the files, because files may be older than the registered reports.
-    known = lake.prediction_markets().join(
+    # Read the registry and not the files, because files may be older than the registered reports.
+    prediction_markets = lake.prediction_markets().join(
         reports, on=["exchange", "condition_id"], how="semi", maintain_order="left"
     )
-    markets = outcome_markets(known, quote_coin=_QUOTE_COIN, quote_coin_name=_QUOTE_COIN_NAME)
-    # Last, so that after an interruption the next ingest of the same files completes it.
+    markets = outcome_markets(prediction_markets, quote_coin=_QUOTE_COIN, quote_coin_name=_QUOTE_COIN_NAME)
+    # Register the markets last, so that the next ingest of the same files completes an interrupted one.
     writer.register(markets, replace=_REPLACED)
     return PredictionReport(
-        tuple(file for _, file in read), known.height, markets.height, changed=lake.version() != before
+        tuple(file for _, file in files_read),
+        prediction_markets.height,
+        markets.height,
+        changed=lake.version() != versions_before,
     )
 
 
 def _read(path: Path, exchange: str, *, skip_bad: bool) -> tuple[pl.DataFrame, PredictionFile]:
-    digest(path)  # raises for a folder, a pipe, an empty or an unreadable file, and names it
+    digest(path)  # raises an error that names a folder, a pipe, an empty or an unreadable file
     bad = BadLines()
     reports = _reports(path, exchange=exchange, bad=bad)
     if bad.count and not (skip_bad and reports.height):

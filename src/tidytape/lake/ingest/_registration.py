@@ -1,4 +1,4 @@
-"""What an ingest registers of the markets of a file: names, class, first event and block size."""
+"""What an ingest registers about the markets of a file: names, class, first event and block size."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def registry_rows(
     parsed : Parsed
         What was read.
     market : Market
-        What the caller says; a name holds for the files' only market.
+        What the caller says; a name is that of the files' only market.
     registered : polars.DataFrame
         The registry.
     earlier : collection of (str, str)
-        Markets of earlier files of the same call.
+        Markets of earlier files in the same call.
 
     Returns
     -------
@@ -52,26 +52,29 @@ def registry_rows(
     Raises
     ------
     QueryError
-        If the symbol of a file's only market cannot be guessed and is neither given nor registered, or one name is
-        given to several markets. If a file has several markets, those that cannot be guessed get no names.
+        If the names of a file's only market cannot be guessed and are neither given nor registered, or one name is
+        given to several markets. If a file has several markets, those whose names cannot be guessed get no names.
     """
     summaries = _summaries(parsed)
     _require_class(parsed, market, registered, summaries)
     _require_one_name(market, summaries, earlier)
-    named, dated = _with_value(registered, "coin"), _with_value(registered, "available_since")
-    has_later_pieces = parsed.piece is not None  # which may hold other markets, and earlier events
+    markets_with_coin, markets_with_time = (
+        _with_value(registered, "coin"),
+        _with_value(registered, "available_since"),
+    )
+    has_later_pieces = parsed.piece is not None  # later pieces may hold other markets, and earlier events
     rows: list[dict[str, Any]] = []
     guesses: set[MarketKey] = set()
     for key, summary in summaries.items():
         names: dict[str, str | None] = {}
-        if market.normalized_symbol or market.coin or key not in named:
+        if market.normalized_symbol or market.coin or key not in markets_with_coin:
             is_only = len(summaries) == 1 and not has_later_pieces
             names = _names(key[1], market, needed=summary.traded and is_only)
         if names and market.normalized_symbol is None:
             guesses.add(key)
         since = summary.since
-        if since is None and key not in dated and not has_later_pieces:
-            # Only if no time is registered, because registered times are of the exchange's clock.
+        if since is None and key not in markets_with_time and not has_later_pieces:
+            # The time of receipt is the last resort: registered times are of the exchange's clock.
             since = summary.received
         rows.append(
             {
@@ -97,21 +100,21 @@ def _with_value(registered: pl.DataFrame, column: str) -> set[MarketKey]:
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """What a file shows of a market.
+    """What a file shows about a market.
 
     Attributes
     ----------
     since : int or None
-        Its first event by the exchange's clock. [ns]
+        Time of the first event by the exchange's clock. [ns]
     received : int
-        Its first event by any clock. [ns]
+        Time of the first event by any clock. [ns]
     price : float or None
-        Price of its first trade, else the middle of its first snapshot, else the open of its first candle.
+        Price of the first trade, else the middle of the first snapshot, else the open of the first candle.
         [quote per coin]
     traded : bool
-        It has trades, a book or candles.
+        Whether it has trades, a book or candles.
     funded : bool
-        It has funding rates.
+        Whether it has funding rates.
     """
 
     since: int | None
@@ -128,7 +131,7 @@ _BID, _ASK = (
     for side in (BookSide.BID, BookSide.ASK)
 )
 _SINCE = {
-    # A snapshot without a time of the exchange has the time of the recorder, whose clock is another one.
+    # A snapshot without a time of the exchange has the time of receipt, which is of the recorder's clock.
     BOOK.name: _TIME.filter(~pl.col("is_snapshot") | _TIME.ne_missing(pl.col("received"))).min()
 }
 _PRICES = {
@@ -136,14 +139,14 @@ _PRICES = {
     BOOK.name: (_BID.max() + _ASK.min()) / 2,
     RECORDED_CANDLES.name: pl.col("open").sort_by("timestamp").first(),
 }
-"""First price in the tables whose rows show that a market is traded. If a market has trades, their price counts."""
+"""First price in the tables whose rows show that a market is traded. If a market has trades, the price is theirs."""
 
 _TABLES = (TRADES, BOOK, RECORDED_CANDLES, FUNDING, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
 """Tables whose markets are registered. Options are not registered."""
 
 
 def _summaries(parsed: Parsed) -> dict[MarketKey, _Summary]:
-    """Return what a file shows of each of its markets, in the order of the markets."""
+    """Return what a file shows about each of its markets, sorted by market."""
     frames = [
         part.frame()
         .group_by("exchange", "raw_symbol")
@@ -173,8 +176,8 @@ def _summaries(parsed: Parsed) -> dict[MarketKey, _Summary]:
 def _class_of(key: MarketKey, market: Market, summary: _Summary, parsed: Parsed) -> str | None:
     """Return the class of a market: the caller's, else the symbol's, else PERPETUAL if funded, else SPOT if traded.
 
-    It is not SPOT if the file may hold markets of every class, or holds futures only. Open interest alone may be of a
-    perpetual or of a future.
+    It is not SPOT if the file may hold markets of every class, or only holds futures. It is null for a market with only
+    open interest, which may be a perpetual or a future.
     """
     category = market.category or told_class(key[1])
     if category:
@@ -187,16 +190,18 @@ def _class_of(key: MarketKey, market: Market, summary: _Summary, parsed: Parsed)
 def _require_class(
     parsed: Parsed, market: Market, registered: pl.DataFrame, keys: Collection[MarketKey]
 ) -> None:
-    """Raise QueryError if a file of futures would be mixed with a spot market of the same name."""
+    """Raise QueryError if events of a future would be mixed with a spot market of the same name."""
     if not parsed.futures:
         return
-    spot = registered.filter(pl.col("category") == Category.SPOT.value).select("exchange", "raw_symbol")
-    mixed = sorted(set(spot.iter_rows()) & set(keys))
-    if mixed or (market.category and market.category == Category.SPOT.value):
-        markets = " ".join(mixed[0]) if mixed else "these markets"
+    spot_markets = registered.filter(pl.col("category") == Category.SPOT.value).select(
+        "exchange", "raw_symbol"
+    )
+    mixed_markets = sorted(set(spot_markets.iter_rows()) & set(keys))
+    if mixed_markets or (market.category and market.category == Category.SPOT.value):
+        markets = " ".join(mixed_markets[0]) if mixed_markets else "these markets"
         raise QueryError(
             "exchange",
-            got=mixed[0][0] if mixed else None,
+            got=mixed_markets[0][0] if mixed_markets else None,
             expected=f"another name of the exchange: the file is of futures, and {markets} is a spot market",
         )
 
@@ -214,7 +219,10 @@ def _require_one_name(market: Market, keys: Collection[MarketKey], earlier: Coll
 
 
 def _names(raw_symbol: str, market: Market, *, needed: bool) -> dict[str, str | None]:
-    """Return the names of a market, from the caller or the raw symbol; none, or QueryError if they are needed."""
+    """Return the names of a market from the caller or the raw symbol.
+
+    If they cannot be guessed, return no names, or raise QueryError if they are needed.
+    """
     if market.normalized_symbol is not None:
         coin, _, quote = market.normalized_symbol.partition("-")
         return {

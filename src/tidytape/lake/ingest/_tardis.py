@@ -5,9 +5,9 @@ In both, every line names its exchange and market. Times in a dataset are epoch 
 ========================= =========================================================================================
 dataset                   becomes
 ========================= =========================================================================================
-trades                    trades; those whose side is ``unknown`` are counted, not kept
-incremental_book_L2       book events. They have no update ids, so they are ordered by time and line; the rows of a
-                          snapshot are those with its timestamp
+trades                    trades; trades whose side is ``unknown`` are counted, not kept
+incremental_book_L2       book events. They have no update ids, so time and line order them; the rows of one
+                          snapshot have the same timestamp
 book_snapshot_5, _25      book events; each line is a snapshot of the levels that it names. If several lines have one
                           timestamp, the last line is kept
 derivative_ticker         funding, if a rate or a predicted rate is known, and open interest, if it is known
@@ -16,13 +16,13 @@ options_chain             option quotes
 quotes, book_ticker       nothing: the best prices alone are not a book
 ========================= =========================================================================================
 
-The header tells which dataset a file is; trades and liquidations have the same header, so the file's name tells those
+The header shows which dataset a file is; trades and liquidations have the same header, so the file's name tells these
 two apart. In a book, an amount is the size at its price from that time on, and 0 removes the price.
 
 ========================= =========================================================================================
 ``type``                  becomes
 ========================= =========================================================================================
-``trade``                 trades; those whose side is ``unknown`` are counted, not kept
+``trade``                 trades; trades whose side is ``unknown`` are counted, not kept
 ``derivative_ticker``     funding, if a rate or a predicted rate is known, and open interest, if it is known
 ``liquidation``           liquidations
 ``option_summary``        option quotes
@@ -31,8 +31,8 @@ anything else             is counted, not kept
 
 One file of messages may hold many exchanges.
 
-Amounts are those of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol tell
-the unit, see `tidytape.lake._amount_units`, however the caller calls the exchange.
+Amounts are in the unit of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol
+show the unit, see `tidytape.lake._amount_units`, whatever name the caller gives to the exchange.
 
 Liquidations have the side of the order that closed the position [1]_: a sell closed a long. Our side is that of the
 position, so their sell is our BUY, a liquidated long.
@@ -107,23 +107,23 @@ VOLATILITY: Mapping[str, float] = MappingProxyType(
 )
 """Factor that converts the implied volatility of an exchange to percent."""
 
-_TIME = time("iso")  # a placeholder: the layout says how its times are written
+_TIME = time("iso")  # a placeholder: `_fields` replaces it by the kind of the layout's times
 
-# By our names: Tardis's name in a CSV file, its name in a message, what it holds, and whether every row has it.
-_Name = tuple[str, str, Kind, bool]
+# A column: Tardis's name in CSV files, its name in messages, what it holds, and whether every row needs a value.
+_Source = tuple[str, str, Kind, bool]
 
-_ALL: Mapping[str, _Name] = {
+_COMMON: Mapping[str, _Source] = {
     "exchange": ("exchange", "exchange", NAME, True),
     "raw_symbol": ("symbol", "symbol", NAME, True),
     "timestamp": ("timestamp", "timestamp", _TIME, True),
     "received": ("local_timestamp", "localTimestamp", _TIME, False),
 }
-_TRADE: Mapping[str, _Name] = {
+_TRADE: Mapping[str, _Source] = {
     "id": ("id", "id", TEXT, False),
     "price": ("price", "price", NUMBER, True),
     "amount": ("amount", "amount", ABOVE_ZERO, True),
 }
-_KINDS: Mapping[str, Mapping[str, _Name]] = MappingProxyType(
+_KINDS: Mapping[str, Mapping[str, _Source]] = MappingProxyType(
     {
         "trade": {
             **_TRADE,
@@ -149,16 +149,16 @@ _KINDS: Mapping[str, Mapping[str, _Name]] = MappingProxyType(
         },
     }
 )
-"""The kinds of messages that are kept."""
+"""The kinds of rows and messages that are kept, with their columns by our names."""
 
 
-def _fields(columns: Mapping[str, _Name], *, message: bool, time_unit: str) -> dict[str, Field]:
-    """Return the columns of one kind, by our names.
+def _fields(columns: Mapping[str, _Source], *, message: bool, time_unit: str) -> dict[str, Field]:
+    """Return the fields of one kind of rows, by our names.
 
     Parameters
     ----------
     columns : mapping
-        The columns of this kind only, one of `_KINDS`.
+        The columns of this kind, as in `_KINDS`, without those of `_COMMON`.
     message : bool
         Whether to return the names in messages; otherwise those in CSV files.
     time_unit : str
@@ -166,8 +166,8 @@ def _fields(columns: Mapping[str, _Name], *, message: bool, time_unit: str) -> d
     """
     times = time(time_unit)
     return {
-        column: Field(in_message if message else in_csv, times if kind is _TIME else kind, needed)
-        for column, (in_csv, in_message, kind, needed) in {**_ALL, **columns}.items()
+        column: Field(in_message if message else in_csv, times if kind is _TIME else kind, is_needed)
+        for column, (in_csv, in_message, kind, is_needed) in {**_COMMON, **columns}.items()
     }
 
 
@@ -181,13 +181,13 @@ def _of_market(
     Parameters
     ----------
     rows : polars.DataFrame
-        From `tidytape.lake.ingest._fields.checked`.
+        What `tidytape.lake.ingest._fields.checked` returns.
     job : Job
-        With ``exchange`` and ``raw_symbol``.
+        Says which exchange and symbol the caller names.
     parsed : Parsed
         Counts the rows of other markets.
     what : str
-        What a row is.
+        What a report calls one row.
     exchanges : set of str
         Tardis's names of the exchanges of the file so far; the names of these rows are added.
 
@@ -204,9 +204,9 @@ def _of_market(
             message = f"{job.path}: holds {', '.join(sorted(exchanges)[:3])} and not {job.exchange} alone"
             raise IngestError(message, path=str(job.path))
         name = pl.lit(job.exchange)
-    placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("tardis_exchange"))
-    parsed.exchanges.update(placed.select("exchange", "tardis_exchange").unique().iter_rows())
-    return parsed.only(placed, job.raw_symbol, others=f"{what} of another market")
+    renamed_rows = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("tardis_exchange"))
+    parsed.exchanges.update(renamed_rows.select("exchange", "tardis_exchange").unique().iter_rows())
+    return parsed.only(renamed_rows, job.raw_symbol, others=f"{what} of another market")
 
 
 def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
@@ -220,7 +220,7 @@ def _put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _finish(parsed: Parsed) -> None:
-    """Set on ``parsed`` what holds for all rows of a file."""
+    """Set the attributes of ``parsed`` that hold for all rows of a file."""
     parsed.any_class = True
     parsed.amount_unit = partial(_amount_unit, parsed.exchanges)
     for table in (TRADES, LIQUIDATIONS):
@@ -230,14 +230,14 @@ def _finish(parsed: Parsed) -> None:
 def _amount_unit(
     exchanges: Mapping[str, str], table: str, exchange: str, raw_symbol: str
 ) -> CountedUnit | None:
-    """Return the unit by Tardis's own name of the exchange; None if the exchange is not known."""
+    """Return the unit that Tardis's own name of the exchange shows; None if the exchange is not known."""
     return documented(exchanges.get(exchange, exchange), raw_symbol, table, otherwise=None)
 
 
 def _trades(rows: pl.DataFrame, parsed: Parsed) -> None:
-    known = rows.filter(pl.col("side") != _UNKNOWN)
-    parsed.ignore("trade whose aggressor the exchange does not tell", rows.height - known.height)
-    parsed.batch(TRADES).add(TRADES.conform(_identified(known, parsed, TRADES)))
+    known_trades = rows.filter(pl.col("side") != _UNKNOWN)
+    parsed.ignore("trade whose aggressor the exchange does not tell", rows.height - known_trades.height)
+    parsed.batch(TRADES).add(TRADES.conform(_identified(known_trades, parsed, TRADES)))
 
 
 def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
@@ -245,12 +245,14 @@ def _liquidations(rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 def _identified(rows: pl.DataFrame, parsed: Parsed, table: Table) -> pl.DataFrame:
-    """Return events in the order of their lines, each with the exchange's id or one that is made from its content."""
-    good = parsed.bad.take(one_id_each(rows, table.same))
+    """Return events in the order of their lines, each with the exchange's id or an id made from its content."""
+    good_rows = parsed.bad.take(one_id_each(rows, table.same))
     has_id = pl.col("id").is_not_null()
-    with_made_ids = with_ids(good.filter(~has_id).drop("id"), parsed.before(table)).select(good.columns)
+    with_made_ids = with_ids(good_rows.filter(~has_id).drop("id"), parsed.before(table)).select(
+        good_rows.columns
+    )
     return (
-        pl.concat([good.filter(has_id), with_made_ids])
+        pl.concat([good_rows.filter(has_id), with_made_ids])
         .sort("line")
         .with_columns(sequence=pl.col("line"), quote_amount=pl.col("price") * pl.col("amount"))
     )
@@ -261,7 +263,7 @@ def _tickers(rows: pl.DataFrame, parsed: Parsed) -> None:
     has_interest = pl.col("amount").is_not_null()
     parsed.batch(FUNDING).add(FUNDING.conform(rows.filter(has_funding)))
     interest = rows.filter(has_interest)
-    # The mark price converts amounts that turn out to be contracts of an inverse future.
+    # The mark price is kept, because it converts amounts that are contracts of an inverse future.
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
     neither = rows.filter(~has_funding & ~has_interest)
     parsed.ignore("ticker without funding rate and open interest", neither.height)
@@ -269,13 +271,13 @@ def _tickers(rows: pl.DataFrame, parsed: Parsed) -> None:
 
 def _options(rows: pl.DataFrame, parsed: Parsed) -> None:
     scale = pl.col("tardis_exchange").replace_strict(dict(VOLATILITY), default=None, return_dtype=pl.Float64)
-    unknown = pl.col("implied_volatility").is_not_null() & scale.is_null()
+    is_unknown_scale = pl.col("implied_volatility").is_not_null() & scale.is_null()
     coin = pl.col("raw_symbol").str.extract(r"^([A-Z0-9$]+)[-_]", 1)
     quotes = parsed.bad.take(
         rows.with_columns(
             coin=coin,
             reason=pl.coalesce(
-                pl.when(unknown).then(
+                pl.when(is_unknown_scale).then(
                     pl.format(
                         "whether {} quotes volatility in percent or as a decimal is not known",
                         "tardis_exchange",
@@ -291,13 +293,13 @@ def _options(rows: pl.DataFrame, parsed: Parsed) -> None:
 
 
 _UNIT = "us"
-_FIRST = ["exchange", "symbol", "timestamp", "local_timestamp"]
+_FIRST_COLUMNS = ["exchange", "symbol", "timestamp", "local_timestamp"]
 _BID, _ASK = BookSide.BID.value, BookSide.ASK.value
-_LEVEL: Mapping[str, _Name] = {
+_LEVEL: Mapping[str, _Source] = {
     "price": ("price", "price", NUMBER, True),
     "size": ("amount", "amount", NOT_NEGATIVE, True),
 }
-_UPDATE: Mapping[str, _Name] = {
+_UPDATE: Mapping[str, _Source] = {
     "is_snapshot": ("is_snapshot", "isSnapshot", FLAG, True),
     "side": ("side", "side", word({"bid": _BID, "ask": _ASK}), True),
     **_LEVEL,
@@ -306,12 +308,12 @@ _SNAPSHOT_LEVEL = re.compile(r"(asks|bids)\[(\d+)\]\.(price|amount)")
 _TOP_OF_BOOK = {"ask_amount", "ask_price", "bid_price", "bid_amount"}
 _NAMED = re.compile(r"(?:^|_)(trades|liquidations)(?=_|\.|$)")
 _BY_HEADER = ("option_summary", "derivative_ticker", "trade")
-"""Kinds that the header tells, in the order in which they are tried."""
+"""Kinds that the header shows, in the order in which they are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Dataset(Header):
-    """The columns of a dataset, and which one it is.
+    """The columns of a dataset, and its kind.
 
     Attributes
     ----------
@@ -329,10 +331,12 @@ class _Dataset(Header):
 
 
 def _dataset(job: Job, text: str) -> _Dataset:
-    """Return which dataset a file is, by its header; IngestError if it is none that can become events."""
+    """Return which dataset a file is, by its header; IngestError if the dataset cannot become events."""
     header = text.strip().split(",")
-    if header[:4] != _FIRST or len(set(header)) < len(header):
-        raise _refused(job, f"no dataset of tardis.dev, its header does not begin with {', '.join(_FIRST)}")
+    if header[:4] != _FIRST_COLUMNS or len(set(header)) < len(header):
+        raise _refused(
+            job, f"no dataset of tardis.dev, its header does not begin with {', '.join(_FIRST_COLUMNS)}"
+        )
     levels = [match for name in header if (match := _SNAPSHOT_LEVEL.fullmatch(name))]
     if levels:
         return _snapshots(job, header, levels)
@@ -350,12 +354,12 @@ def _dataset(job: Job, text: str) -> _Dataset:
     return _Dataset(header, kind=kind, fields=_csv_fields(_KINDS[kind]))
 
 
-def _has(header: list[str], columns: Mapping[str, _Name]) -> bool:
-    """Return whether a header has each of some columns once."""
+def _has(header: list[str], columns: Mapping[str, _Source]) -> bool:
+    """Return whether a header has each of some columns exactly once."""
     return all(header.count(name[0]) == 1 for name in columns.values())
 
 
-def _csv_fields(columns: Mapping[str, _Name]) -> dict[str, Field]:
+def _csv_fields(columns: Mapping[str, _Source]) -> dict[str, Field]:
     return _fields(columns, message=False, time_unit=_UNIT)
 
 
@@ -377,14 +381,14 @@ def _snapshots(job: Job, header: list[str], levels: list[re.Match[str]]) -> _Dat
 
 
 def _kind_by_name(job: Job) -> str:
-    """Return whether a file has trades or liquidations, which have the same header, by its name."""
-    names = {match[1] for match in _NAMED.finditer(job.path.name)}
-    if len(names) != 1:
+    """Return the kind that a file's name shows: trades and liquidations have the same header."""
+    words = {match[1] for match in _NAMED.finditer(job.path.name)}
+    if len(words) != 1:
         raise _refused(
             job,
             "trades and liquidations have the same columns; the file's name must hold _trades_ or _liquidations_",
         )
-    return names.pop().removesuffix("s")
+    return words.pop().removesuffix("s")
 
 
 def _refused(job: Job, reason: str) -> IngestError:
@@ -392,32 +396,34 @@ def _refused(job: Job, reason: str) -> IngestError:
 
 
 def _checked_levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """Return the snapshots, with a ``reason`` if a level lacks its price or its amount."""
-    half = pl.any_horizontal(
+    """Add a ``reason`` to snapshots with a level that has only a price or only an amount."""
+    is_incomplete = pl.any_horizontal(
         pl.col(f"{side}:{level}:price").is_null() != pl.col(f"{side}:{level}:amount").is_null()
         for side in ("asks", "bids")
         for level in range(depth)
     )
-    return rows.with_columns(reason=pl.when(half).then(pl.lit("a level with a price or an amount alone")))
+    return rows.with_columns(
+        reason=pl.when(is_incomplete).then(pl.lit("a level with a price or an amount alone"))
+    )
 
 
 def _levels(rows: pl.DataFrame, depth: int) -> pl.DataFrame:
     """Return one row per level of each snapshot; a side may have fewer levels than columns."""
-    first = ("line", "exchange", "raw_symbol", "timestamp", "received")
+    event_columns = ("line", "exchange", "raw_symbol", "timestamp", "received")
     sides = {"bids": _BID, "asks": _ASK}
-    levels = [
+    frames = [
         rows.select(
-            *first,
+            *event_columns,
             pl.lit(side).alias("side"),
             pl.col(f"{column}:{level}:price").alias("price"),
             pl.col(f"{column}:{level}:amount").alias("size"),
-            (pl.col("line") * (2 * depth) + place * depth + level).alias("sequence"),
+            (pl.col("line") * (2 * depth) + side_index * depth + level).alias("sequence"),
         )
-        for place, (column, side) in enumerate(sides.items())
+        for side_index, (column, side) in enumerate(sides.items())
         for level in range(depth)
     ]
-    named = pl.concat(levels).filter(pl.col("price").is_not_null() & pl.col("size").is_not_null())
-    return BOOK.conform(named.sort("sequence").with_columns(is_snapshot=pl.lit(value=True)))
+    complete_levels = pl.concat(frames).filter(pl.col("price").is_not_null() & pl.col("size").is_not_null())
+    return BOOK.conform(complete_levels.sort("sequence").with_columns(is_snapshot=pl.lit(value=True)))
 
 
 class Tardis(Layout):
@@ -432,7 +438,7 @@ class Tardis(Layout):
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
         """Return whether a file is a dataset, by the first columns of its header, which all datasets have."""
-        return head.partition("\n")[0].strip().split(",")[:4] == _FIRST
+        return head.partition("\n")[0].strip().split(",")[:4] == _FIRST_COLUMNS
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
@@ -455,8 +461,8 @@ class Tardis(Layout):
             else:
                 _put(dataset.kind, rows, parsed)
         if dataset is not None and dataset.kind == "snapshot":
-            overtaken = keep_latest(parsed.batch(BOOK), pl.col("sequence") // (2 * dataset.depth))
-            parsed.ignore("snapshot overtaken at its own timestamp", overtaken)
+            overtaken_count = keep_latest(parsed.batch(BOOK), pl.col("sequence") // (2 * dataset.depth))
+            parsed.ignore("snapshot overtaken at its own timestamp", overtaken_count)
         _finish(parsed)
         return parsed
 
@@ -472,8 +478,10 @@ class TardisNode(Layout):
     @classmethod
     def recognises(cls, name: str, head: str) -> bool:
         """Return whether a file has such messages: its first line is an object with a known type."""
-        first = head.partition("\n")[0]
-        return re.search(rf'"type":\s*"({_TYPES})"', first) is not None and '"localTimestamp"' in first
+        first_line = head.partition("\n")[0]
+        return (
+            re.search(rf'"type":\s*"({_TYPES})"', first_line) is not None and '"localTimestamp"' in first_line
+        )
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
@@ -497,8 +505,8 @@ class TardisNode(Layout):
                     _of_market(rows, job, parsed, what=kind.replace("_", " "), exchanges=exchanges),
                     parsed,
                 )
-            others = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
-            for kind, count in others.group_by("type").len().iter_rows():
+            other_messages = messages.filter(~pl.col("type").is_in(list(_IN_MESSAGES)))
+            for kind, count in other_messages.group_by("type").len().iter_rows():
                 parsed.ignore(f"{kind} message", count)
         _finish(parsed)
         return parsed

@@ -1,7 +1,7 @@
 """Convert times that are text to epoch nanoseconds. A unit is recognised only if no other unit is possible.
 
-For any other way of writing times the caller gives a format, because tidytape never guesses which number is the day.
-Its directives are those of Python's ``strftime``:
+For times that are written in any other way the caller gives a format, because tidytape never guesses which number is
+the day. The directives of a format are those of Python's ``strftime``:
 
 ============= =====================================================================================================
 ``%Y``        the year, four digits
@@ -37,10 +37,10 @@ ISO = "iso"
 """The unit of a written date and time."""
 
 DATE = "date"
-"""The unit of a written date, which stands for its first instant in UTC. It is never recognised, because the file may
-have lost the time of day."""
+"""The unit of a written date, which stands for its first instant in UTC. It is never recognised, because a file of
+dates may have lost the time of day."""
 
-# 2000-01-01 and 2100-01-01. Between them a number is a time in at most one of the four units.
+# 2000-01-01 and 2100-01-01 in seconds. A number is a time between them in at most one of the four units.
 _FIRST, _LAST = 946_684_800, 4_102_444_800
 
 _NUMBER = r"^(\d{1,19})(?:\.(\d{1,18}))?$"
@@ -53,7 +53,7 @@ _WRITTEN = (
 def written_as(
     time_unit: str | Mapping[str, str] | None, time_format: str | None
 ) -> str | Mapping[str, str] | None:
-    """Return how the caller says that times are written: a unit, a unit per column, a format, or None.
+    """Return how times are written according to the caller: a unit, a unit per column, a format, or None.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _unit_named(unit: str) -> str:
 
 
 def described(unit: str) -> str:
-    """Return the words of a message for a time in a unit or a format."""
+    """Return what a message calls a time in a unit or a format."""
     if unit in UNITS:
         return f"an epoch time in {unit}"
     return {ISO: "a written date and time", DATE: "a written date"}.get(unit, f"a time written as {unit}")
@@ -119,6 +119,7 @@ def unit_of(text: pl.Series) -> str | None:
 
 
 def _unit(text: pl.Expr) -> pl.Expr:
+    """Return the unit in which a text is a time; null if it is none."""
     integer = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
     return pl.coalesce(
         pl.when(text.str.contains(_WRITTEN)).then(pl.lit(ISO)),
@@ -138,7 +139,7 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
         ISO 8601 with an offset, or without one for UTC; or a number in ``unit``, with or without decimals. Parts of
         a nanosecond are cut off.
     unit : {"iso", "date", "s", "ms", "us", "ns"} or format
-        How they are written, as `written_as` returns it.
+        How the times are written, as `written_as` returns it.
 
     Returns
     -------
@@ -154,37 +155,37 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
     [1693929601500000000]
     """
     if unit in UNITS:
-        value = _number(text, UNITS[unit])
+        value = _from_number(text, UNITS[unit])
     elif unit == DATE:
-        value = _dated(text)
+        value = _from_date(text)
     else:
-        value = _written(text if unit == ISO else _as_iso(text, unit))
+        value = _from_iso(text if unit == ISO else _as_iso(text, unit))
     return pl.when(value.is_between(_FIRST * SECOND, _LAST * SECOND, closed="left")).then(value)
 
 
-def _number(text: pl.Expr, places: int) -> pl.Expr:
+def _from_number(text: pl.Expr, places: int) -> pl.Expr:
     integer = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
-    # A larger number would overflow, and is a time after 2100 anyway.
-    fits = integer <= _LAST * 10 ** (9 - places)
-    value: pl.Expr = pl.when(fits).then(integer) * 10**places
+    # A larger number is a time after 2100, and would overflow.
+    is_in_range = integer <= _LAST * 10 ** (9 - places)
+    value: pl.Expr = pl.when(is_in_range).then(integer) * 10**places
     return value if places == 0 else value + _digits(text.str.extract(_NUMBER, 2), places)
 
 
 def _digits(fraction: pl.Expr, places: int) -> pl.Expr:
-    padded = fraction.fill_null("").str.pad_end(places, "0").str.slice(0, places)
-    return padded.cast(pl.Int64, strict=False)
+    digits = fraction.fill_null("").str.pad_end(places, "0").str.slice(0, places)
+    return digits.cast(pl.Int64, strict=False)
 
 
-def _dated(text: pl.Expr) -> pl.Expr:
-    # The pattern comes first, because the parser would accept a year of more than four digits.
+def _from_date(text: pl.Expr) -> pl.Expr:
+    # The pattern is needed, because the parser accepts a year of more than four digits.
     day = text.str.extract(r"^(\d{4}-\d{2}-\d{2})$", 1)
     return _from_seconds(day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s"))
 
 
-def _written(text: pl.Expr) -> pl.Expr:
+def _from_iso(text: pl.Expr) -> pl.Expr:
     day, clock = text.str.extract(_WRITTEN, 1), text.str.extract(_WRITTEN, 2)
-    moment = (day + pl.lit(" ") + clock).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="ms", strict=False)
-    seconds = moment.dt.epoch("s")
+    date_time = (day + pl.lit(" ") + clock).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="ms", strict=False)
+    seconds = date_time.dt.epoch("s")
     sign = pl.when(text.str.extract(_WRITTEN, 4) == "-").then(-1).otherwise(1)
     hours, minutes = (text.str.extract(_WRITTEN, group).cast(pl.Int64).fill_null(0) for group in (5, 6))
     offset = sign * (hours * 3600 + minutes * 60)
@@ -192,7 +193,7 @@ def _written(text: pl.Expr) -> pl.Expr:
 
 
 def _from_seconds(seconds: pl.Expr) -> pl.Expr:
-    # Later times may not fit into 64 bits as nanoseconds, and would become times of this century.
+    # Later times as nanoseconds may overflow 64 bits, and would become times of this century.
     return pl.when(seconds.is_between(_FIRST, _LAST)).then(seconds) * SECOND
 
 
@@ -267,13 +268,19 @@ def _as_iso(text: pl.Expr, written: str) -> pl.Expr:
     if "m" in groups:
         month = part("m", "").str.zfill(2)
     else:
-        name, known = ("b", _SHORT) if "b" in groups else ("B", _FULL)
-        month = part(name, "").str.to_lowercase().replace_strict(known, default=None, return_dtype=pl.String)
+        name, numbers_by_name = ("b", _SHORT) if "b" in groups else ("B", _FULL)
+        month = (
+            part(name, "")
+            .str.to_lowercase()
+            .replace_strict(numbers_by_name, default=None, return_dtype=pl.String)
+        )
     hour = part("H", "00").str.zfill(2)
     if "I" in groups:
-        afternoon = part("p", "").str.to_lowercase() == "pm"
-        number = part("I", "").cast(pl.Int64, strict=False) % 12 + pl.when(afternoon).then(12).otherwise(0)
-        hour = number.cast(pl.String).str.zfill(2)
+        is_afternoon = part("p", "").str.to_lowercase() == "pm"
+        hour_of_day = part("I", "").cast(pl.Int64, strict=False) % 12 + pl.when(is_afternoon).then(
+            12
+        ).otherwise(0)
+        hour = hour_of_day.cast(pl.String).str.zfill(2)
     day, offset = part("d", "").str.zfill(2), part("z", "")
     clock = pl.concat_str(hour, part("M", "00"), part("S", "00"), separator=":")
     iso = pl.concat_str(pl.concat_str(year, month, day, separator="-"), clock, separator=" ")
@@ -281,15 +288,15 @@ def _as_iso(text: pl.Expr, written: str) -> pl.Expr:
 
 
 def _format(text: str) -> tuple[str, dict[str, int]]:
-    """Return the pattern of a format, and the group of each directive; QueryError if one is unknown, or comes twice."""
+    """Return the pattern of a format, and the group of each directive; QueryError if one is unknown or comes twice."""
     pattern, groups = "", dict[str, int]()
-    for piece in re.findall(r"%.?|[^%]+", text, flags=re.DOTALL):
-        name = piece[1:]
-        if not piece.startswith("%") or name == "%":
-            pattern += re.escape(name if name == "%" else piece)
+    for token in re.findall(r"%.?|[^%]+", text, flags=re.DOTALL):
+        name = token[1:]
+        if not token.startswith("%") or name == "%":
+            pattern += re.escape(name if name == "%" else token)
         elif name not in _PATTERNS:
-            known = ", ".join(f"%{directive}" for directive in DIRECTIVES)
-            raise _format_error(text, f"no directives but {known}")
+            known_directives = ", ".join(f"%{directive}" for directive in DIRECTIVES)
+            raise _format_error(text, f"no directives but {known_directives}")
         elif name in groups:
             raise _format_error(text, f"%{name} once")
         else:

@@ -1,7 +1,7 @@
 """Compute and store minutes: only new or changed ones, batch by batch, each batch one commit.
 
-A batch holds the next minutes of as many markets as memory allows. Minutes that replace others are a batch of their
-own, and so are those of a book, which may be far more than its events.
+A batch holds the next minutes of as many markets as memory allows. Minutes that replace others are a batch by
+themselves. So are minutes of a book, because they may have far more rows than its events.
 """
 
 from __future__ import annotations
@@ -32,9 +32,13 @@ MarketName = tuple[str, str]
 """Exchange and symbol."""
 
 _LONGEST = 92 * DAY
+"""Most minutes of a market that one batch makes, or replaces span by span. [ns]"""
+
 _PATCHES = 100
+"""Most spans of a market that one batch replaces."""
+
 _EVENTS = 10_000_000
-"""Raw events that a batch is made of, about: as many as memory has room for."""
+"""About how many raw events one batch reads: as many as memory has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,11 @@ class RolledUp:
     Attributes
     ----------
     table : str
-        Its name.
+        Name of the table.
     markets : int
-        Markets that have such events.
+        Number of markets that have such events.
     rows : int
-        Rows that were written.
+        Number of rows that were written.
     """
 
     table: str
@@ -62,15 +66,15 @@ class RolledUp:
 def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     """Compute the minutes of every market and store them, so that queries need not read its events.
 
-    It computes only minutes that are new since the last rollup. A process may be killed at any moment, and several may
-    run at once: a batch of minutes is committed together with the note that it is stored, or not at all. The next
-    rollup makes the minute of a market's newest event, because more events of it may come. If the minutes of one market
-    cannot be computed, those of the others are.
+    It computes only minutes that are new since the last rollup. A process may be killed at any time, and several may
+    run at once: a batch of minutes is committed together with the note that it is stored, or not at all. It leaves the
+    minute of a market's newest event to the next rollup, because the minute may get more events. If it cannot compute
+    the minutes of one market, it goes on with the other markets.
 
     Parameters
     ----------
     lake : Lake
-        Where the events are, and where the minutes go.
+        The lake to read the events from and to write the minutes to.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
 
@@ -81,8 +85,8 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     Raises
     ------
     LakeError
-        If the lake cannot be read or written, or the minutes of a market cannot be computed; those of all others are
-        stored then. If a table has a column that this release does not know; nothing is written then.
+        If the lake cannot be read or written. If the minutes of a market cannot be computed; those of all others are
+        stored. If a table has a column that this release does not know; nothing is stored.
 
     Examples
     --------
@@ -108,47 +112,47 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
         if lake.has_table(name):
             _delta.require_writable(lake.delta(name), recipe.table)
     makers = [_Maker(writer, recipe, sizes) for recipe in RECIPES.values()]
-    due = [maker.due() for maker in makers]
+    due_markets = [maker.due() for maker in makers]
     with tqdm(
-        total=sum(map(len, due)),
+        total=sum(map(len, due_markets)),
         unit=" markets",
         disable=None if progress is None else not progress,
     ) as bar:
-        for maker, markets in zip(makers, due, strict=True):
+        for maker, markets in zip(makers, due_markets, strict=True):
             bar.set_description(maker.table.name)
             maker.progress = bar.update
             maker.make(markets)
     for maker in makers:
         maker.note_whole()
-    failed = [(maker.table.name, *failure) for maker in makers for failure in maker.failed]
-    if failed:
-        (table, market, first), more = failed[0], len(failed) - 1
-        others = f"; so did {more} more" if more else ""
+    failures = [(maker.table.name, *failure) for maker in makers for failure in maker.failed]
+    if failures:
+        table, market, error = failures[0]
+        others = f"; so did {len(failures) - 1} more" if len(failures) > 1 else ""
         raise LakeError(
-            f"rollup: {table} {' '.join(market)} failed: {first}{others}", path=lake.path
-        ) from first
+            f"rollup: {table} {' '.join(market)} failed: {error}{others}", path=lake.path
+        ) from error
     return tuple(RolledUp(maker.table.name, len(maker.markets), maker.rows) for maker in makers)
 
 
 class _Step(NamedTuple):
-    """The next minutes to be made of one market.
+    """The next minutes to make of one market.
 
     Attributes
     ----------
     market : tuple of str
         Exchange and symbol.
     spans : list of Span
-        Which minutes.
+        The spans of the minutes.
     state : State
-        The state of its minutes once they are stored.
+        The market's state once the minutes are stored.
     block_size : Decimal or None
-        Height of their levels.
+        Height of the levels, if the minutes have any.
     events : float
-        Raw events that they are made of, about.
+        About how many raw events the minutes are computed from.
     replaces : bool
-        Whether other minutes may be stored there.
+        Whether minutes may be stored already in these spans.
     is_last : bool
-        Whether nothing is missing afterwards.
+        Whether the market lacks no minutes after this step.
     """
 
     market: MarketName
@@ -168,26 +172,26 @@ class _Step(NamedTuple):
 class _Maker:
     """Makes the minutes of one table.
 
-    To look at each of thousands of markets takes long. So a rollup that finished all markets notes the edition of the
-    events and the block sizes that it used; the next rollup looks only at the markets that changed since.
+    Looking at each of thousands of markets takes long. So a rollup that finished all markets notes the edition of the
+    raw table and the block sizes that it used, and the next rollup looks only at the markets that changed since.
 
     Parameters
     ----------
     writer : LakeWriter
-        Where they are stored.
+        Writes the minutes.
     recipe : Recipe
-        How they are made.
+        Computes the minutes.
     sizes : mapping of tuple to Decimal
         Block size of each market that has one.
 
     Attributes
     ----------
     table : Table
-        Whose minutes.
+        The table of minutes.
     markets : list of tuple of str
         All markets with such events.
     progress : callable
-        Takes the number of markets that are done.
+        Called with the number of markets that are done.
     rows : int
         Rows that were written.
     failed : list of (tuple of str, TidytapeError)
@@ -206,133 +210,145 @@ class _Maker:
         self._sizes = sizes
         self._steps: list[_Step] = []
         self._is_made = False
-        heights = [(market, str(sizes.get(market))) for market in self.markets] if recipe.has_rows else []
+        market_block_sizes = (
+            [(market, str(sizes.get(market))) for market in self.markets] if recipe.has_levels else []
+        )
         # Read before the first event: events that come later belong to the next rollup.
         current_edition = edition(lake.delta(recipe.raw.name)) if self.markets else 0
-        self._notes = {WHOLE: current_edition, "sizes": zlib.crc32(repr(heights).encode())}
+        self._notes = {WHOLE: current_edition, "sizes": zlib.crc32(repr(market_block_sizes).encode())}
 
     def due(self) -> list[MarketName]:
         """Return the markets that may have new events."""
-        stored = self._stored()
-        if stored is None:
+        table_of_minutes = self._stored()
+        if table_of_minutes is None:
             return self.markets
-        noted_edition, noted_sizes = (stored.transaction_version(name) for name in self._notes)
+        noted_edition, noted_sizes = (table_of_minutes.transaction_version(name) for name in self._notes)
         if noted_edition is None or noted_sizes != self._notes["sizes"]:
             return self.markets
         changed = changed_since(self.lake.delta(self.recipe.raw.name), noted_edition)
         return self.markets if changed is None else [market for market in self.markets if market in changed]
 
     def note_whole(self) -> None:
-        """Note that all markets are finished, unless that is noted already or a market failed."""
-        stored = self._stored()
-        if stored is None or self.failed:
+        """Note that all markets are finished, unless a market failed; a note that is there already is not repeated."""
+        table_of_minutes = self._stored()
+        if table_of_minutes is None or self.failed:
             return
 
         def attempt(delta: DeltaTable) -> None:
             if any(delta.transaction_version(name) != value for name, value in self._notes.items()):
                 _commit.note(delta, [Transaction(name, value) for name, value in self._notes.items()])
 
-        self._writer._until_committed(self.table.name, attempt, known=stored)
+        self._writer._until_committed(self.table.name, attempt, known=table_of_minutes)
 
     def _stored(self) -> _delta.Opened | None:
         name = self.table.name
         return self.lake.delta(name) if self.markets and self.lake.has_table(name) else None
 
     def make(self, markets: Sequence[MarketName]) -> None:
-        """Make what is missing of some markets."""
+        """Make the minutes that some markets lack."""
         name = self.table.name
         if markets and not self.lake.has_table(name):
             self._writer._make(self.table)
-        waiting = list(markets)
-        while waiting:
+        waiting_markets = list(markets)
+        while waiting_markets:
             try:
                 # The first attempt takes the open table: opening one takes long.
-                unfinished = self._writer._until_committed(
-                    name, partial(self._batch, waiting), known=self.lake.delta(name)
+                unfinished_markets = self._writer._until_committed(
+                    name, partial(self._batch, waiting_markets), known=self.lake.delta(name)
                 )
             except TidytapeError as error:
-                if len(self._steps) == 1 or len(waiting) == 1:
-                    failed = self._steps[0].market if self._steps else waiting[0]
-                    self.failed.append((failed, error))
-                    unfinished = [market for market in waiting if market != failed]
+                if len(self._steps) == 1 or len(waiting_markets) == 1:
+                    failed_market = self._steps[0].market if self._steps else waiting_markets[0]
+                    self.failed.append((failed_market, error))
+                    unfinished_markets = [market for market in waiting_markets if market != failed_market]
                 elif self._is_made:
-                    raise  # the minutes were made but not written: the other batches would fail in the same way
+                    raise  # the minutes were computed but not written, so the other batches would fail too
                 else:
-                    # A market with bad events must not stop the others: halving the batch finds it.
-                    half = len(waiting) // 2
-                    self.make(waiting[:half])
-                    self.make(waiting[half:])
+                    # A market with bad events must not stop the others, so halve the batch until it is alone.
+                    middle = len(waiting_markets) // 2
+                    self.make(waiting_markets[:middle])
+                    self.make(waiting_markets[middle:])
                     return
-            self.progress(len(waiting) - len(unfinished))
-            waiting = unfinished
+            self.progress(len(waiting_markets) - len(unfinished_markets))
+            waiting_markets = unfinished_markets
 
-    def _batch(self, waiting: list[MarketName], stored: _delta.Opened) -> list[MarketName]:
-        """Make the next minutes of some markets in one commit; return the markets that may still miss some."""
+    def _batch(self, waiting_markets: list[MarketName], stored: _delta.Opened) -> list[MarketName]:
+        """Make the next minutes of some markets in one commit; return the markets that may still lack minutes."""
         self._steps, self._is_made = [], False
-        unfinished: list[MarketName] = []
-        stored.read_notes(len(waiting))
+        unfinished_markets: list[MarketName] = []
+        stored.read_notes(len(waiting_markets))
         raw, events = self.lake.delta(self.recipe.raw.name), 0.0
-        for place, market in enumerate(waiting):
+        for index, market in enumerate(waiting_markets):
             step = self._step(stored, raw, market)
             if step is None:
                 continue
-            alone = step.replaces or self.recipe.lasts
-            if self._steps and (alone or events + step.events > _EVENTS):
-                unfinished += waiting[place:]
+            is_alone = step.replaces or self.recipe.lasts
+            if self._steps and (is_alone or events + step.events > _EVENTS):
+                unfinished_markets += waiting_markets[index:]
                 break
             self._steps.append(step)
             events += step.events
             if not step.is_last:
-                unfinished.append(market)
-            if alone:
-                unfinished += waiting[place + 1 :]
+                unfinished_markets.append(market)
+            if is_alone:
+                unfinished_markets += waiting_markets[index + 1 :]
                 break
         if self._steps:
             self.rows += self._written(stored, self._steps)
-        return unfinished
+        return unfinished_markets
 
     def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: MarketName) -> _Step | None:
-        """Return the next minutes to be made of a market, None if nothing is missing or no minutes can be made."""
-        size = self._sizes.get(market) if self.recipe.has_rows else None
-        if size is None and self.recipe.has_rows:
-            return None  # its levels have no height
+        """Return the next minutes to make of a market; None if it lacks none, or none can be made."""
+        size = self._sizes.get(market) if self.recipe.has_levels else None
+        if size is None and self.recipe.has_levels:
+            return None  # without a block size its levels have no height
         first, last = self.lake.extent(self.recipe.raw.name, *market)
         if first is None or last is None:
             # There is no file, or another tool wrote the files and did not note their times; a check reports that.
             return None
-        at, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
+        start, newest_minute = first // MINUTE * MINUTE, last // MINUTE * MINUTE
         state = state_of(stored, market, size)
         if state is not None:
-            old = stale(self.recipe, raw, market, state)
-            if sum(end - start for start, end in old) > _LONGEST or len(old) > _PATCHES:
-                # Too much to mend: all minutes from the first stale one on are made anew. Later rows stay until they
-                # are replaced, but no query reads rows after the end that the note states.
-                at = max(old[0][0], at)
-            elif old:
-                mended = State(edition(raw), state.until)
-                return _Step(market, old, mended, size, 0.0, replaces=True, is_last=False)
+            stale_spans = stale(self.recipe, raw, market, state)
+            if (
+                sum(end - first_of_span for first_of_span, end in stale_spans) > _LONGEST
+                or len(stale_spans) > _PATCHES
+            ):
+                # Too much to replace at once: make all minutes anew, from the first stale one on. The later rows stay
+                # until then, but no query reads rows after the time that the note states.
+                start = max(stale_spans[0][0], start)
+            elif stale_spans:
+                state_then = State(edition(raw), state.until)
+                return _Step(market, stale_spans, state_then, size, 0.0, replaces=True, is_last=False)
             else:
-                at = state.until
-        if at >= newest:
+                start = state.until
+        if start >= newest_minute:
             return None
-        until, events = _chunk(_delta.files(raw, market), at, newest)
-        replaces = _delta.may_hold(stored, market, start=at, end=until)
+        until, events = _chunk(_delta.files(raw, market), start, newest_minute)
+        replaces = _delta.may_hold(stored, market, start=start, end=until)
         state_then = State(edition(raw), until)
-        return _Step(market, [(at, until)], state_then, size, events, replaces, is_last=until == newest)
+        return _Step(
+            market, [(start, until)], state_then, size, events, replaces, is_last=until == newest_minute
+        )
 
     def _written(self, stored: _delta.Opened, steps: list[_Step]) -> int:
-        """Make the minutes of some steps and commit them with their states; return the number of rows."""
-        first, asks = steps[0], [ask for step in steps for ask in step.asks]
+        """Compute the minutes of some steps and commit them with their states; return the number of rows."""
+        first_step, asks = steps[0], [ask for step in steps for ask in step.asks]
         # A step with several spans is a batch by itself; its spans are read one by one.
-        parts = [[ask] for ask in asks] if len(steps) == 1 else [asks]
-        with _delta.failing(f"make the minutes of {' '.join(first.market)}", self.lake.path):
-            plans = [self.recipe.minutes(self.lake, *part).select(self.table.names) for part in parts]
+        asks_of_plans = [[ask] for ask in asks] if len(steps) == 1 else [asks]
+        with _delta.failing(f"make the minutes of {' '.join(first_step.market)}", self.lake.path):
+            plans = [
+                self.recipe.minutes(self.lake, *asks_of_plan).select(self.table.names)
+                for asks_of_plan in asks_of_plans
+            ]
             frames = pl.collect_all(plans, engine="streaming")
             rows = self.table.conform(pl.concat(frames)).sort(self.table.order)
         self._is_made = True
         notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
-        if first.replaces:
-            _commit.replace_minutes(stored, self.table, rows, first.market, first.spans, notes=notes)
+        if first_step.replaces:
+            _commit.replace_minutes(
+                stored, self.table, rows, first_step.market, first_step.spans, notes=notes
+            )
         else:
             markets = [step.market for step in steps]
             _commit.add_minutes(
@@ -341,16 +357,16 @@ class _Maker:
         return rows.height
 
 
-def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, float]:
-    """Return where the next minutes from ``at`` on end, and about how many events they are made of.
+def _chunk(files: Sequence[_delta.Facts], start: int, newest: int) -> tuple[int, float]:
+    """Return the end of the next minutes from ``start`` on, and about how many events they are computed from.
 
-    They are the longest run of whole days with no more events than a batch may have, and at least one day.
+    The minutes are those of the most whole days whose events fit into a batch, and of at least one day.
     """
     until, events = newest, 0.0
     for days in range(_LONGEST // DAY, 0, -1):
-        until = min(newest, (at // DAY + days) * DAY)
+        until = min(newest, (start // DAY + days) * DAY)
         # This assumes that the events of a file are spread evenly over its time.
-        events = sum((file.rows or 0) * file.share(at, until) for file in files)
+        events = sum((file.rows or 0) * file.share(start, until) for file in files)
         if events <= _EVENTS:
             break
     return until, events

@@ -15,13 +15,15 @@ from tidytape.lake._recent import Recent, frame_size
 from tidytape.lake.rollup._recipes import Ask, within
 from tidytape.times import DAY
 
-_LONGEST = 8  # days; a longer window is read from the files, so that it pushes out no days of other markets
-_MOST_ROWS = 100_000  # of a window: minutes of a book or a profile have a row per level
+_LONGEST = (
+    8  # days; a longer window is read from the files, so that it removes no days of other markets from memory
+)
+_MOST_ROWS = 100_000  # rows of a window; minutes of a book or a profile have a row per level
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A day of a market in one version of a table; ``mark`` differs if the table was made anew at the same place."""
+    """Names a day of a market in one version of a table; ``mark`` differs if the table was made anew at its address."""
 
     uri: str
     mark: str
@@ -31,7 +33,7 @@ class _Key:
 
 
 DAYS = Recent[_Key, pl.DataFrame](64 * 2**20)
-"""The days of this process."""
+"""The days that this process has in memory."""
 
 
 def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.LazyFrame:
@@ -42,7 +44,7 @@ def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.La
     stored : Opened
         The table of minutes.
     rows : polars.LazyFrame
-        Its rows, of all markets and times.
+        The rows of the table, of all markets and times.
     ask : Ask
         The market and the span.
 
@@ -61,8 +63,8 @@ def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.La
     frames = {key: frame for key in keys if (frame := DAYS.get(key)) is not None}
     time = pl.col("timestamp")
     if len(frames) < len(keys):
-        read = within(rows, [Ask(*market, start, end)]).collect(engine="streaming")
-        frames = {key: read.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
+        read_rows = within(rows, [Ask(*market, start, end)]).collect(engine="streaming")
+        frames = {key: read_rows.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
         for key, frame in frames.items():
             DAYS.put(key, frame, size=frame_size(frame))
     return pl.concat([frames[key] for key in keys]).lazy().filter(time >= ask.start, time < ask.end)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _MARKET = ("exchange", "raw_symbol")
 _MINUTE = Column("timestamp", "int64", "ns since the epoch, UTC", "Start of the minute")
-# A week of candles is 20,000 rows of a file of 200,000. A minute has many price rows.
-_ROW_GROUP, _ROW_GROUP_OF_ROWS = 8_192, 32_768
+# Small, because a query reads a part of a file: a week of candles is 20,000 rows of 200,000. A minute has many levels.
+_ROW_GROUP, _ROW_GROUP_OF_LEVELS = 8_192, 32_768
 
-_ROW = Column("price", "float64", "quote per coin", "Low edge of the price row")
+_LEVEL = Column("price", "float64", "quote per coin", "Low edge of the level")
 
 
 def _minutes(raw: Table, name: str, rows: str, *columns: Column, key: tuple[str, ...] = ()) -> Table:
@@ -42,7 +42,7 @@ def _minutes(raw: Table, name: str, rows: str, *columns: Column, key: tuple[str,
         same=(),
         partitions=_MARKET,
         order=order,
-        row_group=_ROW_GROUP_OF_ROWS if _ROW in columns else _ROW_GROUP,
+        row_group=_ROW_GROUP_OF_LEVELS if _LEVEL in columns else _ROW_GROUP,
     )
 
 
@@ -50,7 +50,7 @@ def _numbers(unit: str, **docs: str) -> tuple[Column, ...]:
     return tuple(Column(name, "float64", unit, doc) for name, doc in docs.items())
 
 
-def _maybe(unit: str, **docs: str) -> tuple[Column, ...]:
+def _nullable_numbers(unit: str, **docs: str) -> tuple[Column, ...]:
     return tuple(Column(name, "float64", unit, doc, nullable=True) for name, doc in docs.items())
 
 
@@ -70,15 +70,15 @@ CANDLES = _minutes(TRADES, "candles", "with a trade", TRADES["side"], *_CANDLE, 
 """Minutes of trades, per side, for candles of sides."""
 
 CANDLES_OF_BOTH = _minutes(TRADES, "candles_of_both", "with a trade, whichever side's", *_CANDLE)
-"""Minutes of trades of both sides together. The most frequent queries read them. To compute them from the minutes of
-sides takes several times as long as to read them."""
+"""Minutes of trades of both sides together, which the most frequent queries read. Computing them from the minutes per
+side takes several times as long as reading them."""
 
 PROFILES = _minutes(
     TRADES,
     "profile",
     "with a trade; of the block size that the market had when they were made",
-    _ROW,
-    *_numbers("coin", buy_volume="Bought on the row", sell_volume="Sold on the row"),
+    _LEVEL,
+    *_numbers("coin", buy_volume="Bought at the level", sell_volume="Sold at the level"),
     *_numbers("quote", buy_quote_volume="The same in terms of the quote", sell_quote_volume="The same"),
     key=("price",),
 )
@@ -88,7 +88,7 @@ OPEN_INTERESTS = _minutes(
     OPEN_INTEREST,
     "open_interest",
     "with a report",
-    *_maybe("coin", open="First report", high="Highest", low="Lowest", close="Last report"),
+    *_nullable_numbers("coin", open="First report", high="Highest", low="Lowest", close="Last report"),
 )
 """Minutes of open interest."""
 
@@ -96,7 +96,7 @@ FUNDINGS = _minutes(
     FUNDING,
     "funding",
     "with a rate",
-    *_maybe(
+    *_nullable_numbers(
         "1 per 8 hours",
         **{
             f"{of}_{end}": f"{word} {of} rate"
@@ -125,8 +125,8 @@ BOOKS = _minutes(
     "book",
     "with resting size, as the book stood when the minute ended",
     BOOK["side"],
-    _ROW,
-    *_numbers("coin", size="Resting on the row"),
+    _LEVEL,
+    *_numbers("coin", size="Resting at the level"),
     *_numbers("quote", quote_size="The same, at the prices of its orders"),
     key=("side", "price"),
 )
@@ -135,12 +135,12 @@ BOOKS = _minutes(
 # -- how they are made -----------------------------------------------------------------------------------------------
 
 SKEW = 5 * MINUTE
-"""How much the clock of a snapshot may differ from the clock of the updates around it. [ns]"""
+"""Largest difference between the clock of a snapshot and the clock of the updates around it. [ns]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Some minutes of one market.
+    """A request for some minutes of one market.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Ask:
     start, end : int
         Minutes that start at ``start <= timestamp < end``, both on the minute. [ns since the epoch]
     block_size : Decimal or None
-        Height of their levels, if they have any. [quote per coin]
+        Height of the levels, if the minutes have any. [quote per coin]
     """
 
     exchange: str
@@ -173,11 +173,11 @@ class Recipe:
     table : Table
         The table of minutes.
     raw : Table
-        The events they are computed from.
+        The table of the events that the minutes are computed from.
     make : callable
-        Takes a lake and some asks, and returns their minutes, computed from raw events alone, in no order.
-    has_rows : bool
-        Whether they have levels, and so a block size.
+        Takes a lake and some asks, and returns their minutes, computed only from raw events, in no order.
+    has_levels : bool
+        Whether the minutes have levels, and so a block size.
     lasts : bool
         Whether all minutes after an event depend on it, as those of a book do.
     """
@@ -185,11 +185,11 @@ class Recipe:
     table: Table
     raw: Table
     make: Callable[[LakeReader, Sequence[Ask]], pl.LazyFrame]
-    has_rows: bool = False
+    has_levels: bool = False
     lasts: bool = False
 
     def minutes(self, lake: LakeReader, *asks: Ask) -> pl.LazyFrame:
-        """Return the minutes of some asks, computed from raw events alone, in no order."""
+        """Return the minutes of some asks, computed only from raw events, in no order."""
         return self.make(lake, asks)
 
 
@@ -197,21 +197,21 @@ def within(rows: pl.LazyFrame, asks: Sequence[Ask]) -> pl.LazyFrame:
     """Return the rows in the spans of some asks; spans of one market must not overlap."""
     exchange, symbol, time = pl.col("exchange"), pl.col("raw_symbol"), pl.col("timestamp")
     # These conditions let the reader skip files; the join then leaves out the rows between the spans.
-    superset = rows.filter(
+    candidates = rows.filter(
         exchange.is_in(sorted({ask.exchange for ask in asks})),
         symbol.is_in(sorted({ask.raw_symbol for ask in asks})),
         time >= min(ask.start for ask in asks),
         time < max(ask.end for ask in asks),
     )
     if len(asks) == 1:
-        return superset
+        return candidates
     spans = pl.LazyFrame(
         [(ask.exchange, ask.raw_symbol, ask.start, ask.end) for ask in asks],
         schema={"exchange": pl.String, "raw_symbol": pl.String, _FIRST: pl.Int64, _END: pl.Int64},
         orient="row",
     )
-    inside = superset.join(spans, on=["exchange", "raw_symbol"])
-    return inside.filter(time >= pl.col(_FIRST), time < pl.col(_END)).drop(_FIRST, _END)
+    rows_with_spans = candidates.join(spans, on=["exchange", "raw_symbol"])
+    return rows_with_spans.filter(time >= pl.col(_FIRST), time < pl.col(_END)).drop(_FIRST, _END)
 
 
 _FIRST, _END = "__first", "__end"
@@ -230,12 +230,12 @@ def _candles_of_both(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
 
 
 def _profiles(lake: LakeReader, asks: Sequence[Ask]) -> pl.LazyFrame:
-    of_size: dict[Decimal, list[Ask]] = {}
+    asks_by_size: dict[Decimal, list[Ask]] = {}
     for ask in asks:
-        of_size.setdefault(_size(ask), []).append(ask)
+        asks_by_size.setdefault(_size(ask), []).append(ask)
     return pl.concat(
         planned(aggregate.minute_profile.core, _events(lake, TRADES, asks_of_size), block_size=size)
-        for size, asks_of_size in of_size.items()
+        for size, asks_of_size in asks_by_size.items()
     )
 
 
@@ -263,30 +263,30 @@ def _book(lake: LakeReader, ask: Ask) -> pl.LazyFrame:
     events = lake.scan(BOOK.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol)
     time = pl.col("timestamp")
     # A book is known from a snapshot on, so begin at the last snapshot before the span.
-    begin = events.filter("is_snapshot", time <= ask.start - SKEW).select(time.max())
-    last_snapshot = begin.collect(engine="streaming").item()
-    first = ask.start - SKEW if last_snapshot is None else last_snapshot
-    _, last = lake.extent(BOOK.name, *ask.names)
-    known = events.filter(time >= first // MINUTE * MINUTE - SKEW, time < ask.end + SKEW)
+    snapshot_time = events.filter("is_snapshot", time <= ask.start - SKEW).select(time.max())
+    last_snapshot = snapshot_time.collect(engine="streaming").item()
+    first_time = ask.start - SKEW if last_snapshot is None else last_snapshot
+    _, last_event = lake.extent(BOOK.name, *ask.names)
+    events_around = events.filter(time >= first_time // MINUTE * MINUTE - SKEW, time < ask.end + SKEW)
     return aggregate.book_heatmap(
-        known, interval="1m", block_size=_size(ask), in_quote=True, last=last
+        events_around, interval="1m", block_size=_size(ask), in_quote=True, last=last_event
     ).filter(time.is_between(ask.start, ask.end, closed="left"))
 
 
 def _size(ask: Ask) -> Decimal:
     if ask.block_size is None:
-        raise ValueError("minutes of price rows need a block size")
+        raise ValueError("minutes with levels need a block size")
     return ask.block_size
 
 
 _ALL = (
     Recipe(CANDLES, TRADES, _candles),
     Recipe(CANDLES_OF_BOTH, TRADES, _candles_of_both),
-    Recipe(PROFILES, TRADES, _profiles, has_rows=True),
+    Recipe(PROFILES, TRADES, _profiles, has_levels=True),
     Recipe(OPEN_INTERESTS, OPEN_INTEREST, _open_interests),
     Recipe(FUNDINGS, FUNDING, _fundings),
     Recipe(LIQUIDATED, LIQUIDATIONS, _liquidated),
-    Recipe(BOOKS, BOOK, _books, has_rows=True, lasts=True),
+    Recipe(BOOKS, BOOK, _books, has_levels=True, lasts=True),
 )
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.table.name: recipe for recipe in _ALL})

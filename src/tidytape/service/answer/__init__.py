@@ -1,1 +1,1 @@
-"""Answers: the markets and tables that a query reads, how much that takes, and the points that are made of them."""
+"""Answers: the markets and tables that a query reads, what reading them costs, and the points computed from them."""

@@ -1,4 +1,4 @@
-"""Candles of a market: made of trades, of recorded candles, or of both."""
+"""Candles of a market, made of trades, of recorded candles, or of both."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _START, _LENGTH = pl.col("timestamp"), pl.col("interval")
 def tiled(candles: pl.LazyFrame, lengths: Collection[int]) -> pl.LazyFrame:
     """Return candles of several lengths without overlaps.
 
-    Shorter candles that fill a longer one wholly replace it; otherwise the longer one replaces them. So no time counts
-    twice, and no time is missing that any candle covers whole.
+    Shorter candles replace a longer candle if they fill it completely; otherwise the longer candle replaces them. So no
+    time counts twice, and time that a candle covers is missing only if candles overlap in part.
 
     Parameters
     ----------
@@ -41,32 +41,35 @@ def tiled(candles: pl.LazyFrame, lengths: Collection[int]) -> pl.LazyFrame:
     tiles = candles.filter(shortest == _LENGTH)
     for length in longer:
         long_candles = covered(candles.filter(length == _LENGTH), by=tiles)
-        # Collected, because a lazy plan would read the shorter candles anew for each longer length.
-        used = (
+        # Collected, because a lazy plan would read the shorter candles again for each longer length.
+        long_tiles = (
             long_candles.filter(pl.col("covered") < _LENGTH)
             .drop("covered")
             .collect(engine="streaming")
             .lazy()
         )
-        short_candles = covered(tiles, by=used).filter(pl.col("covered") == 0).drop("covered")
-        tiles = pl.concat([short_candles, used]).collect(engine="streaming").lazy()
+        short_candles = covered(tiles, by=long_tiles).filter(pl.col("covered") == 0).drop("covered")
+        tiles = pl.concat([short_candles, long_tiles]).collect(engine="streaming").lazy()
     return tiles
 
 
 def covered(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
-    """Return spans with ``covered``: how much of each the other spans cover, which do not overlap. [ns]"""
+    """Add ``covered`` to spans: how much time of each the spans of ``by`` cover, which must not overlap. [ns]"""
     order = [*MARKET, "timestamp"]
-    others = by.select(*order, "interval").sort(order)
+    covering_spans = by.select(*order, "interval").sort(order)
     before = (_LENGTH.cum_sum() - _LENGTH).over(MARKET)
-    others = others.select(*MARKET, start="timestamp", length="interval", before=before).sort("start")
-    within = pl.col("before") + pl.min_horizontal("length", pl.col("at") - pl.col("start"))
+    covering_spans = covering_spans.select(*MARKET, start="timestamp", length="interval", before=before).sort(
+        "start"
+    )
+    covered_before = pl.col("before") + pl.min_horizontal("length", pl.col("at") - pl.col("start"))
 
     def until(frame: pl.LazyFrame, at: pl.Expr, name: str) -> pl.LazyFrame:
+        """Add how much time before ``at`` the spans of ``by`` cover in all."""
         return (
             frame.with_columns(at=at)
             .sort("at")
-            .join_asof(others, left_on="at", right_on="start", by=MARKET, check_sortedness=False)
-            .with_columns(within.fill_null(0).alias(name))
+            .join_asof(covering_spans, left_on="at", right_on="start", by=MARKET, check_sortedness=False)
+            .with_columns(covered_before.fill_null(0).alias(name))
             .drop("at", "start", "length", "before")
         )
 
@@ -78,7 +81,7 @@ def covered(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def with_starts_inside(spans: pl.LazyFrame, *, by: pl.LazyFrame) -> pl.LazyFrame:
-    """Return spans with ``has_start_inside``: whether any other span starts inside of each."""
+    """Add ``has_start_inside`` to spans: whether a span of ``by`` starts inside."""
     starts = by.select(*MARKET, start="timestamp").sort("start")
     return (
         spans.sort("timestamp")
@@ -109,7 +112,7 @@ def candle_minutes(scan: MarketScan, *, by_side: bool = False, end: int | None =
 
 
 def candles(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles of markets, each made of trades or of recorded candles, whichever cover its interval wholly."""
+    """Return candles of markets, each made of trades or of recorded candles, whichever cover its whole interval."""
     if not scan.holds("candles"):
         return traded_candles(scan)
     return _candles_of_both(scan) if scan.holds("trades") else recorded_candles(scan)
@@ -120,24 +123,28 @@ def traded_candles(scan: MarketScan) -> pl.LazyFrame:
     return _of_interval(scan, candle_minutes(scan), by_side=False)
 
 
-def _of_interval(scan: MarketScan, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
+def _of_interval(scan: MarketScan, minute_rows: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
     """Return candles of the query's interval; candles of a minute need no aggregation, only their unit."""
     if scan.interval is not Interval.MINUTE:
         return planned(
-            aggregate.candles_of.core, minutes_, interval=scan.interval, by_side=by_side, amount=scan.amount
+            aggregate.candles_of.core,
+            minute_rows,
+            interval=scan.interval,
+            by_side=by_side,
+            amount=scan.amount,
         )
     if scan.amount == "quote":
-        minutes_ = minutes_.with_columns(volume=pl.col("quote_volume"))
-    return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
+        minute_rows = minute_rows.with_columns(volume=pl.col("quote_volume"))
+    return minute_rows.drop("quote_volume", "first_sequence", "last_sequence", "trades")
 
 
 def resampled(scan: MarketScan, points: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """Return points of the query's interval, without ``coverage``: an unknown amount of a single market is null."""
+    """Return points of the query's interval, without ``coverage``: a single market's unknown amounts are null."""
     return planned(aggregate.resample.core, points, data_type=name, interval=scan.interval).drop("coverage")
 
 
 def recorded_candles(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles made of recorded candles; at each time the shortest ones that cover it wholly count."""
+    """Return candles of the query's interval, made of recorded candles; overlaps are resolved as by `tiled`."""
     return resampled(scan, _tiles(scan, scan.start, scan.end).drop("interval", "is_quiet"), _CANDLES)
 
 
@@ -149,35 +156,42 @@ def _candles_of_both(scan: MarketScan) -> pl.LazyFrame:
     and of trades in the minutes that no candle covers.
     """
     step = scan.interval.seconds * SECOND
-    # The neighbours of a bucket say whether the trades go on, so that no choice depends on where the window ends.
-    wide = replace(scan, before=scan.before + step)
-    minutes_ = candle_minutes(wide, end=scan.end + step).with_columns(interval=pl.lit(MINUTE))
-    tiles = _tiles(scan, wide.start, scan.end + step)
-    holes = covered(tiles.filter(~pl.col("is_quiet")), by=minutes_).filter(pl.col("covered") == 0)
-    start, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
-    at = [*MARKET, "bucket"]
-    holed = pl.concat(
+    # Read the neighbours of the first and the last bucket too, so that no choice depends on where the window ends.
+    wide_scan = replace(scan, before=scan.before + step)
+    minute_rows = candle_minutes(wide_scan, end=scan.end + step).with_columns(interval=pl.lit(MINUTE))
+    tiles = _tiles(scan, wide_scan.start, scan.end + step)
+    holes = covered(tiles.filter(~pl.col("is_quiet")), by=minute_rows).filter(pl.col("covered") == 0)
+    candle_start, candle_end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    bucket_columns = [*MARKET, "bucket"]
+    buckets_with_holes = pl.concat(
         holes.select(*MARKET, bucket=_bucket(scan, time), is_holed=pl.lit(value=True))
-        for time in (start - 1, start, after)
-    ).unique(at)
-    within = pl.col("first").le(pl.col("bucket")) & pl.col("last").ge(pl.col("bucket") + (step - 1))
-    in_window = pl.col("bucket").is_between(scan.start, scan.end, closed="left")
+        for time in (candle_start - 1, candle_start, candle_end)
+    ).unique(bucket_columns)
+    is_inside_trades = pl.col("first").le(pl.col("bucket")) & pl.col("last").ge(pl.col("bucket") + (step - 1))
+    is_in_window = pl.col("bucket").is_between(scan.start, scan.end, closed="left")
     tiles = (
-        tiles.with_columns(bucket=_bucket(scan, start))
-        .filter(in_window)
+        tiles.with_columns(bucket=_bucket(scan, candle_start))
+        .filter(is_in_window)
         .join(scan.extents("trades").lazy(), on=MARKET, how="left")
-        .join(holed, on=at, how="left")
-        .filter(~within.fill_null(value=False) | pl.col("is_holed").fill_null(value=False))
+        .join(buckets_with_holes, on=bucket_columns, how="left")
+        .filter(~is_inside_trades.fill_null(value=False) | pl.col("is_holed").fill_null(value=False))
     )
-    minutes_ = minutes_.with_columns(bucket=_bucket(scan, start)).filter(in_window)
-    of_trades = minutes_.join(tiles, on=at, how="anti").drop("bucket", "interval")
-    others = covered(minutes_.join(tiles, on=at, how="semi"), by=tiles).filter(pl.col("covered") == 0)
+    minute_rows = minute_rows.with_columns(bucket=_bucket(scan, candle_start)).filter(is_in_window)
+    minutes_of_trades = minute_rows.join(tiles, on=bucket_columns, how="anti").drop("bucket", "interval")
+    uncovered_minutes = covered(minute_rows.join(tiles, on=bucket_columns, how="semi"), by=tiles).filter(
+        pl.col("covered") == 0
+    )
     if scan.amount == "quote":
-        others = others.with_columns(volume=pl.col("quote_volume"))
+        uncovered_minutes = uncovered_minutes.with_columns(volume=pl.col("quote_volume"))
     columns = [*MARKET, "timestamp", "open", "high", "low", "close", "volume"]
-    unknown = [pl.lit(None, pl.Int64).alias(f"{end}_timestamp") for end in ("first", "last")]
-    of_candles = pl.concat([tiles.select(*columns, *unknown), others.select(*columns, *unknown)])
-    parts = [_of_interval(scan, of_trades, by_side=False), resampled(scan, of_candles, _CANDLES)]
+    unknown_times = [pl.lit(None, pl.Int64).alias(f"{end}_timestamp") for end in ("first", "last")]
+    parts_of_candles = pl.concat(
+        [tiles.select(*columns, *unknown_times), uncovered_minutes.select(*columns, *unknown_times)]
+    )
+    parts = [
+        _of_interval(scan, minutes_of_trades, by_side=False),
+        resampled(scan, parts_of_candles, _CANDLES),
+    ]
     return pl.concat([part.select(*columns, "first_timestamp", "last_timestamp") for part in parts])
 
 
@@ -187,14 +201,14 @@ def _bucket(scan: MarketScan, time: pl.Expr) -> pl.Expr:
 
 
 def _recorded(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
-    """Return the recorded candles that start in a span, with ``is_quiet``: whether nothing was traded."""
+    """Return the recorded candles that start in a span, with ``is_quiet``: whether nothing was traded in them."""
     return scan.lake.scan(
         "candles", exchange=scan.market.exchange, raw_symbol=scan.symbols, start=start, end=end
     ).with_columns(is_quiet=pl.coalesce("volume", "quote_volume").eq(0).fill_null(value=False))
 
 
 def has_tiles(scan: MarketScan) -> bool:
-    """Return whether recorded candles that start in the window make up its interval."""
+    """Return whether recorded candles that start in the window fit into the interval of the query."""
     return (
         not _recorded(scan, scan.start, scan.end)
         .filter(scan.interval.seconds * SECOND % pl.col("interval") == 0)
@@ -206,49 +220,62 @@ def has_tiles(scan: MarketScan) -> bool:
 
 
 def _tiles(scan: MarketScan, start: int, end: int) -> pl.LazyFrame:
-    """Return the recorded candles of a span that make up the interval, without overlaps."""
-    recorded = _recorded(scan, start, end).filter(scan.interval.seconds * SECOND % pl.col("interval") == 0)
-    lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
+    """Return the recorded candles of a span that fit into the interval of the query, without overlaps."""
+    recorded_rows = _recorded(scan, start, end).filter(
+        scan.interval.seconds * SECOND % pl.col("interval") == 0
+    )
+    lengths = recorded_rows.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
     if in_usd(scan.query):
-        recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
-        recorded = scan.in_usd(recorded.with_columns(price=pl.col("close"))) if scan.needs_rates else recorded
-        recorded = recorded.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
-    unknown = pl.lit(
-        None, pl.Int64
-    )  # a recorded candle does not say when its first and its last trade happened
-    return tiled(recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown), lengths)
+        recorded_rows = recorded_rows.rename({"volume": "amount", "quote_volume": "quote_amount"})
+        recorded_rows = (
+            scan.in_usd(recorded_rows.with_columns(price=pl.col("close")))
+            if scan.needs_rates
+            else recorded_rows
+        )
+        recorded_rows = recorded_rows.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
+    # A recorded candle does not say when its first and its last trade happened.
+    unknown_time = pl.lit(None, pl.Int64)
+    return tiled(
+        recorded_rows.with_columns(first_timestamp=unknown_time, last_timestamp=unknown_time), lengths
+    )
 
 
 def candles_without_points(scan: MarketScan) -> pl.DataFrame:
     """Return the recorded candles of a window that its points do not include.
 
-    They do not make up the interval, neither trades nor shorter candles cover the same time, and they are not quiet.
+    Such a candle does not fit into the interval of the query, and something was traded in it. No fitting candle starts
+    inside it, and trades do not cover its time.
     """
-    first, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
-    recorded = _recorded(scan, scan.start - LONGEST_CANDLE, scan.end).filter(after > scan.start)
-    makes_up = scan.interval.seconds * SECOND % pl.col("interval") == 0
-    long = (
-        with_starts_inside(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
+    candle_start, candle_end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    recorded_rows = _recorded(scan, scan.start - LONGEST_CANDLE, scan.end).filter(candle_end > scan.start)
+    fits = scan.interval.seconds * SECOND % pl.col("interval") == 0
+    candidates = (
+        with_starts_inside(recorded_rows.filter(~fits, ~pl.col("is_quiet")), by=recorded_rows.filter(fits))
         .filter(~pl.col("has_start_inside"))
         .select(*MARKET, "timestamp", "interval")
     )
-    long_candles = long.collect(engine="streaming")
-    within = long_candles.join(scan.extents("trades"), on=MARKET).join(
+    long_candles = candidates.collect(engine="streaming")
+    inside_trades = long_candles.join(scan.extents("trades"), on=MARKET).join(
         scan.extents("candles").select(*MARKET, newest="last"), on=MARKET
     )
-    is_in_progress = (pl.col("newest") == first) & (
-        pl.col("last") >= first
-    )  # the candle may be, and so may the trades
-    within = within.filter(pl.col("first") <= first, (pl.col("last") >= after - 1) | is_in_progress)
-    if within.is_empty():
-        return long_candles
-    # Minute rows start at whole minutes; candles of a mapped file may start anywhere.
-    start, end = within.select(first.min() // MINUTE * MINUTE, end=-(-after.max() // MINUTE) * MINUTE).row(0)
-    minutes_ = candle_minutes(replace(scan, before=scan.before + scan.start - start), end=end)
-    traded = (
-        with_starts_inside(within.lazy(), by=minutes_).filter("has_start_inside").collect(engine="streaming")
+    # The newest candle may still be in progress, and so may the trades in it.
+    is_in_progress = (pl.col("newest") == candle_start) & (pl.col("last") >= candle_start)
+    inside_trades = inside_trades.filter(
+        pl.col("first") <= candle_start, (pl.col("last") >= candle_end - 1) | is_in_progress
     )
-    return long_candles.join(traded, on=[*MARKET, "timestamp", "interval"], how="anti")
+    if inside_trades.is_empty():
+        return long_candles
+    # Minute rows start at whole minutes, but candles of a mapped file may start at any time.
+    start, end = inside_trades.select(
+        candle_start.min() // MINUTE * MINUTE, end=-(-candle_end.max() // MINUTE) * MINUTE
+    ).row(0)
+    minute_rows = candle_minutes(replace(scan, before=scan.before + scan.start - start), end=end)
+    candles_with_trades = (
+        with_starts_inside(inside_trades.lazy(), by=minute_rows)
+        .filter("has_start_inside")
+        .collect(engine="streaming")
+    )
+    return long_candles.join(candles_with_trades, on=[*MARKET, "timestamp", "interval"], how="anti")
 
 
 def lengths_without_points(scan: MarketScan) -> list[int]:
@@ -259,14 +286,14 @@ def lengths_without_points(scan: MarketScan) -> list[int]:
 
 
 def candles_by_side(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles made of trades, those of each side apart."""
-    minutes_ = candle_minutes(scan, by_side=True)
+    """Return candles of each side, made of trades."""
+    minute_rows = candle_minutes(scan, by_side=True)
     if scan.query.side:
-        minutes_ = minutes_.filter(pl.col("side") == str(scan.query.side))
-    return _of_interval(scan, minutes_, by_side=True)
+        minute_rows = minute_rows.filter(pl.col("side") == str(scan.query.side))
+    return _of_interval(scan, minute_rows, by_side=True)
 
 
-_GROWTH = 4  # factor by which each span of the search for a last trade is longer than the one before
+_GROWTH = 4  # each span of the search for a last trade is longer by this factor than the one before
 
 
 def last_closes(
@@ -274,22 +301,22 @@ def last_closes(
 ) -> pl.DataFrame | None:
     """Return the last candle of each market before a time, per side if ``sides`` are named.
 
-    The search reads spans that grow the further back they lie, down to the market's first trade: its cost grows with
-    the age of the last trade, not with the length of the history. A recorded candle counts if it is newer; it has no
-    side.
+    The search goes back from ``before`` to the market's first trade, in spans that grow. So its cost depends on the age
+    of the last trade, not on the length of the history. A recorded candle counts if it is newer than the last trade and
+    ``sides`` is empty, because it has no side.
 
     Returns
     -------
     polars.DataFrame or None, one row per market (and side) that traded, in the order of the last trades
-        A candle of that trade's time alone, with the columns that name its series. The last row of a group's series is
-        its last close.
+        A candle of the trades at the time of the last trade, with the columns that name the series. The last row of a
+        group's series has the group's last close.
     """
     last_candles = [
         candle.with_columns(*market.named(interval))
         for market in markets
         for candle in _last_candles(lake, market, before, sides)
     ]
-    # Members that traded at the same time keep the order of `aggregate.group`.
+    # Members that traded last at the same time have the order of `aggregate.group`.
     return (
         pl.concat(last_candles, how="diagonal").sort("last_timestamp", "exchange", "raw_symbol")
         if last_candles
@@ -300,13 +327,13 @@ def last_closes(
 def _last_candles(
     lake: LakeReader, market: Market, before: int, sides: tuple[str, ...]
 ) -> Iterator[pl.DataFrame]:
-    trades = list(_last_trades(lake, market, before, sides))
-    if sides:  # a recorded candle has none
-        yield from trades
+    last_trades = list(_last_trades(lake, market, before, sides))
+    if sides:  # recorded candles have no side
+        yield from last_trades
         return
-    time = max((trade["last_timestamp"].item() for trade in trades), default=None)
-    recorded = _last_recorded(lake, market, before, after=time)
-    yield from trades if recorded is None else [recorded]
+    time = max((trade["last_timestamp"].item() for trade in last_trades), default=None)
+    last_candle = _last_recorded(lake, market, before, after=time)
+    yield from last_trades if last_candle is None else [last_candle]
 
 
 def _last_trades(
@@ -326,28 +353,30 @@ def _last_trades(
         for side, time in times.select("side", "timestamp").iter_rows():
             if side in missing_sides:
                 missing_sides.discard(side)
-                last = trades.filter(pl.col("timestamp") == time, pl.col("side") == side)
-                yield aggregate.candles(last, interval="1m", by_side=bool(sides)).collect()
+                trades_at_time = trades.filter(pl.col("timestamp") == time, pl.col("side") == side)
+                yield aggregate.candles(trades_at_time, interval="1m", by_side=bool(sides)).collect()
         high, span = low, span * _GROWTH
 
 
 def _last_recorded(
     lake: LakeReader, market: Market, before: int, *, after: int | None
 ) -> pl.DataFrame | None:
-    """Return the last recorded candle that was over by ``before``; None if the trade at ``after`` is newer.
+    """Return the last recorded candle that ended by ``before``; None if the trade at ``after`` is newer.
 
-    A candle inside the time of the market's trades is newer than a trade if it starts after it; any other candle is if
-    it ends after it.
+    A candle between the market's first and last trade is newer than the trade if it starts after the trade and is not
+    quiet; any other candle is newer if it ends after the trade.
     """
     start, end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
     since = None if after is None else after - LONGEST_CANDLE
     names = {"exchange": market.exchange, "raw_symbol": market.raw_symbol}
-    over = lake.scan("candles", **names, start=since, end=before).filter(end <= before)
+    ended_candles = lake.scan("candles", **names, start=since, end=before).filter(end <= before)
     if after is not None:
         first, last = lake.extent("trades", *names.values())
-        within = (start >= first) & (end - 1 <= last)
+        is_inside_trades = (start >= first) & (end - 1 <= last)
         is_traded = pl.coalesce("volume", "quote_volume").ne_missing(0.0)
-        over = over.filter(pl.when(within).then((start > after) & is_traded).otherwise(end - 1 > after))
-    newest = over.with_columns(last_timestamp=end - 1).bottom_k(1, by=-pl.col("last_timestamp"))
+        ended_candles = ended_candles.filter(
+            pl.when(is_inside_trades).then((start > after) & is_traded).otherwise(end - 1 > after)
+        )
+    newest = ended_candles.with_columns(last_timestamp=end - 1).bottom_k(1, by=-pl.col("last_timestamp"))
     candle = newest.select("exchange", "raw_symbol", "timestamp", "close", "last_timestamp").collect()
     return candle if candle.height else None

@@ -1,8 +1,8 @@
-"""From a query to tidy frames: select the markets, scan the lake, aggregate, give the frame its schema.
+"""From a query to tidy frames: select the markets, scan the lake, aggregate, conform to the schema.
 
 Examples
 --------
-The engine answers one query with one frame per data type, in the schema the client decodes into::
+The engine answers a query with one frame per data type, in the schema into which the client decodes::
 
     engine = Engine(Lake("lake"))
     markets = engine.markets(query)  # refuses names that the lake does not hold
@@ -43,7 +43,7 @@ class Engine:
     lake : LakeReader
         The recorded events.
     clock : callable
-        Returns epoch nanoseconds: gaps are filled up to now. [ns]
+        Returns epoch nanoseconds; gaps are filled up to that time. [ns]
     limits : Limits
         What one answer may take.
     keeps : bool
@@ -70,13 +70,13 @@ class Engine:
     def markets(self, query: PointsQuery, *, rates: bool = True) -> MarketsByType:
         """Return the markets that a query selects, by data type, in the order of their names.
 
-        ``rates`` says whether what their quotes are worth in USD has to be known when the window begins.
+        ``rates`` says whether the lake must know the USD rates of their quotes when the window begins.
 
         Raises
         ------
         QueryError
             If a type does not exist, or the lake has no such exchange, symbol or coin (the hint names the nearest), or
-            the query converts to USD and the lake does not know what a market's quote is worth.
+            the query converts to USD and the lake does not know the USD rate of a market's quote.
         """
         markets_by_type = {}
         for name in query.type:
@@ -95,7 +95,7 @@ class Engine:
         return markets_by_type
 
     def require_rates(self, query: PointsQuery, markets: Iterable[Market]) -> None:
-        """Raise QueryError if the query converts to USD and the lake does not know what a market's quote is worth."""
+        """Raise QueryError if the query converts to USD and the lake does not know the USD rate of a market's quote."""
         for market in markets:
             scan = MarketScan(self.lake, market, query)
             if scan.needs_rates:
@@ -112,8 +112,9 @@ class Engine:
         markets : dict of str to list of Market
             What ``markets`` returned for the same query.
         lists_once : bool
-            Keep the lists of market profiles on the first level of each session alone, where `tidytape.wire.encode`
-            reads them, and null on the others: on every level they take memory that grows with the square of levels.
+            Keep the lists of market profiles only on the first level of each session, where `tidytape.wire.encode`
+            reads them, and null on the other levels. On every level they would take memory that grows with the square
+            of the number of levels.
 
         Returns
         -------
@@ -126,35 +127,35 @@ class Engine:
     def _frame(
         self, name: str, query: PointsQuery, markets: list[Market], *, lists_once: bool
     ) -> pl.DataFrame:
-        schema, kind = schema_of(name, grouped=query.group_by is not None), data_type(name)
-        # Looked up before the events are read, so that events which arrive meanwhile do not count as known.
-        described = descriptions(name, (MarketScan(self.lake, market, query) for market in markets))
+        schema, definition = schema_of(name, grouped=query.group_by is not None), data_type(name)
+        # Read before the events, so that events that arrive meanwhile do not count as known.
+        descriptors = descriptions(name, (MarketScan(self.lake, market, query) for market in markets))
         if len(markets) == 1 and self.keeps:
             scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
             if (points := hot.frame(scan, name)) is not None:
-                return with_descriptors(points, described, name, by_coin=False)
-        before = reads(name, query)[name].before
+                return with_descriptors(points, descriptors, name, by_coin=False)
+        look_back = reads(name, query)[name].before
         scans = [
-            MarketScan(self.lake, market, query, before, limits=self.limits, lists_once=lists_once)
+            MarketScan(self.lake, market, query, look_back, limits=self.limits, lists_once=lists_once)
             for market in markets
         ]
         if PLANS[name].has_time_blocks:
             require_touched(scans)
         frame = self._grouped(name, query, scans) if query.group_by else self._points(name, scans)
-        if before:
+        if look_back:
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
         if query.gapfill:
             frame = self._filled(name, frame, query, markets)
-        by_coin = query.group_by is not None or kind.selection is Selection.TOKEN
-        frame = with_descriptors(schema.conform(frame), described, name, by_coin=by_coin)
+        by_coin = query.group_by is not None or definition.selection is Selection.TOKEN
+        frame = with_descriptors(schema.conform(frame), descriptors, name, by_coin=by_coin)
         order = schema.key_of(grouped=query.group_by is not None)
-        if any(levels.book_side for levels in kind.levels):
+        if any(levels.book_side for levels in definition.levels):
             return _closest_first(frame, order, query)
         newest_first = query.sort_direction is SortDirection.DESC
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
 
     def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
-        """Return the answer as JSON and its rows, if it is of one market whose points are in memory, or can be kept.
+        """Return the answer as JSON and its number of rows, if it is of one market whose points can be kept in memory.
 
         It has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`.
         """
@@ -162,12 +163,12 @@ class Engine:
             return None
         (name,), (market,) = query.type, markets[query.type[0]]
         scan = MarketScan(self.lake, market, query, limits=self.limits, lists_once=True)
-        described = description(name, scan)  # before the events are read
+        descriptors = description(name, scan)  # before the events are read
         texts = hot.texts(scan, name)
         if texts is None:
             return None
         series = [
-            ({**market.names(scan.interval), **described, "side": text.side}, text.parts) for text in texts
+            ({**market.names(scan.interval), **descriptors, "side": text.side}, text.parts) for text in texts
         ]
         first, last = max(text.first for text in texts), min(text.last for text in texts)
         notes = [*absent(query, name, [market]), *note_of_reach(query, name, scan, first, last)]
@@ -194,10 +195,10 @@ class Engine:
         ]
 
     def refuse_finer(self, query: PointsQuery, markets: MarketsByType) -> None:
-        """Raise QueryError if the window has recorded candles that are all longer than the interval of the query.
+        """Raise QueryError if markets have recorded candles in the window that the query's interval leaves out.
 
-        In a group and with ``gapfill`` one such market is enough: a sum would leave it out, and a gap would be filled
-        where something was traded. Other queries are refused only if all their markets are such.
+        In a group and with ``gapfill`` one such market is enough: a sum would leave its candles out, and a gap would be
+        filled although something was traded. Other queries are refused only if all their markets are of this kind.
         """
         candle_markets = [
             market for name in query.type if "candles" in PLANS[name].tables for market in markets[name]
@@ -230,7 +231,7 @@ class Engine:
         return pl.concat(pl.collect_all(plans, engine="streaming"), how="diagonal")
 
     def _grouped(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
-        """Return the points of each coin, made of those of its members."""
+        """Return the points of each coin, computed from the points of its members."""
         plan = PLANS[name]
         if plan.has_time_blocks:
             return self._united(scans)
@@ -241,15 +242,15 @@ class Engine:
     def _united(self, scans: list[MarketScan]) -> pl.DataFrame:
         """Compute the market profile of each coin from its members' minute rows.
 
-        Finished profiles no longer have the time blocks, so they cannot be united.
+        Finished profiles have no time blocks any more, so they cannot be united.
         """
         coins: dict[str | None, list[MarketScan]] = {}
         for scan in scans:
             coins.setdefault(scan.market.coin, []).append(scan)
-        parts = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
+        frames = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
         profiles = [
             part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(members[0].interval))
-            for members, part in zip(coins.values(), parts, strict=True)
+            for members, part in zip(coins.values(), frames, strict=True)
         ]
         is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
         return pl.concat(profiles).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
@@ -257,9 +258,9 @@ class Engine:
     def _weights(
         self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame
     ) -> pl.DataFrame:
-        """Return the weight of each member at each time of the points: its last report, as long as that counts."""
-        before = reads(name, query)[name].before
-        reports = self._points(name, [replace(scan, before=before) for scan in scans])
+        """Return the weight of each member at each time of the points: its last report, unless that is too old."""
+        look_back = reads(name, query)[name].before
+        reports = self._points(name, [replace(scan, before=look_back) for scan in scans])
         members = pl.DataFrame(
             [(scan.market.exchange, scan.market.raw_symbol, scan.market.coin) for scan in scans],
             schema=dict.fromkeys([*MARKET, "coin"], pl.String),
@@ -275,7 +276,7 @@ class Engine:
                 on="timestamp",
                 by=MARKET,
                 strategy="backward",
-                tolerance=before,
+                tolerance=look_back,
                 check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
             .select(*MARKET, "coin", "timestamp", "close")
@@ -284,25 +285,26 @@ class Engine:
     def _filled(
         self, name: str, frame: pl.DataFrame, query: PointsQuery, markets: list[Market]
     ) -> pl.DataFrame:
+        """Return candles without gaps, each gap filled with the close before it."""
         start, end = (second * SECOND for second in query.span)
         interval = query.interval or Interval.MINUTE
         sides = [query.side] if query.side else Side
-        of_sides = tuple(map(str, sides)) if data_type(name).per_side else ()
-        last = last_closes(self.lake, markets, interval, before=start, sides=of_sides)
-        if last is not None:
-            series = [column for column in schema_of(name).identity if column in frame.columns]
-            last = last.unique(series, keep="last").select(*series, "close")
+        side_names = tuple(map(str, sides)) if data_type(name).per_side else ()
+        last_candles = last_closes(self.lake, markets, interval, before=start, sides=side_names)
+        if last_candles is not None:
+            series_columns = [column for column in schema_of(name).identity if column in frame.columns]
+            last_candles = last_candles.unique(series_columns, keep="last").select(*series_columns, "close")
         end = min(end, self.clock())
-        return aggregate.gapfill(frame, interval=interval, start=start, end=end, last=last)
+        return aggregate.gapfill(frame, interval=interval, start=start, end=end, last=last_candles)
 
 
 def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery) -> pl.DataFrame:
-    """Sort the levels of each side of a book from the middle out; cut those of a group at ``max_depth``."""
-    book = [name for name in order if name != "price"]
-    away = pl.when(pl.col("side") == BookSide.BID.value).then(-pl.col("price")).otherwise(pl.col("price"))
+    """Sort the levels of each side of a book from the middle out; keep ``max_depth`` levels of each side of a group."""
+    book_columns = [name for name in order if name != "price"]
+    distance = pl.when(pl.col("side") == BookSide.BID.value).then(-pl.col("price")).otherwise(pl.col("price"))
     newest_first = query.sort_direction is SortDirection.DESC
-    backwards = [newest_first and name == "timestamp" for name in book]
-    frame = frame.sort(*book, away, descending=[*backwards, False])
+    descending = [newest_first and name == "timestamp" for name in book_columns]
+    frame = frame.sort(*book_columns, distance, descending=[*descending, False])
     if query.group_by is None or query.max_depth is None:
-        return frame  # the plan of a single market has cut them already
-    return frame.filter(pl.int_range(pl.len()).over(book) < query.max_depth)
+        return frame  # the plan of a single market has cut the levels already
+    return frame.filter(pl.int_range(pl.len()).over(book_columns) < query.max_depth)

@@ -1,4 +1,4 @@
-"""What a request costs to compute, estimated from the statistics of files alone."""
+"""What a request costs to compute, estimated from only the statistics of files."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from tidytape.service.answer._scan import (
 )
 from tidytape.times import DAY, MINUTE, SECOND
 
-_FIRST = -(2**63)
-_LIGHT_ROWS = 1_000_000
-_LIGHT_MADE = 250_000
-_SMALL = 250_000  # rows; the largest answers of so many take a fifth of a second
-_ROWS_PER_MARKET = 25_000  # reading so many rows takes as long as planning for one more market
-_COUNTED = 20_000_000
+_EARLIEST = -(2**63)
+_LIGHT_ROWS = 1_000_000  # rows that a light request may read
+_LIGHT_MADE = 250_000  # rows that a light request may make
+_SMALL = 250_000  # rows of a small request, which takes a fifth of a second at most
+_ROWS_PER_MARKET = 25_000  # rows whose reading takes as long as planning for one more market
+_COUNTED = 20_000_000  # trades of a window that are counted; more are estimated
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What a request costs to compute.
 
-    One estimate decides whether a request is refused, which lane of the queue it waits in, and whether it may take the
-    last worker. It reads no rows, except to count trades if a window may hold too many of them.
+    It decides whether a request is refused, in which lane of the queue it waits, and whether it may take the last
+    worker. Estimating reads no rows, except to count trades if a window may hold too many.
 
     Attributes
     ----------
     rows : int
-        About how many rows it reads.
+        About how many rows the request reads.
     made : int
-        About how many rows or levels it makes.
+        About how many rows or levels the request makes.
     least : int
-        How many rows it makes at least.
+        How many rows the request makes at least.
     most : float
-        How many rows it reads and makes at most, by the statistics of files, and what it takes to plan for its markets
-        in as many rows; infinite where nothing bounds it.
+        How many rows the request reads and makes at most, by the statistics of files, and rows that stand for the time
+        to plan for its markets; infinite if nothing bounds it.
     """
 
     rows: int
@@ -63,23 +63,23 @@ class Estimate:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it may not take the last worker and runs at low priority."""
+        """Whether the request may not take the last worker and runs at low priority."""
         return self.rows > _LIGHT_ROWS or self.made > _LIGHT_MADE
 
     @property
     def is_small(self) -> bool:
-        """Whether it is certainly so small that nothing needs to be able to stop it."""
+        """Whether the request is certainly so small that it never needs to be stopped."""
         return self.most <= _SMALL
 
     @property
     def is_about_small(self) -> bool:
-        """Whether it is small by estimate, though perhaps not certainly: then its points may stay in memory."""
+        """Whether the request is small by estimate, if not for certain; then its points may stay in memory."""
         return self.rows <= _SMALL and self.made <= _SMALL
 
     def require(self, query: PointsQuery, limits: Limits) -> None:
         """Raise QueryError if the request costs more than one request may."""
         if limits.rows is not None and self.rows > limits.rows:
-            got, most, number = f"about {self.rows:,} rows to read", limits.rows, self.rows
+            got, limit, count = f"about {self.rows:,} rows to read", limits.rows, self.rows
         elif self.least > limits.made:
             if query.block_size is not None:
                 raise QueryError(
@@ -88,14 +88,14 @@ class Estimate:
                     expected=f"a size at which at most {limits.made:,} rows are made",
                     hint=f"at this size there are {self.least:,} or more; a shorter window has fewer, too",
                 )
-            got, most, number = f"{self.least:,} rows to make", limits.made, self.least
+            got, limit, count = f"{self.least:,} rows to make", limits.made, self.least
         else:
             return
         raise QueryError(
             "end",
             got=got,
-            expected=f"at most {most:,} in one request",
-            hint=window_hint(query.period * most // number),
+            expected=f"at most {limit:,} in one request",
+            hint=window_hint(query.period * limit // count),
             code="POINT_LIMIT_EXCEEDED",
         )
 
@@ -117,7 +117,7 @@ def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistic
 
 
 def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> tuple[int, int, int]:
-    """Return the rows read, the rows made, and the rows made for certain, of one data type and market."""
+    """Return how many rows are read, made, and made at least, for one data type and market."""
     plan, data_type = PLANS[name], DATA_TYPES[name]
     parts = _parts(name, query, market)
     rows = sum(_rows_of(part, market, statistics) for part in parts)
@@ -135,9 +135,9 @@ def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statis
 
 
 def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> float:
-    """Return how many rows one data type of a market reads and makes at most; infinite where no statistics bound it."""
+    """Return how many rows one data type of a market reads and makes at most; infinite if no statistics bound it."""
     plan, (part, *other_parts) = PLANS[name], _parts(name, query, market)
-    # No statistics say how far back the last price or report lies, nor what the points of a whole exchange are made of.
+    # No statistics say how old the last price or report is, nor which events the points of a whole exchange need.
     if (
         needs_rates(query, market)
         or other_parts
@@ -156,7 +156,7 @@ def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics)
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The minute rows and the events of one data type that are read for points, in a span. [ns since the epoch]"""
+    """The tables of minutes and of events that are read for one data type, in a span. [ns since the epoch]"""
 
     minutes: tuple[str, ...]
     tables: tuple[str, ...]
@@ -165,11 +165,11 @@ class _Part:
 
 
 def _parts(name: str, query: PointsQuery, market: Market) -> list[_Part]:
-    """Return the parts that the points of one data type and market are made of, that of the type itself first."""
+    """Return what is read for the points of one data type and market; the part of the type itself comes first."""
     parts = []
     for read_type, reach in reads(name, query).items():
         plan = PLANS[read_type]
-        # Closes, which convert other amounts, are not converted themselves.
+        # Closes that convert the amounts of another type are not converted themselves.
         is_converted = plan.converts_events and read_type == name and needs_rates(query, market)
         minutes = () if is_converted else plan.minutes
         tables = set(plan.tables).difference(RECIPES[table].raw.name for table in minutes)
@@ -189,9 +189,9 @@ def _rows_of(part: _Part, market: Market, statistics: Statistics) -> int:
 def _most_of_levels(
     query: PointsQuery, market: Market, statistics: Statistics, start: int, end: int
 ) -> float:
-    """Return how many rows the levels of a market profile cost at most: touches, and the lists that Arrow repeats.
+    """Return the most rows that the levels of a market profile cost: touches, and the lists that Arrow repeats.
 
-    Each time block may touch all levels of its files, and each level of a session may list all others.
+    Each time block may touch all levels of the files, and each level of a session may list all other levels.
     """
     files = [
         file
@@ -214,7 +214,7 @@ def _block(query: PointsQuery) -> int:
 
 
 def rows_within(files: Iterable[Facts], start: int, end: int) -> int:
-    """Return about how many rows of files lie in a window, each file by the share of its time in the window.
+    """Return about how many rows of files lie in a window, by the share of each file's time that lies in it.
 
     Examples
     --------
@@ -229,23 +229,23 @@ def _touched(
 ) -> tuple[int, int]:
     """Return about how many levels the time blocks of a market profile touch, and how many at least.
 
-    The range of a random walk grows with the root of time, so a time block has that share of a file's range. Together
-    the time blocks of a file touch at least all levels of its range. `require_touched` of `_plans.py` reads
-    minute rows and knows the exact number.
+    Prices are taken as a random walk, whose range grows with the root of time; so a time block touches that share of
+    the levels of a file. Together the time blocks of a file touch at least all levels of its range. `require_touched`
+    of `_plans.py` reads minute rows to get the exact number.
     """
     if market.block_size is None:
         return 0, 0
     block = _block(query)
-    about, least = 0.0, 0.0
+    about_touched, least_touched = 0.0, 0.0
     for file in statistics.events("trades", market.exchange, market.raw_symbol):
         share = file.share(start, end)
         if not share or file.low is None or file.high is None or file.first is None or file.last is None:
             continue
         levels = (file.high - file.low) / float(market.block_size)
         blocks = max(1.0, (file.last + 1 - file.first) / block)
-        about += share * (levels * blocks**0.5 + blocks)
-        least += levels if share == 1 else 0
-    return math.ceil(about), math.floor(least)
+        about_touched += share * (levels * blocks**0.5 + blocks)
+        least_touched += levels if share == 1 else 0
+    return math.ceil(about_touched), math.floor(least_touched)
 
 
 # --- trades ---------------------------------------------------------------------------------------------------------
@@ -254,40 +254,44 @@ def _touched(
 def require_trades(query: PointsQuery, subjects: MarketsByType, statistics: Statistics) -> None:
     """Refuse a window that holds more trades than one request may have.
 
-    It reads trades only if the files of the window hold too many, and for the hint no more of them than the limit. A
-    number of trades that takes long to count is estimated.
+    It reads trades only if the files of the window hold too many, and for the hint no more trades than the limit. It
+    estimates a number of trades that takes long to count.
 
     Raises
     ------
     QueryError
-        It says how many there are, and how long a window may be.
+        The message says how many trades there are, and the hint how long a window may be.
     """
     data_types = [data_type for data_type in query.data_types if data_type.interval_optional]
     markets = [market for data_type in data_types for market in subjects[data_type.name]]
-    most = max((data_type.max_points for data_type in data_types), default=0)
+    limit = max((data_type.max_points for data_type in data_types), default=0)
     start, end = query.start * SECOND, query.end * SECOND
     files = [file for market in markets for file in statistics.events("trades", *market.partitions[0])]
-    if sum(file.rows or 0 for file in files if file.share(start, end)) <= most:
+    if sum(file.rows or 0 for file in files if file.share(start, end)) <= limit:
         return
-    about = rows_within(files, start, end)
-    is_counted = about <= _COUNTED
-    trades = sum(statistics.count_trades(market, start, end) for market in markets) if is_counted else about
-    if trades <= most:
+    estimated_trades = rows_within(files, start, end)
+    is_counted = estimated_trades <= _COUNTED
+    trades = (
+        sum(statistics.count_trades(market, start, end) for market in markets)
+        if is_counted
+        else estimated_trades
+    )
+    if trades <= limit:
         return
     times = sorted(
-        time for market in markets for time in statistics.first_trades(market, start, end, most + 1)
+        time for market in markets for time in statistics.first_trades(market, start, end, limit + 1)
     )
     raise QueryError(
         "end",
         got=f"{'' if is_counted else 'about '}{counted(trades, 'trade')}",
-        expected=f"at most {counted(most, 'trade')} in one request",
-        hint=window_hint((times[most] - start) // SECOND),
+        expected=f"at most {counted(limit, 'trade')} in one request",
+        hint=window_hint((times[limit] - start) // SECOND),
         code="POINT_LIMIT_EXCEEDED",
     )
 
 
 class Statistics:
-    """What the logs of a lake say about its files, and where they do not suffice, how many trades there are.
+    """The facts of a lake's logs about its files, and numbers of trades if these facts do not suffice.
 
     Parameters
     ----------
@@ -298,48 +302,48 @@ class Statistics:
         self._lake = lake
 
     def events(self, table: str, *partition: str) -> list[Facts]:
-        """Return what the log says of the files of one partition."""
+        """Return the log's facts about the files of one partition."""
         return self._lake._files(table, *partition)
 
     def minutes(self, table: str, market: Market, start: int, end: int) -> int:
         """Return about how many rows are read for the minutes of a market."""
-        read = self._sources(table, market, start, end)
-        spans = [(table, span) for span in read.kept] + [(read.raw, span) for span in read.holes]
+        origin = self._sources(table, market, start, end)
+        spans = [(table, span) for span in origin.kept] + [(origin.raw, span) for span in origin.holes]
         return sum(
             rows_within(self.events(name, market.exchange, market.raw_symbol), *span) for name, span in spans
         )
 
     def rates(self, quote: str | None, start: int, end: int) -> int:
-        """Return about how many rows are read for what a quote is worth: reports, or else trades of one market."""
+        """Return about how many rows are read for the USD rate of a quote: reports, or else trades of one market."""
         if reports := self.events("quote_rates"):
-            return rows_within(reports, _FIRST, end)
+            return rows_within(reports, _EARLIEST, end)
         market = next(iter(quote_markets(self._lake, quote)), None)
         return 0 if market is None else rows_within(self.events("trades", *market), start - DAY, end)
 
     def most_events(self, table: str, market: Market, start: int, end: int) -> float:
-        """Return how many rows the files have that may hold events of a span; infinite if a log does not say."""
+        """Return how many rows the files have that may hold events of a span; infinite if a log does not say it."""
         files = [file for names in market.partitions for file in self.events(table, *names)]
         return sum(
             math.inf if file.rows is None else file.rows for file in files if file.may_hold(start, end)
         )
 
     def most_minutes(self, table: str, market: Market, start: int, end: int) -> float:
-        """Return how many rows are read at most for the minutes of a market; infinite where nothing bounds it."""
-        read, recipe = self._sources(table, market, start, end), RECIPES[table]
-        if read.holes and recipe.lasts:  # a book is known from the last snapshot before
+        """Return how many rows are read at most for the minutes of a market; infinite if nothing bounds it."""
+        origin, recipe = self._sources(table, market, start, end), RECIPES[table]
+        if origin.holes and recipe.lasts:  # a book needs the events since the last snapshot, however old
             return math.inf
-        rows = len(Side) if "side" in recipe.table.key else 1
-        stored: float = sum((last - first) // MINUTE * rows for first, last in read.kept)
-        if recipe.has_rows:
-            stored = sum(self.most_events(table, market, *span) for span in read.kept)
-        return stored + sum(self.most_events(read.raw, market, *span) for span in read.holes)
+        rows_per_minute = len(Side) if "side" in recipe.table.key else 1
+        rows_stored: float = sum((last - first) // MINUTE * rows_per_minute for first, last in origin.kept)
+        if recipe.has_levels:
+            rows_stored = sum(self.most_events(table, market, *span) for span in origin.kept)
+        return rows_stored + sum(self.most_events(origin.raw, market, *span) for span in origin.holes)
 
     def count_trades(self, market: Market, start: int, end: int) -> int:
         """Return how many trades a window holds."""
         return int(self._trades(market, start, end).select(pl.len()).collect(engine="streaming").item())
 
     def first_trades(self, market: Market, start: int, end: int, most: int) -> list[int]:
-        """Return the timestamps of the first trades of a window."""
+        """Return the timestamps of the first ``most`` trades of a window. [ns since the epoch]"""
         rows = 0
         files = [
             file
@@ -351,7 +355,7 @@ class Statistics:
                 continue
             rows += file.rows or 0
             if rows >= most:
-                end = min(end, file.last + 1)  # there are enough before it
+                end = min(end, file.last + 1)  # the trades up to here are enough
                 break
         return (
             self._trades(market, start, end)

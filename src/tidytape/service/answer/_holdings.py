@@ -27,22 +27,22 @@ Row = dict[str, Any]
 def described(
     lake: LakeReader, *, quiet: timedelta | None = None, most_rows: int | None = MOST_ROWS
 ) -> pl.DataFrame:
-    """Return what a lake holds: every market with every data type that it has.
+    """Return the holdings of a lake: every market with every data type that it has.
 
     Parameters
     ----------
     lake : LakeReader
-        Which one.
+        The lake to describe.
     quiet : timedelta, optional
-        The shortest gap of a market whose events are not rare; see `tidytape.lake.hygiene.gaps`.
+        The shortest gap; longer for a market whose events are rare, see `tidytape.lake.hygiene.gaps`.
     most_rows : int, optional
         Most rows of a table to read for its gaps; None reads the events, however many there are. [rows]
 
     Returns
     -------
     polars.DataFrame, one row per market and data type, in the order of markets and then of the catalogue
-        Schema `tidytape.schema.HOLDINGS`. A type that is made of two tables, as candles are of trades and of recorded
-        candles, has the rows of both, and a gap only where both have one.
+        Schema `tidytape.schema.HOLDINGS`. A type that is made of two tables, such as candles of trades and of recorded
+        candles, counts the rows of both, and has a gap only if both tables have one at that time.
 
     Raises
     ------
@@ -58,31 +58,33 @@ def described(
     >>> described(Lake.create(tempfile.mkdtemp())).height
     0
     """
-    known = {table: _rows_of(lake, table, quiet, most_rows) for table in _TABLES}
-    since = lake.markets().filter(pl.col("tenor").is_null()).select(*_MARKET, "available_since")
-    opened = {(exchange, symbol): time for exchange, symbol, time in since.iter_rows()}
-    rows = _tokens(lake, known["token_supply"])
+    rows_by_table = {table: _rows_of(lake, table, quiet, most_rows) for table in _TABLES}
+    openings = lake.markets().filter(pl.col("tenor").is_null()).select(*_MARKET, "available_since")
+    opened_by_market = {(exchange, symbol): time for exchange, symbol, time in openings.iter_rows()}
+    rows = _tokens(lake, rows_by_table["token_supply"])
     for market in (
         holdings(lake).filter(~pl.col("type").is_in(types_of("token_supply"))).iter_rows(named=True)
     ):
         key = tuple(market[name] for name in _keys_of(market["type"]))
         tables = {
-            table: row for table in PLANS[market["type"]].tables if (row := known[table].get(key)) is not None
+            table: row
+            for table in PLANS[market["type"]].tables
+            if (row := rows_by_table[table].get(key)) is not None
         }
-        available = opened.get((market["exchange"], market["raw_symbol"]))
+        available_since = opened_by_market.get((market["exchange"], market["raw_symbol"]))
         rows.append(
-            _row(market, tables, first=market["first"], last=market["last"], available_since=available)
+            _row(market, tables, first=market["first"], last=market["last"], available_since=available_since)
         )
-    order = {name: place for place, name in enumerate(PLANS)}
+    position_by_type = {name: position for position, name in enumerate(PLANS)}
     frame = pl.DataFrame(rows, schema=_PLAIN).with_columns(
         pl.col(name).cast(dtype) for name, dtype in HOLDINGS.polars().items()
     )
-    place = pl.col("type").replace_strict(order, return_dtype=pl.Int64)
-    return frame.sort("exchange", "raw_symbol", "coin", place, nulls_last=True)
+    position = pl.col("type").replace_strict(position_by_type, return_dtype=pl.Int64)
+    return frame.sort("exchange", "raw_symbol", "coin", position, nulls_last=True)
 
 
 class DescribedLake:
-    """`described` of a lake, kept until the lake changes.
+    """The result of `described` for a lake, kept until the lake changes.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def _keys_of(name: str) -> tuple[str, ...]:
     return _MARKET if name in TABLES_OF_MARKETS else _CHAIN
 
 
-def _tokens(lake: LakeReader, known: Mapping[tuple[str, ...], Row]) -> list[Row]:
+def _tokens(lake: LakeReader, rows_by_token: Mapping[tuple[str, ...], Row]) -> list[Row]:
     coins = dict(
         lake.scan("token_supply").select("token_name", "coin").unique().sort("coin").collect().iter_rows()
     )
@@ -146,7 +148,7 @@ def _tokens(lake: LakeReader, known: Mapping[tuple[str, ...], Row]) -> list[Row]
             last=row["last"],
         )
         for name in types_of("token_supply")
-        for (token,), row in known.items()
+        for (token,), row in rows_by_token.items()
     ]
 
 
@@ -167,23 +169,27 @@ def _row(
 
 
 def _gaps_of(rows: list[Row]) -> Row:
-    """Return the gaps of one table, or those that several tables have in common."""
+    """Return the gaps of one table, or the gaps that several tables have in common."""
     names = ("gaps", "longest_gap", "quiet", "gaps_from", "gap_starts", "gap_ends")
     if len(rows) == 1:
         return {name: rows[0][name] for name in names}
-    least = min(row["quiet"] for row in rows)
-    holes: list[Span] = [_FOREVER]
+    shortest = min(row["quiet"] for row in rows)
+    common_gaps: list[Span] = [_FOREVER]
     for row in rows:
         gaps = zip(row["gap_starts"], row["gap_ends"], strict=True)
-        outside = [(_FOREVER[0], row["first"]), (row["last"], _FOREVER[1])]
-        holes = [part for hole in holes for part in intersected(hole, union([*gaps, *outside]))]
+        outside_history = [(_FOREVER[0], row["first"]), (row["last"], _FOREVER[1])]
+        common_gaps = [
+            part for gap in common_gaps for part in intersected(gap, union([*gaps, *outside_history]))
+        ]
     history = min(row["first"] for row in rows), max(row["last"] for row in rows)
-    common = [span for hole in holes for span in intersected(history, [hole]) if span[1] - span[0] >= least]
+    gaps_in_history = [
+        span for gap in common_gaps for span in intersected(history, [gap]) if span[1] - span[0] >= shortest
+    ]
     return {
-        "gaps": len(common),
-        "longest_gap": max((end - start for start, end in common), default=None),
-        "quiet": least,
+        "gaps": len(gaps_in_history),
+        "longest_gap": max((end - start for start, end in gaps_in_history), default=None),
+        "quiet": shortest,
         "gaps_from": max((row["gaps_from"] for row in rows), key=GAPS_FROM.index),
-        "gap_starts": [start for start, _ in common],
-        "gap_ends": [end for _, end in common],
+        "gap_starts": [start for start, _ in gaps_in_history],
+        "gap_ends": [end for _, end in gaps_in_history],
     }

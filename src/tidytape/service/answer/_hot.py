@@ -1,9 +1,9 @@
-"""Points in memory: those of recent answers, as frames and as JSON, by the files that the points are made of.
+"""The points of recent answers in memory, as frames and as JSON.
 
-A point of one market depends on the events of its own interval alone, so neither its values nor its text depend on the
-window that it is asked for in. Points are kept in spans of up to 1,440, each under the names of the files that may hold
-its events. Such a file never changes, and whatever is added to a span comes in a new one: so an answer is never older
-than the lake, and what is recorded today leaves the points of yesterday in memory.
+A point of one market depends only on the events of its own interval, so neither its values nor its text depend on the
+window of a query. Points are kept in spans of up to 1,440 points. The key of a span has the names of the files that may
+hold its events. A file never changes, and new events come in new files. So an answer is never older than the lake, and
+events that are recorded today leave the points of yesterday in memory.
 """
 
 from __future__ import annotations
@@ -26,35 +26,39 @@ from tidytape.service.answer._scan import Market, MarketScan
 from tidytape.times import DAY, HOUR, SECOND
 from tidytape.wire._encode import PointTexts, point_texts
 
-_POINTS = 1_440  # of a span: a day of minutes
-_LONGEST = 60 * DAY  # of a span
-_MOST_POINTS = 200_000  # of a window; points of a longer one are not kept, so that they push no others out
-_MOST_SPANS = 1_000  # of a window
+_POINTS = 1_440  # points of a span: a day of minutes
+_LONGEST = 60 * DAY  # the longest span
+_MOST_POINTS = (
+    200_000  # points of a window; those of a longer window are not kept, so that they remove no others
+)
+_MOST_SPANS = 1_000  # spans of a window
 _NAME = 64  # bytes that a name takes beside its letters
-_MOST_FILES = 1_000  # with events of a window; reading more names would take longer than computing the points
+_MOST_FILES = (
+    1_000  # files with events of a window; reading more names takes longer than computing the points
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A span of points: what they are made of, and how."""
+    """Identifies the points of a market in a span: the query's options and the files that they are computed from."""
 
     lake: str
     name: str
     market: Market
-    how: tuple[object, ...]
+    options: tuple[object, ...]
     start: int
     end: int
     files: tuple[str, ...]
 
     @property
     def size(self) -> int:
-        """How much memory the names of its files take; each version of a table has its own. [byte]"""
+        """How much memory the names of the files take; every version of a table has its own names. [byte]"""
         return sum(map(len, self.files)) + _NAME * len(self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The rows of the points of a span, and their times. [ns since the epoch]"""
+    """The rows of the points of a span, and the time of each row. [ns since the epoch]"""
 
     points: pl.DataFrame
     times: NDArray[np.int64]
@@ -62,7 +66,7 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The points of a span as JSON, their times [ns since the epoch], and how many rows there are before each."""
+    """The points of a span as JSON, their times [ns since the epoch], and the number of rows before each point."""
 
     points: PointTexts
     times: NDArray[np.int64]
@@ -83,13 +87,13 @@ class HotText:
     Attributes
     ----------
     side : str or None
-        The side that names the series, of a data type whose series have one.
+        The side of the series; None if series of the data type have no side.
     parts : list of memoryview
         For `tidytape.wire.encode_series`.
     rows : int
-        How many rows its frame has, at least one.
+        Number of rows of the series' frame, at least one.
     first, last : int
-        Their first and last time. [ns since the epoch]
+        Time of the first and of the last point. [ns since the epoch]
     """
 
     side: str | None
@@ -102,8 +106,8 @@ class HotText:
 def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
     """Return the points of a market in the schema and the order of their data type, without descriptors.
 
-    None if points of this type, or of this query, depend on more than the events of their own interval, or if too much
-    would have to be read for what is kept.
+    None if points of this type, or of this query, depend on more than the events of their own interval, or if computing
+    the spans would read too much.
     """
     parts: list[pl.DataFrame] = []
     for series in _of_sides(scan, name):
@@ -116,22 +120,22 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
 
 
 def texts(scan: MarketScan, name: str) -> list[HotText] | None:
-    """Return the points of a market as JSON, by series; None without any, and where `frame` returns None."""
+    """Return the points of a market as JSON, by series; None if it has none, or if `frame` returns None."""
     hot_texts = []
     for series in _of_sides(scan, name):
         keys = _keys(series, name)
         spans = None if keys is None else _texts(series, name, keys)
         if spans is None:
             return None
-        inside = _inside(spans, series)
-        if not inside:
+        spans_inside = _inside(spans, series)
+        if not spans_inside:
             continue
-        (head, (first, _)), (tail, (_, last)) = inside[0], inside[-1]
+        (head, (first, _)), (tail, (_, last)) = spans_inside[0], spans_inside[-1]
         hot_texts.append(
             HotText(
                 None if series.query.side is None else str(series.query.side),
-                [span.points.part(*numbers) for span, numbers in inside],
-                sum(int(span.rows[last] - span.rows[first]) for span, (first, last) in inside),
+                [span.points.part(*numbers) for span, numbers in spans_inside],
+                sum(int(span.rows[end] - span.rows[begin]) for span, (begin, end) in spans_inside),
                 int(head.times[first]),
                 int(tail.times[last - 1]),
             )
@@ -141,7 +145,7 @@ def texts(scan: MarketScan, name: str) -> list[HotText] | None:
 
 def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
     """Return the scan of each series of a market, in the order of an answer."""
-    sides: Sequence[Side | None] = [None]  # the side of a query changes nothing for types without sides
+    sides: Sequence[Side | None] = [None]  # types without sides ignore the side of a query
     if data_type(name).per_side:
         sides = [scan.query.side] if scan.query.side else sorted(Side)
     return [
@@ -151,7 +155,7 @@ def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
 
 
 def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
-    """Return the keys of the spans that cover the window; None if its points are not to be kept."""
+    """Return the keys of the spans that cover the window; None if its points should not be kept."""
     if not _are_alone(scan, name) or scan.query.points > _MOST_POINTS:
         return None
     step, offset = scan.interval.seconds * SECOND, scan.interval.offset * SECOND
@@ -170,13 +174,20 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
     if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:
         return None
     lists_once = bool(data_type(name).levels) and scan.lists_once
-    how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, lists_once
+    options = (
+        scan.interval,
+        scan.amount,
+        query.side,
+        query.funding_interval,
+        query.tpo_block_minutes,
+        lists_once,
+    )
     return [
         _Key(
             scan.lake.path,
             name,
             scan.market,
-            how,
+            options,
             start,
             start + length,
             tuple(file.path for file in files if file.may_hold(start, start + length)),
@@ -186,61 +197,67 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
 
 
 def _are_alone(scan: MarketScan, name: str) -> bool:
-    """Return whether each point depends on the events of its own interval in one market alone."""
+    """Return whether each point depends only on the events of its own interval in one market."""
     query, plan = scan.query, PLANS[name]
     if not plan.minutes or query.group_by or query.sort_direction is SortDirection.DESC or scan.needs_rates:
         return False
-    if query.tpo_session or not is_alone(name, query):  # a span does not begin with a session
+    if query.tpo_session or not is_alone(name, query):  # a span may begin in the middle of a session
         return False
-    return "candles" not in plan.tables or scan.extent("candles") is None  # their lengths differ
+    return (
+        "candles" not in plan.tables or scan.extent("candles") is None
+    )  # recorded candles may be longer than an interval
 
 
 def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] | None:
-    """Return the spans; those that are not in memory are computed, unless that takes too many rows."""
+    """Return the spans, and compute those that are not in memory; None if that would read too many rows."""
     frames = {key: kept_frame for key in keys if (kept_frame := FRAMES.get(key)) is not None}
-    missing = [key for key in keys if key not in frames]
-    if missing:
-        computed = _computed(scan, name, missing[0].start, missing[-1].end)
-        if computed is None:
+    missing_keys = [key for key in keys if key not in frames]
+    if missing_keys:
+        computed_frame = _computed(scan, name, missing_keys[0].start, missing_keys[-1].end)
+        if computed_frame is None:
             return None
-        for key in missing:
-            first, last = np.searchsorted(computed.times, (key.start, key.end))
+        for key in missing_keys:
+            first, last = np.searchsorted(computed_frame.times, (key.start, key.end))
             # Copied, because a slice would keep the whole frame in memory.
-            rows = computed.points if len(missing) == 1 else computed.points[np.arange(first, last)]
-            frames[key] = frame = _Frame(rows, computed.times[first:last].copy())
+            rows = (
+                computed_frame.points
+                if len(missing_keys) == 1
+                else computed_frame.points[np.arange(first, last)]
+            )
+            frames[key] = frame = _Frame(rows, computed_frame.times[first:last].copy())
             FRAMES.put(key, frame, size=key.size + frame_size(rows) + frame.times.nbytes)
     return [frames[key] for key in keys]
 
 
 def _computed(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
-    """Compute the points of a window; None if these are more than are worth keeping."""
+    """Compute the points from ``start`` to ``end`` [ns since the epoch]; None if that would read too much."""
     query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
-    wide = replace(scan, query=query)
+    wide_scan = replace(scan, query=query)
     if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_about_small:
         return None
     if PLANS[name].has_time_blocks:
         try:
-            require_touched([wide])
-        except QueryError:  # the spans may be too large where the window itself is not
+            require_touched([wide_scan])
+        except QueryError:  # the window itself may be small enough: spans can be longer
             return None
-    plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
+    plan = PLANS[name].points(wide_scan).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
     points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
     return _Frame(points, points["timestamp"].to_physical().to_numpy())
 
 
 def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | None:
-    """Return the spans as JSON; those that are not in memory are written."""
+    """Return the spans as JSON, and write those that are not in memory; None if `_frames` returns None."""
     texts = {key: kept_text for key in keys if (kept_text := TEXTS.get(key)) is not None}
-    missing = [key for key in keys if key not in texts]
-    if missing:
-        frames = _frames(scan, name, missing)
+    missing_keys = [key for key in keys if key not in texts]
+    if missing_keys:
+        frames = _frames(scan, name, missing_keys)
         if frames is None:
             return None
-        # All spans at once, because writing many of them one by one takes longer.
+        # Write all spans at once, because writing many of them one by one takes longer.
         all_texts = point_texts(pl.concat(frame.points for frame in frames), name)
         first = 0
-        for key, frame in zip(missing, frames, strict=True):
+        for key, frame in zip(missing_keys, frames, strict=True):
             times, rows = np.unique(frame.times, return_index=True)  # a point may have many rows
             last = first + len(times)
             texts[key] = text = _Text(all_texts.copy(first, last), times, np.append(rows, len(frame.times)))
@@ -253,10 +270,10 @@ T = TypeVar("T", _Frame, _Text)
 
 
 def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:
-    """Return the spans with points in the window, each with the places where these begin and end."""
-    inside = []
+    """Return the spans with points in the window, each with the positions where these points begin and end."""
+    spans_inside = []
     for span in spans:
         first, last = np.searchsorted(span.times, (scan.start, scan.end))
         if last > first:
-            inside.append((span, (int(first), int(last))))
-    return inside
+            spans_inside.append((span, (int(first), int(last))))
+    return spans_inside

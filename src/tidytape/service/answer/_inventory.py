@@ -1,4 +1,4 @@
-"""The inventory of a lake: data types by market with their first and last event, and the lists made of these."""
+"""The inventory of a lake: data types by market with their first and last event, and the lists made of it."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class LakeCache(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a name; compute it if the cache has none of the lake's version."""
+        """Return the value of a name; compute it if the cache has none for the lake's present version."""
         version = self._lake.version()
         with self._lock:
             if version != self._version:
                 self._version, self._values = version, {}
             if name in self._values:
                 return self._values[name]
-        # Outside the lock: two callers at once compute it twice, and neither waits for the other.
+        # Computed outside the lock: two callers at the same time both compute it, and neither waits for the other.
         value = make()
         with self._lock:
             if version == self._version:
@@ -77,7 +77,7 @@ _SUMMARIES = {name: plan.summary for name, plan in PLANS.items() if plan.summary
 
 
 class Inventory:
-    """What a lake holds, kept until the lake changes.
+    """The holdings of a lake, kept until the lake changes.
 
     Parameters
     ----------
@@ -104,13 +104,13 @@ class Inventory:
         return self._known.get("summaries", self._option_summaries)
 
     def marketcaps(self) -> pl.DataFrame:
-        """Return the last known market capitalization of each coin, by the reports of token supply.
+        """Return the last known market capitalization of each coin, from the reports of token supply.
 
         Returns
         -------
-        polars.DataFrame, one row per coin with a known one
-            ``coin``, ``marketcap`` [USD]. If a coin has several tokens, the largest counts: the others are
-            wrapped or pegged to it.
+        polars.DataFrame, one row per coin with a known market capitalization
+            ``coin``, ``marketcap`` [USD]. If a coin has several tokens, the largest counts: the others are wrapped or
+            pegged to it.
         """
         return self._known.get("marketcaps", lambda: _marketcaps(self.lake))
 
@@ -123,14 +123,14 @@ class Inventory:
 
 def _marketcaps(lake: LakeReader) -> pl.DataFrame:
     marketcap, coin = pl.col("marketcap"), pl.col("coin")
-    # A report may lack the coin or the number, so each comes from the newest report that has it.
-    known = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
+    # A report may lack the coin or the market capitalization, so each comes from the newest report that has it.
+    known_marketcap = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
     return (
         lake.scan("token_supply")
         .group_by("token_name")
         .agg(
             coin.sort_by("timestamp").drop_nulls().last(),
-            known.sort_by("timestamp").drop_nulls().last().alias("marketcap"),
+            known_marketcap.sort_by("timestamp").drop_nulls().last().alias("marketcap"),
         )
         .drop_nulls()
         .group_by("coin")
@@ -148,32 +148,33 @@ def holdings(lake: LakeReader) -> pl.DataFrame:
 
     Returns
     -------
-    polars.DataFrame, one row per data type and subject, in the order of the catalogue and then by exchange and symbol
-        ``type``; ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``category``, null if the subject
-        has none; ``first``, ``last``, times of its first and last event [ns since the epoch].
+    polars.DataFrame, one row per data type and market, in the order of the catalogue and then by exchange and symbol
+        ``type``; ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``category``, each null if the market
+        has none; ``first``, ``last``, times of its first and last event [ns since the epoch]. Option summaries and
+        tokens count as markets here.
 
     Raises
     ------
     LakeError
         If the lake cannot be read.
     """
-    order = {name: place for place, name in enumerate(DATA_TYPES)}
+    position_by_type = {name: position for position, name in enumerate(DATA_TYPES)}
     rows = pl.concat([part.select(COLUMNS) for part in _parts(lake)])
-    place = pl.col("type").replace_strict(order, return_dtype=pl.Int64)
-    return rows.sort(place, "exchange", "raw_symbol", "coin")
+    position = pl.col("type").replace_strict(position_by_type, return_dtype=pl.Int64)
+    return rows.sort(position, "exchange", "raw_symbol", "coin")
 
 
 def _parts(lake: LakeReader) -> Iterator[pl.DataFrame]:
-    key = ["exchange", "raw_symbol"]
-    names = lake.markets().filter(pl.col("tenor").is_null()).select(*key, *_NAMES)
-    spans = {
+    market_columns = ["exchange", "raw_symbol"]
+    names_of_markets = lake.markets().filter(pl.col("tenor").is_null()).select(*market_columns, *_NAMES)
+    extents_by_table = {
         table: lake.extents(table)
         for table in sorted({table for tables in TABLES_OF_MARKETS.values() for table in tables})
     }
     for name, tables in TABLES_OF_MARKETS.items():
-        span = pl.concat([spans[table] for table in tables])
-        markets = span.group_by(key).agg(pl.col("first").min(), pl.col("last").max())
-        yield markets.join(names, on=key, how="left").with_columns(type=pl.lit(name))
+        extents = pl.concat([extents_by_table[table] for table in tables])
+        markets = extents.group_by(market_columns).agg(pl.col("first").min(), pl.col("last").max())
+        yield markets.join(names_of_markets, on=market_columns, how="left").with_columns(type=pl.lit(name))
     chains = lake.extents("option_quotes")
     for name in types_of("option_quotes"):
         symbols = pl.DataFrame(
@@ -184,16 +185,20 @@ def _parts(lake: LakeReader) -> Iterator[pl.DataFrame]:
         yield chains.join(symbols, on="coin").with_columns(
             type=pl.lit(name), normalized_symbol=pl.col("coin"), category=pl.lit(Category.OPTION.value)
         )
-    time, none = pl.col("timestamp"), pl.lit(None, pl.String)
+    time, no_name = pl.col("timestamp"), pl.lit(None, pl.String)
     tokens = lake.scan("token_supply").group_by("token_name", "coin").agg(first=time.min(), last=time.max())
     for name in types_of("token_supply"):
         yield tokens.with_columns(
-            type=pl.lit(name), exchange=none, raw_symbol=none, normalized_symbol=none, category=none
+            type=pl.lit(name),
+            exchange=no_name,
+            raw_symbol=no_name,
+            normalized_symbol=no_name,
+            category=no_name,
         ).collect(engine="streaming")
 
 
 def types_of(table: str) -> list[str]:
-    """Return the data types that are made of a table."""
+    """Return the data types whose points are made of a table."""
     return [name for name, plan in PLANS.items() if table in plan.tables]
 
 
@@ -204,36 +209,36 @@ def tenors(lake: LakeReader, rows: pl.DataFrame, *, end: int | None = None) -> p
     ----------
     lake : LakeReader
     rows : polars.DataFrame
-        Of `holdings`; rows of other types have no tenor.
+        Rows of `holdings`; those of other types have no tenor.
     end : int, optional
-        Only quotes before it count. [ns since the epoch]
+        Only quotes before this time count. [ns since the epoch]
 
     Returns
     -------
     polars.DataFrame, one row per type, exchange, raw_symbol and tenor
-        Those columns, and ``coin``.
+        These columns, and ``coin``.
     """
-    parts = [
+    frames = [
         pl.DataFrame(schema=dict.fromkeys(("type", "exchange", "raw_symbol", "coin", "tenor"), pl.String))
     ]
     summary_rows = rows.filter(pl.col("type").is_in(list(_SUMMARIES)))
     chains = summary_rows.select("exchange", "coin", "last").unique(maintain_order=True)
-    for exchange, coin, newest in chains.iter_rows():
-        last = newest if end is None else min(newest, end - 1)
-        quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1).filter(
-            pl.col("coin") == coin
-        )
+    for exchange, coin, last_quote in chains.iter_rows():
+        last_time = last_quote if end is None else min(last_quote, end - 1)
+        quotes = lake.scan(
+            "option_quotes", exchange=exchange, start=last_time // DAY * DAY, end=last_time + 1
+        ).filter(pl.col("coin") == coin)
         for name, summary in _SUMMARIES.items():
-            parts.append(
+            frames.append(
                 summary(quotes, interval="1d")
                 .select("exchange", "raw_symbol", "tenor")
                 .unique()
                 .with_columns(type=pl.lit(name), coin=pl.lit(coin))
-                .select(parts[0].columns)
+                .select(frames[0].columns)
                 .collect(engine="streaming")
             )
-    key = ["type", "exchange", "raw_symbol"]
-    return pl.concat(parts).join(summary_rows.select(key), on=key, how="semi")
+    key_columns = ["type", "exchange", "raw_symbol"]
+    return pl.concat(frames).join(summary_rows.select(key_columns), on=key_columns, how="semi")
 
 
 _FILTERS = ("type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol")
@@ -249,19 +254,19 @@ def entries(holdings: Inventory, name: str, query: MetaQuery) -> list[Any]:
     name : str
         Name of the endpoint, one of `tidytape.catalogue.LISTS`.
     query : MetaQuery
-        Its filters: an entry needs one of the data types, exchanges, categories, coins and symbols that it names, and
-        an event between its ``start`` and ``end``.
+        The filters: an entry needs one of the data types, exchanges, categories, coins and symbols that the query
+        names, and an event between ``start`` and ``end``.
 
     Returns
     -------
-    list of str, sorted; of block sizes, list of dict
+    list of str, sorted; for block sizes, list of dict
         ``exchange``, ``rawSymbol`` and ``blockSize`` [quote per coin].
 
     Raises
     ------
     QueryError
-        If a type does not exist; or if the endpoint needs a type and the query has none, for which the contract has a
-        server error.
+        If a type does not exist; or if the endpoint needs a type and the query has none: the API's contract defines
+        this as a server error.
     LakeError
         If the lake cannot be read.
     """
@@ -301,8 +306,8 @@ def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
 
     Returns
     -------
-    polars.DataFrame, one row per data type and subject
-        With the columns of the inventory.
+    polars.DataFrame, one row per data type and market
+        The columns of the inventory.
 
     Raises
     ------
@@ -339,7 +344,7 @@ def filtered(
 
 
 def _block_sizes(lake: LakeReader, rows: pl.DataFrame) -> list[Any]:
-    """Return the recommended block size of every market with a book, for its last snapshot."""
+    """Return the recommended block size of every market with a book, at the mid price of its last snapshot."""
     books = rows.filter(pl.col("type").is_in(types_of("book"))).select("exchange", "raw_symbol")
     markets = books.join(
         lake.markets().filter(pl.col("tenor").is_null()), on=["exchange", "raw_symbol"], how="left"
@@ -348,25 +353,25 @@ def _block_sizes(lake: LakeReader, rows: pl.DataFrame) -> list[Any]:
     for exchange, symbol, tick, size in markets.select(
         "exchange", "raw_symbol", "tick_size", "block_size"
     ).iter_rows():
-        middle = _middle(lake, exchange, symbol)
-        best = size if middle is None else float(recommended_block_size(middle, tick_size=tick))
-        if best is not None:
-            sizes.append({"exchange": exchange, "rawSymbol": symbol, "blockSize": best})
+        mid_price = _middle(lake, exchange, symbol)
+        best_size = size if mid_price is None else float(recommended_block_size(mid_price, tick_size=tick))
+        if best_size is not None:
+            sizes.append({"exchange": exchange, "rawSymbol": symbol, "blockSize": best_size})
     return sizes
 
 
 def _middle(lake: LakeReader, exchange: str, symbol: str) -> float | None:
-    """Return the mid price of the last snapshot of a book; None if it lacks a side."""
+    """Return the mid price of the last snapshot of a book; None if there is no snapshot, or it lacks a side."""
     book = lake.scan("book", exchange=exchange, raw_symbol=symbol).filter("is_snapshot", pl.col("size") > 0)
     time, price, side = pl.col("timestamp"), pl.col("price"), pl.col("side")
-    newest = book.select(time.max()).collect(engine="streaming").item()
-    if newest is None:
+    newest_time = book.select(time.max()).collect(engine="streaming").item()
+    if newest_time is None:
         return None
-    last = book.filter(time == newest).select(
+    mid = book.filter(time == newest_time).select(
         (price.filter(side == "BID").max() + price.filter(side == "ASK").min()) / 2
     )
-    middle: float | None = last.collect(engine="streaming").item()
-    return middle if middle is not None and middle > 0 else None
+    mid_price: float | None = mid.collect(engine="streaming").item()
+    return mid_price if mid_price is not None and mid_price > 0 else None
 
 
 def spans(holdings: Inventory, query: MetaQuery) -> list[dict[str, Any]]:
@@ -392,14 +397,14 @@ def spans(holdings: Inventory, query: MetaQuery) -> list[dict[str, Any]]:
     LakeError
         If the lake cannot be read.
     """
-    of_venues = (
+    counts = (
         narrowed(holdings, query)
         .group_by("type", "exchange", maintain_order=True)
         .agg(pl.len().alias("subjects"), pl.col("first").min(), pl.col("last").max())
     )
     return [
         {**row, "first": wire_time(row["first"]), "last": wire_time(row["last"])}
-        for row in of_venues.iter_rows(named=True)
+        for row in counts.iter_rows(named=True)
     ]
 
 
@@ -433,8 +438,12 @@ def out_of_history(
         first = tier.history_start(now=now)
         return first is None or newest >= first * SECOND
 
-    deep = [name for name, tier in tiers.items() if reaches(tier)]
-    others = f"'tidytape keys new --tier {deep[0]}' makes a key that reaches it, and a" if deep else "a"
+    names_in_reach = [name for name, tier in tiers.items() if reaches(tier)]
+    others = (
+        f"'tidytape keys new --tier {names_in_reach[0]}' makes a key that reaches it, and a"
+        if names_in_reach
+        else "a"
+    )
     return tuple(
         f"the newest data is of {written_time(newest // SECOND)}, and keys of tier {name} have the last "
         f"{counted(tier.history_days or 0, 'day')}: whatever they ask of it is refused; {others} file of tiers "

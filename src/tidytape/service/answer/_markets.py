@@ -29,19 +29,19 @@ _TRUE_RANGES = 14
 _AT_ONCE = 5_000
 _VALUE_COLUMNS = ("high", "low", "close", "volume")
 _CANDLES, _INTEREST = "TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG"
-_MORE = {MarketSortField.PCT_FROM_ATH: "pct_from_ath", MarketSortField.ATR_PERCENT: "atr_percent"}
+_EXTRA_COLUMNS = {MarketSortField.PCT_FROM_ATH: "pct_from_ath", MarketSortField.ATR_PERCENT: "atr_percent"}
 
 
 class MarketStatistics:
     """Statistics of markets over the last 24 hours, kept until the lake changes or five minutes pass.
 
-    They are computed from five-minute points, the one in progress included. The 24 hours end with the newest trade of
-    the lake, or now if that is earlier: a lake recorded in August shows the last day of that August.
+    They are computed from five-minute points, including the one in progress. The 24 hours end with the newest trade of
+    the lake, or now if that is earlier: a lake that was recorded in August shows the last day of August.
 
-    Markets with recorded candles and no trades have 24 hours of their own, of points of an hour, that end with the
-    newest candle of such a market; so newer candles of one exchange change no market with trades. If a market has both,
-    recorded candles of at most five minutes fill what its trades lack; if only longer ones cover it, its volume is
-    unknown.
+    Markets with recorded candles and no trades have other 24 hours: their points are of an hour, and the 24 hours end
+    with the newest candle of such a market. So newer candles of one exchange do not change markets with trades. If a
+    market has both, recorded candles of at most five minutes fill the time without trades; if only longer candles cover
+    that time, its volume is unknown.
 
     Parameters
     ----------
@@ -68,76 +68,81 @@ class MarketStatistics:
         Returns
         -------
         polars.DataFrame, n rows, same order
-            With `STATISTICS`: ``last_price`` [quote per coin]; ``volume_24h`` [USD], null where the lake does not know
-            what the quote is worth; changes [%] against the 24 hours before, null where there was nothing.
-            ``pct_from_ath``: the last price against the highest of all [%]; ``atr_percent``: the average true range of
-            the last 14 whole days against the last price [%], null where there are fewer.
+            Adds `STATISTICS`: ``last_price`` [quote per coin]; ``volume_24h`` [USD], null if the lake does not know the
+            USD rate of the quote; changes against the 24 hours before [%], null if these have no value. Adds the
+            statistic of ``sort_field``, ``pct_from_ath``: the change from the highest price ever to the last price [%];
+            or ``atr_percent``: the average true range of the last 14 whole days, divided by the last price [%], null if
+            there are fewer days.
         """
-        column = _MORE.get(sort_field) if sort_field is not None else None
-        names = (*STATISTICS, *([column] if column else []))
+        extra_column = _EXTRA_COLUMNS.get(sort_field) if sort_field is not None else None
+        columns = (*STATISTICS, *([extra_column] if extra_column else []))
         ends = {table: self._end(table) for table in _INTERVALS}
-        known = self._known.get((*ends.values(), column), dict)
+        cached_rows = self._known.get((*ends.values(), extra_column), dict)
         unique_markets = markets.unique(MARKET, maintain_order=True)
-        missing = unique_markets.filter(
-            [key not in known for key in unique_markets.select(MARKET).iter_rows()]
+        missing_markets = unique_markets.filter(
+            [key not in cached_rows for key in unique_markets.select(MARKET).iter_rows()]
         )
         for table, end in ends.items():
             if end is None:
                 continue
-            of_table = missing.join(
+            markets_of_table = missing_markets.join(
                 self._candles_alone(),
                 on=MARKET,
                 how="semi" if table == "candles" else "anti",
                 maintain_order="left",
             )
-            for part in of_table.iter_slices(_AT_ONCE):
-                for *key, row in self._statistics(part, end, column, _INTERVALS[table]):
-                    known[(key[0], key[1])] = row
-        nothing = (None,) * len(names)
-        rows = [known.get(key, nothing) for key in markets.select(MARKET).iter_rows()]
-        figures = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")
-        return markets.drop(names, strict=False).hstack(figures)
+            for some_markets in markets_of_table.iter_slices(_AT_ONCE):
+                for *key, row in self._statistics(some_markets, end, extra_column, _INTERVALS[table]):
+                    cached_rows[(key[0], key[1])] = row
+        no_statistics = (None,) * len(columns)
+        rows = [cached_rows.get(key, no_statistics) for key in markets.select(MARKET).iter_rows()]
+        statistics = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.Float64), orient="row")
+        return markets.drop(columns, strict=False).hstack(statistics)
 
     def _candles_alone(self) -> pl.DataFrame:
-        """Return the first and the last candle of each market with candles and no trades."""
+        """Return the times of the first and the last candle of each market with candles and no trades."""
         return self._lake.extents("candles").join(self._lake.extents("trades"), on=MARKET, how="anti")
 
     def _end(self, table: str) -> int | None:
-        """Return the end of the 24 hours of markets with trades, or with candles alone; None if there are none. [s]"""
+        """Return the end of the 24 hours of markets with trades, or with only candles; None if there are none. [s]"""
         extents = self._candles_alone() if table == "candles" else self._lake.extents(table)
         if extents.is_empty():
             return None
-        last: int = min(max(extents["last"]), self._clock())
+        last_event: int = min(max(extents["last"]), self._clock())
         step = _INTERVALS[table].seconds
-        return (last // SECOND // step + 1) * step
+        return (last_event // SECOND // step + 1) * step
 
     def _statistics(
-        self, markets: pl.DataFrame, end: int, column: str | None, interval: Interval
+        self, markets: pl.DataFrame, end: int, extra_column: str | None, interval: Interval
     ) -> Iterator[tuple[str, str, tuple[float | None, ...]]]:
         start = end - 2 * _DAY
         query = _query(_CANDLES, start, end, interval, "USD")
-        traded = self._points(query, markets, _TRADED, _candles_in_full)
+        candles_of_markets = self._points(query, markets, _TRADED, _candles_in_full)
         query = _query(_INTEREST, start, end, interval)
         interest = self._points(query, markets, ["open_interest"], PLANS[_INTEREST].points)
-        rows = _joined(markets.select(MARKET), _traded(traded, end), _changed(interest, end))
+        rows = _joined(
+            markets.select(MARKET),
+            _trade_statistics(candles_of_markets, end),
+            _interest_change(interest, end),
+        )
         rows = self._with_last_price(rows, end)
-        if column:
+        if extra_column:
             rows = self._with_range(rows, markets, end)
         for exchange, symbol, *row in rows.select(
-            *MARKET, *STATISTICS, *([column] if column else [])
+            *MARKET, *STATISTICS, *([extra_column] if extra_column else [])
         ).iter_rows():
             yield exchange, symbol, tuple(row)
 
     def _with_last_price(self, rows: pl.DataFrame, end: int) -> pl.DataFrame:
         """Fill a missing last price from the last trade or the last recorded candle."""
-        older = rows.filter(pl.col("last_price").is_null())
-        last = (
+        markets_without_price = rows.filter(pl.col("last_price").is_null())
+        last_trades = (
             self._lake.extents("trades")
-            .join(older, on=MARKET, how="semi")
+            .join(markets_without_price, on=MARKET, how="semi")
             .filter(pl.col("last") < end * SECOND)
         )
         trades = [
-            # One scan per day of last trades, so that it skips files by time.
+            # One scan for all last trades of a day, so that it skips files by time.
             self._lake.scan(
                 "trades",
                 exchange=str(exchange),
@@ -148,19 +153,19 @@ class MarketStatistics:
             .join(markets.lazy(), left_on=[*MARKET, "timestamp"], right_on=[*MARKET, "last"], how="semi")
             .group_by(MARKET)
             .agg(older=pl.col("price").sort_by("sequence").last(), time=pl.col("timestamp").max())
-            for (exchange, _), markets in last.group_by("exchange", pl.col("last") // (_DAY * SECOND))
+            for (exchange, _), markets in last_trades.group_by("exchange", pl.col("last") // (_DAY * SECOND))
         ]
-        over = pl.col("timestamp") + pl.col("interval")
-        recorded = self._lake.extents("candles").join(older, on=MARKET, how="semi")
+        candle_end = pl.col("timestamp") + pl.col("interval")
+        last_candles = self._lake.extents("candles").join(markets_without_price, on=MARKET, how="semi")
         candles = [
-            # A candle that is still in progress has no close.
+            # A candle that is still in progress has no close yet.
             self._lake.scan(
                 "candles", exchange=str(exchange), raw_symbol=markets["raw_symbol"], end=end * SECOND
             )
-            .filter(over <= self._clock())
+            .filter(candle_end <= self._clock())
             .group_by(MARKET)
-            .agg(older=pl.col("close").sort_by(over).last(), time=over.max() - 1)
-            for (exchange,), markets in recorded.group_by("exchange")
+            .agg(older=pl.col("close").sort_by(candle_end).last(), time=candle_end.max() - 1)
+            for (exchange,), markets in last_candles.group_by("exchange")
         ]
         if not (trades or candles):
             return rows
@@ -174,24 +179,28 @@ class MarketStatistics:
     def _with_range(self, rows: pl.DataFrame, markets: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add ``pct_from_ath`` and ``atr_percent``."""
         today = end // _DAY * _DAY
-        highest = pl.concat([self._lake._highest("trades", "price"), self._lake._highest("candles", "high")])
-        highest = highest.group_by(MARKET).agg(pl.col("highest").max())
-        # Of the day before the first one only the close is used.
+        highest_prices = pl.concat(
+            [self._lake._highest("trades", "price"), self._lake._highest("candles", "high")]
+        )
+        highest_prices = highest_prices.group_by(MARKET).agg(pl.col("highest").max())
+        # One day more, because the range of a day needs the close of the day before.
         query = _query(_CANDLES, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
         days = self._points(query, markets, _TRADED, candles)
-        before = pl.col("close").shift(1).over(MARKET, order_by="seconds")
+        previous_close = pl.col("close").shift(1).over(MARKET, order_by="seconds")
         ranges = (
             days.with_columns(
-                range=pl.max_horizontal("high", before) - pl.min_horizontal("low", before), before=before
+                range=pl.max_horizontal("high", previous_close) - pl.min_horizontal("low", previous_close),
+                before=previous_close,
             )
             .drop_nulls("before")
             .group_by(MARKET)
             .agg(average=pl.col("range").mean(), count=pl.len())
             .filter(pl.col("count") == _TRUE_RANGES)
         )
-        last = pl.col("last_price")
-        return _joined(rows, highest, ranges).with_columns(
-            pct_from_ath=_percent(last, pl.col("highest")), atr_percent=100 * pl.col("average") / last
+        last_price = pl.col("last_price")
+        return _joined(rows, highest_prices, ranges).with_columns(
+            pct_from_ath=_percent(last_price, pl.col("highest")),
+            atr_percent=100 * pl.col("average") / last_price,
         )
 
     def _points(
@@ -201,47 +210,47 @@ class MarketStatistics:
         tables: list[str],
         plan: Callable[[MarketScan], pl.LazyFrame],
     ) -> pl.DataFrame:
-        """Return points of the markets that have events in one of the tables, by one plan per exchange and quote.
+        """Return points of the markets that have events in one of the tables, with one plan per exchange and quote.
 
-        Amounts in USD are null if the lake does not know what the quote is worth.
+        Volumes in USD are null if the lake does not know the USD rate of the quote.
         """
         start, end = (second * SECOND for second in query.span)
-        within = (pl.col("last") >= start) & (pl.col("first") < end)
-        rows = pl.concat([self._lake.extents(table) for table in tables]).filter(within)
-        markets = markets.join(rows, on=MARKET, how="semi", maintain_order="left")
-        in_coin = query.model_copy(update={"quote": None})
+        is_in_window = (pl.col("last") >= start) & (pl.col("first") < end)
+        extents = pl.concat([self._lake.extents(table) for table in tables]).filter(is_in_window)
+        markets = markets.join(extents, on=MARKET, how="semi", maintain_order="left")
+        query_in_coin = query.model_copy(update={"quote": None})
         plans = []
         for (exchange, quote_coin), members in markets.group_by(
             "exchange", "quote_coin", maintain_order=True
         ):
-            symbol, *others = members["raw_symbol"].unique(maintain_order=True)
+            symbol, *other_symbols = members["raw_symbol"].unique(maintain_order=True)
             quote = None if quote_coin is None else str(quote_coin)
             market = Market(str(exchange), symbol, None, None, None, None, quote)
-            scan = MarketScan(self._lake, market, query, others=tuple(others))
+            scan = MarketScan(self._lake, market, query, others=tuple(other_symbols))
             try:
                 _ = scan.rates if scan.needs_rates else None
             except QueryError:
-                points = plan(MarketScan(self._lake, market, in_coin, others=tuple(others)))
+                points = plan(MarketScan(self._lake, market, query_in_coin, others=tuple(other_symbols)))
                 plans.append(points.with_columns(volume=pl.lit(None, pl.Float64)))
             else:
                 plans.append(plan(scan))
-        names = [name for name in _VALUE_COLUMNS if name in schema_of(query.type[0]).names]
+        value_columns = [name for name in _VALUE_COLUMNS if name in schema_of(query.type[0]).names]
         seconds = (pl.col("timestamp") // SECOND).alias("seconds")
         empty = pl.DataFrame(schema={**dict.fromkeys(MARKET, pl.String), "seconds": pl.Int64}).with_columns(
-            pl.lit(None, pl.Float64).alias(name) for name in names
+            pl.lit(None, pl.Float64).alias(name) for name in value_columns
         )
-        parts = [points.select(*MARKET, seconds, *names) for points in plans]
-        return pl.concat([empty, *pl.collect_all(parts, engine="streaming")]).sort("seconds")
+        selected_plans = [points.select(*MARKET, seconds, *value_columns) for points in plans]
+        return pl.concat([empty, *pl.collect_all(selected_plans, engine="streaming")]).sort("seconds")
 
 
 def _candles_in_full(scan: MarketScan) -> pl.LazyFrame:
-    """Return candles of markets; volumes are null if longer recorded candles cover more than the points do."""
+    """Return candles of markets; volumes of a market are null if its points leave out longer recorded candles."""
     points = candles(scan)
     if not scan.holds("candles"):
         return points
-    lacking = candles_without_points(scan).select(MARKET).unique().with_columns(lacks=True).lazy()
-    known = pl.when(pl.col("lacks").is_null()).then("volume")
-    return points.join(lacking, on=MARKET, how="left").with_columns(volume=known)
+    incomplete_markets = candles_without_points(scan).select(MARKET).unique().with_columns(lacks=True).lazy()
+    known_volume = pl.when(pl.col("lacks").is_null()).then("volume")
+    return points.join(incomplete_markets, on=MARKET, how="left").with_columns(volume=known_volume)
 
 
 def _query(name: str, start: int, end: int, interval: Interval, quote: str | None = None) -> PointsQuery:
@@ -251,17 +260,17 @@ def _query(name: str, start: int, end: int, interval: Interval, quote: str | Non
     )
 
 
-def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
-    new = pl.col("seconds") >= end - _DAY
+def _trade_statistics(candles: pl.DataFrame, end: int) -> pl.DataFrame:
+    is_in_day = pl.col("seconds") >= end - _DAY
     volume, close = pl.col("volume"), pl.col("close")
     return (
         candles.group_by(MARKET, maintain_order=True)
         .agg(
             last_price=close.last(),
-            price_before=close.filter(~new).last(),
-            # A sum is unknown if one of its addends is.
-            volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(new).sum()),
-            volume_before=volume.filter(~new).sum(),
+            price_before=close.filter(~is_in_day).last(),
+            # A sum with an unknown addend is unknown.
+            volume_24h=pl.when(volume.is_not_null().all()).then(volume.filter(is_in_day).sum()),
+            volume_before=volume.filter(~is_in_day).sum(),
         )
         .with_columns(
             volume_change_24h=_percent(pl.col("volume_24h"), pl.col("volume_before")),
@@ -270,19 +279,19 @@ def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
     )
 
 
-def _changed(interest: pl.DataFrame, end: int) -> pl.DataFrame:
-    new, close = pl.col("seconds") >= end - _DAY, pl.col("close")
+def _interest_change(interest: pl.DataFrame, end: int) -> pl.DataFrame:
+    is_in_day, close = pl.col("seconds") >= end - _DAY, pl.col("close")
     return (
         interest.drop_nulls("close")
         .sort("seconds")
         .group_by(MARKET, maintain_order=True)
-        .agg(now=close.filter(new).last(), before=close.filter(~new).last())
+        .agg(now=close.filter(is_in_day).last(), before=close.filter(~is_in_day).last())
         .select(*MARKET, oi_change_24h=_percent(pl.col("now"), pl.col("before")))
     )
 
 
 def _percent(now: pl.Expr, before: pl.Expr) -> pl.Expr:
-    """Return the change against an earlier value, null if that is not above 0. [%]"""
+    """Return the change against an earlier value; null if the earlier value is not above 0. [%]"""
     return pl.when(before > 0).then(100 * (now - before) / before)
 
 
@@ -299,7 +308,7 @@ LARGEST_PAGE = 1_000
 """Largest number of results of a page."""
 
 _REGISTERED = (None, MarketSortField.MARKETCAP, MarketSortField.AVAILABLE_SINCE)
-"""Sort fields that need no statistics."""
+"""Sort fields that are in the registry, so that they need no statistics."""
 
 _ORDER = ["exchange", "raw_symbol", "tenor"]
 _SEARCHED = ("raw_symbol", "normalized_symbol", "coin", "coin_name", "quote_coin_name", "full_name")
@@ -311,7 +320,7 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
     Parameters
     ----------
     holdings : Inventory
-        What the lake holds.
+        The inventory of the lake.
     query : MarketsQuery
     statistics : MarketStatistics
         Last prices and statistics of the last 24 hours.
@@ -330,37 +339,37 @@ def markets_page(holdings: Inventory, query: MarketsQuery, statistics: MarketSta
     size = query.page_size or DEFAULT_PAGE
     if size > LARGEST_PAGE:
         raise QueryError("page_size", got=size, expected=f"at most {LARGEST_PAGE}")
-    selected = _filtered(holdings, query).sort(_ORDER)
-    computed = query.sort_field not in _REGISTERED or query.distinct
-    if computed:
-        selected = statistics.of(selected, sort_field=query.sort_field)
+    markets = _filtered(holdings, query).sort(_ORDER)
+    has_statistics = query.sort_field not in _REGISTERED or query.distinct
+    if has_statistics:
+        markets = statistics.of(markets, sort_field=query.sort_field)
     if query.distinct:
-        selected = _distinct(selected)
+        markets = _distinct(markets)
     if query.sort_field is not None:
-        selected = selected.sort(
+        markets = markets.sort(
             query.sort_field.alias,
             descending=query.sort_direction is SortDirection.DESC,
             nulls_last=True,
             maintain_order=True,
         )
-    shown = selected.slice(query.page_offset, size)
-    shown = shown if computed else statistics.of(shown)
+    page = markets.slice(query.page_offset, size)
+    page = page if has_statistics else statistics.of(page)
     return encode_markets(
-        _with_predictions(MARKETS.conform(shown).select(MARKETS.names), holdings.lake.prediction_markets()),
-        query.page_offset + shown.height,
+        _with_predictions(MARKETS.conform(page).select(MARKETS.names), holdings.lake.prediction_markets()),
+        query.page_offset + page.height,
     )
 
 
 def _distinct(markets: pl.DataFrame) -> pl.DataFrame:
-    """Return one market per normalized symbol: that of the highest volume, the first by name if several have it."""
-    ranked = markets.sort("volume_24h", descending=True, nulls_last=True, maintain_order=True)
+    """Return one market per normalized symbol: the one with the highest volume; of several such, the first by name."""
+    ranked_markets = markets.sort("volume_24h", descending=True, nulls_last=True, maintain_order=True)
     # Markets without a normalized symbol all stay.
-    first = pl.col("normalized_symbol").is_first_distinct() | pl.col("normalized_symbol").is_null()
-    return ranked.filter(first).sort(_ORDER)
+    is_first = pl.col("normalized_symbol").is_first_distinct() | pl.col("normalized_symbol").is_null()
+    return ranked_markets.filter(is_first).sort(_ORDER)
 
 
 def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
-    """Add ``prediction_markets``: the list of prediction markets that each is an outcome of, or null."""
+    """Add ``prediction_markets``: the prediction markets that a market is an outcome of, or null."""
     outcomes = by_outcome(predictions).join(markets.select(MARKET).cast(pl.String), on=MARKET, how="semi")
     entries = PREDICTION_MARKET_ENTRY.conform(outcomes.select(PREDICTION_MARKET_ENTRY.names))
     lists = (
@@ -380,19 +389,19 @@ def _filtered(holdings: Inventory, query: MarketsQuery) -> pl.DataFrame:
     markets = pl.concat([holdings.lake.markets(), holdings.option_summaries()], how="diagonal").unique(
         _ORDER, keep="first"
     )
-    reported = holdings.marketcaps().rename({"marketcap": "reported"})
+    marketcaps = holdings.marketcaps().rename({"marketcap": "reported"})
     markets = (
-        markets.join(reported, on="coin", how="left", maintain_order="left")
-        # Reports are newer than what was registered with the market.
+        markets.join(marketcaps, on="coin", how="left", maintain_order="left")
+        # A reported market capitalisation is newer than the registered one.
         .with_columns(marketcap=pl.coalesce("reported", "marketcap"))
         .drop("reported")
     )
     markets = filtered(markets, query, ("exchange", "coin", "category"))
     if query.type:
-        of_types = holdings.all().filter(pl.col("type").is_in(query.type))
-        markets = markets.join(of_types, on=MARKET, how="semi", maintain_order="left")
+        markets_of_types = holdings.all().filter(pl.col("type").is_in(query.type))
+        markets = markets.join(markets_of_types, on=MARKET, how="semi", maintain_order="left")
     if query.symbol_filter:
-        part = query.symbol_filter.lower()
-        searched = [pl.col(name).str.to_lowercase().str.contains(part, literal=True) for name in _SEARCHED]
-        markets = markets.filter(pl.any_horizontal(*[hit.fill_null(value=False) for hit in searched]))
+        text = query.symbol_filter.lower()
+        matches = [pl.col(name).str.to_lowercase().str.contains(text, literal=True) for name in _SEARCHED]
+        markets = markets.filter(pl.any_horizontal(*[match.fill_null(value=False) for match in matches]))
     return markets

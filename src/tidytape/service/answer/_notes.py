@@ -35,8 +35,8 @@ def notes_of(
 ) -> list[Note]:
     """Return a note for each market of the query whose points do not fill the window.
 
-    Nearly everything comes from the logs of the lake's tables, which are in memory. Rows are read only of markets with
-    recorded candles, because no log has their lengths.
+    Nearly all facts come from the logs of the lake's tables, which are in memory. Rows are read only for markets with
+    recorded candles, because no log has the lengths of candles.
 
     Parameters
     ----------
@@ -45,26 +45,26 @@ def notes_of(
     name : str
         The data type.
     markets : sequence of Market
-        The markets that the query selects of that type.
+        The markets of that type that the query selects.
     frame : polars.DataFrame
         The answer.
     now : int
-        [ns since the epoch]
+        The present time. [ns since the epoch]
 
     Returns
     -------
     list of Note
-        A market without points has a note that says why. A market with points has one if its type is dense and the
-        points do not reach both ends of the window. A member of a group has one too if it adds nothing. So has an
-        exchange of the query that no market of it is on.
+        A market without points has a note that says why. A market with points has a note if its type is dense and the
+        points do not reach both ends of the window. So has a member of a group that adds nothing, and an exchange of
+        the query without a selected market.
     """
     data_type = data_type_of(name)
     notes = absent(query, name, markets)
     if len(markets) == 1 and frame.height and not data_type.dense:
         return notes
     columns = ["coin"] if query.group_by or data_type.selection is Selection.TOKEN else _MARKET
-    is_full = _full(frame, data_type, query, columns, has_one_market=len(markets) == 1)
-    of_class = {
+    is_full_by_market = _full(frame, data_type, query, columns, has_one_market=len(markets) == 1)
+    exchanges_of_class = {
         market.exchange
         for market in markets
         if not data_type.categories or market.category in data_type.categories
@@ -72,22 +72,26 @@ def notes_of(
     for market in markets:
         key = tuple(getattr(market, column) or None for column in columns)
         scan = MarketScan(lake, market, query)
-        if key in is_full and not query.group_by:
-            note = _part(data_type, scan, is_full=is_full[key])
-        elif frame.height and market.exchange in of_class and _is_of_no_such_class(data_type, scan):
+        if key in is_full_by_market and not query.group_by:
+            note = _part(data_type, scan, is_full=is_full_by_market[key])
+        elif frame.height and market.exchange in exchanges_of_class and _is_of_no_such_class(data_type, scan):
             note = None
         else:
             note = _lacking(
-                data_type, scan, is_empty=key not in is_full, is_full=is_full.get(key, False), now=now
+                data_type,
+                scan,
+                is_empty=key not in is_full_by_market,
+                is_full=is_full_by_market.get(key, False),
+                now=now,
             )
         notes += [] if note is None else [note]
     return notes
 
 
 def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Note]:
-    """Return a note for each exchange of a query that has none of its symbols or coins, although another has.
+    """Return a note for each exchange of a query that has none of the symbols or coins that another exchange has.
 
-    An exchange that ``category`` or ``event`` leaves out has no note: the query asked for that.
+    There are no notes if the query names a ``category`` or ``event``, which may leave exchanges out on purpose.
 
     Examples
     --------
@@ -109,9 +113,9 @@ def absent(query: PointsQuery, name: str, markets: Sequence[Market]) -> list[Not
 
 
 def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, last: int) -> list[Note]:
-    """Return the same as `notes_of`, for one market that has points.
+    """Return what `notes_of` returns for one market that has points.
 
-    ``first`` and ``last`` are the times between which each of its series has points. [ns since the epoch]
+    Every series of the market has points from ``first`` to ``last``. [ns since the epoch]
     """
     data_type = data_type_of(name)
     note = (
@@ -134,34 +138,34 @@ _MARKET = ["exchange", "raw_symbol", "coin"]
 def _full(
     frame: pl.DataFrame, data_type: DataType, query: PointsQuery, columns: list[str], *, has_one_market: bool
 ) -> dict[tuple[str | None, ...], bool]:
-    """Return the markets that have points, and whether points of a dense type reach both ends of the window.
+    """Return for each market with points whether they reach both ends of the window; true if the type is not dense.
 
     ``has_one_market`` says that all points belong to one market.
     """
-    sides = ["side"] if data_type.per_side else []
-    if has_one_market and not sides and frame.height:  # without an engine, which takes longer to start
+    side_columns = ["side"] if data_type.per_side else []
+    if has_one_market and not side_columns and frame.height:  # faster than a query of polars
         times = frame["timestamp"].to_physical().to_numpy()
-        reaches = not data_type.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
-        return {tuple(frame[column][0] for column in columns): bool(reaches)}
+        reaches_ends = not data_type.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
+        return {tuple(frame[column][0] for column in columns): bool(reaches_ends)}
     first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
-    reaches = _reaches(query, first, last) if data_type.dense else pl.lit(value=True)
-    series = frame.group_by(*columns, *sides).agg(reaches=reaches)
-    full: dict[tuple[str | None, ...], bool] = {}
+    reaches_ends = _reaches(query, first, last) if data_type.dense else pl.lit(value=True)
+    series = frame.group_by(*columns, *side_columns).agg(reaches=reaches_ends)
+    is_full_by_market: dict[tuple[str | None, ...], bool] = {}
     for *names, is_full in series.iter_rows():
         market = tuple(names[: len(columns)])
-        full[market] = bool(is_full) and full.get(market, True)
-    return full
+        is_full_by_market[market] = bool(is_full) and is_full_by_market.get(market, True)
+    return is_full_by_market
 
 
 def able_intervals(scan: MarketScan) -> list[Interval] | None:
-    """Return the intervals that the recorded candles of a market make up, if the points leave some candles out.
+    """Return the intervals for which the recorded candles of a market suffice, if the points leave some candles out.
 
-    None if trades or points of the query's interval include every candle of the window.
+    None if the points include every recorded candle of the window.
     """
     lengths = lengths_without_points(scan)
     if not lengths:
         return None
-    return [able for able in Interval if any(able.seconds % length == 0 for length in lengths)]
+    return [interval for interval in Interval if any(interval.seconds % length == 0 for length in lengths)]
 
 
 def _is_of_no_such_class(data_type: DataType, scan: MarketScan) -> bool:
@@ -191,20 +195,24 @@ def _lacking(
     if intervals := _intervals(data_type, scan):
         return _note(NoteCode.NO_DATA, data_type, scan, intervals=intervals)
     tenor = scan.query.tenor
-    if tenor is not None and (able := _tenors(data_type, scan, last=events[1])) and tenor not in able:
-        return _note(NoteCode.NO_DATA, data_type, scan, tenors=tuple(map(str, able)))
+    if (
+        tenor is not None
+        and (tenors_with_quotes := _tenors(data_type, scan, last=events[1]))
+        and tenor not in tenors_with_quotes
+    ):
+        return _note(NoteCode.NO_DATA, data_type, scan, tenors=tuple(map(str, tenors_with_quotes)))
     return _note(NoteCode.QUIET, data_type, scan)
 
 
 def _is_outside(data_type: DataType, scan: MarketScan, events: tuple[int, int]) -> bool:
-    """Return whether the window lies before or after all events of a market, or far from those of the type."""
+    """Return whether the window lies outside of all events of a market, or far outside of those of the type."""
     first, last = (scan.extent(*_TABLES) if data_type.name in TABLES_OF_MARKETS else None) or events
     is_before = scan.end <= max(first, events[0] - _QUIET)
     return is_before or scan.start > min(last, events[1] + _QUIET)
 
 
 def _part(data_type: DataType, scan: MarketScan, *, is_full: bool) -> Note | None:
-    """Return the note of a market whose points lack something; None if they reach both ends and leave no candle out."""
+    """Return the note of a market with incomplete points; None if they reach both ends and include every candle."""
     intervals = _intervals(data_type, scan)
     if is_full and not intervals:
         return None
@@ -214,7 +222,7 @@ def _part(data_type: DataType, scan: MarketScan, *, is_full: bool) -> Note | Non
 
 
 def _note(code: NoteCode, data_type: DataType, scan: MarketScan, **lists: tuple[str, ...]) -> Note:
-    """Return a note about a market, with its first and last event."""
+    """Return a note about a market, with the times of its first and last event."""
     market, is_token = scan.market, data_type.selection is Selection.TOKEN
     symbol = None if is_token else market.raw_symbol or None
     coin = market.coin or (market.raw_symbol if is_token else None)
@@ -223,7 +231,7 @@ def _note(code: NoteCode, data_type: DataType, scan: MarketScan, **lists: tuple[
 
 
 def _events(data_type: DataType, scan: MarketScan) -> tuple[int, int] | None:
-    """Return the first and the last event of a market that the type is made of; None without events. [ns]"""
+    """Return the times of the first and the last event of a market for a data type; None without events. [ns]"""
     if data_type.selection is not Selection.TOKEN:
         return scan.extent(*PLANS[data_type.name].tables)
     reports = scan.lake.scan("token_supply").filter(pl.col("token_name") == scan.market.raw_symbol)
@@ -234,12 +242,12 @@ def _events(data_type: DataType, scan: MarketScan) -> tuple[int, int] | None:
 
 
 def _intervals(data_type: DataType, scan: MarketScan) -> tuple[str, ...]:
-    """Return `able_intervals` of a type that recorded candles make up; nothing for another type."""
+    """Return `able_intervals` of a type that is made of recorded candles; an empty tuple for other types."""
     return tuple(map(str, able_intervals(scan) or ())) if "candles" in PLANS[data_type.name].tables else ()
 
 
 def _types_of_candles(data_type: DataType, scan: MarketScan) -> tuple[str, ...]:
-    """Return the types that recorded candles make up if only these cover the window, and this type needs trades."""
+    """Return the types made of recorded candles, if this type needs trades and only candles cover the whole window."""
     if TABLES_OF_MARKETS.get(data_type.name) != ("trades",) or not scan.holds("candles"):
         return ()
     candles, trades = scan.extent("candles"), scan.extent("trades")
@@ -259,5 +267,5 @@ def _tenors(data_type: DataType, scan: MarketScan, *, last: int) -> list[Tenor]:
         "coin": market.coin,
         "last": last,
     }
-    present = set(tenors(scan.lake, pl.DataFrame([row]))["tenor"])
-    return [tenor for tenor in Tenor if tenor in present]
+    tenors_present = set(tenors(scan.lake, pl.DataFrame([row]))["tenor"])
+    return [tenor for tenor in Tenor if tenor in tenors_present]

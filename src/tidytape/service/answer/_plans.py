@@ -1,9 +1,8 @@
-"""From the lake to points: one plan per data type, the one place that knows what its points are made of.
+"""From the lake to points: one plan per data type, the only place that knows what the points are made of.
 
-`reads` says which events the points of a query are made of, `is_alone` whether each point needs those of its own
-interval only, and `tables_read` which tables of the lake hold them. Whatever asks for more than the points themselves
-asks here: how many rows an answer takes, up to when it is known, whether it may stay in memory, and which of its points
-a commit may change.
+`reads` says which events the points of a query are made of, `is_alone` whether each point needs only the events of its
+own interval, and `tables_read` which tables of the lake hold these events. Other modules ask here how many rows an
+answer reads, up to which time it is known, whether it may stay in memory, and which of its points a commit may change.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from tidytape.service.answer._candles import candle_minutes, candles, candles_by
 from tidytape.service.answer._scan import MARKET, RATE_TABLES, MarketScan, in_usd
 from tidytape.times import DAY, SECOND
 
-_DISTINCT = 2.0**53  # the whole numbers below it are distinct doubles
+_DISTINCT = 2.0**53  # whole numbers up to here are distinct doubles
 _LONGEST_SESSION = {None: 0, TPOSession.DAILY: DAY, TPOSession.WEEKLY: 7 * DAY, TPOSession.MONTHLY: 31 * DAY}
 
 
@@ -58,7 +57,7 @@ def _trades(scan: MarketScan) -> pl.LazyFrame:
 def _profile_minutes(
     scan: MarketScan, *, end: int | None = None, minutes: pl.DataFrame | None = None
 ) -> pl.LazyFrame:
-    """Return the minute profile; ``minutes`` are the minute candles, if the caller has read them already."""
+    """Return the rows of minute profiles; ``minutes`` are the minute candles, if the caller has read them already."""
     size = scan.block_size
     rows = candle_minutes(scan, end=end) if minutes is None else minutes.lazy()
     _require_rows(rows.select(pl.col("high").abs().max()).collect(engine="streaming").item(), size)
@@ -69,18 +68,18 @@ def _profile_minutes(
 
 def _require_rows(highest: float | None, size: Decimal) -> None:
     if highest is not None and highest > _DISTINCT * float(size):
-        least = f"at least {highest / _DISTINCT:.1g} at prices of {highest:g}"
+        lower_bound = f"at least {highest / _DISTINCT:.1g} at prices of {highest:g}"
         raise QueryError(
-            "block_size", got=str(size), expected=f"{least}; rows below that cannot be told apart"
+            "block_size", got=str(size), expected=f"{lower_bound}; rows below that cannot be told apart"
         )
 
 
 def require_touched(scans: Sequence[MarketScan]) -> None:
     """Refuse a block size at which the time blocks of market profiles touch more levels than one request may make.
 
-    A time block touches every level between its lowest and its highest price, which minute candles know.
+    A time block touches every level between its lowest and its highest price, which minute candles have.
     """
-    touched = prices = 0
+    touched_levels = listed_prices = 0
     for scan in scans:
         query, size = scan.query, float(scan.block_size)
         block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * SECOND
@@ -88,28 +87,28 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
             block = min(block, query.step * SECOND)
         minutes = candle_minutes(scan, end=_end_of_sessions(scan))
         levels = pl.col("levels")
-        of_blocks = (
+        time_blocks = (
             minutes.group_by(pl.col("timestamp") // block, _session_of(scan).alias("session"))
             .agg(pl.col("high").max(), pl.col("low").min())
             .with_columns(levels=(pl.col("high") - pl.col("low")) / size + 1)
             .collect(engine="streaming")
         )
-        highest, total = of_blocks.select(levels.max(), total=levels.sum()).row(0)
-        touched += round(total)
-        prices += (
-            of_blocks.group_by("session")
+        highest, total = time_blocks.select(levels.max(), total=levels.sum()).row(0)
+        touched_levels += round(total)
+        listed_prices += (
+            time_blocks.group_by("session")
             .agg(levels=(pl.col("high").max() - pl.col("low").min()) / size + 1)
             .select((levels**2).sum())
             .item()
         )
-        _require_levels(scan, highest, touched=touched, prices=prices)
+        _require_levels(scan, highest, touched=touched_levels, prices=listed_prices)
 
 
 def _require_levels(scan: MarketScan, highest: float | None, *, touched: int, prices: float) -> None:
     """Refuse a block size if one time block, all of them, or the lists of single prints have too many levels."""
-    most = MOST_ROWS - 2  # a time block may reach into one more level at either end
-    if highest is not None and highest > most:
-        expected = f"a size that cuts the range of every time block into at most {most:,} levels"
+    most_levels = MOST_ROWS - 2  # a time block may touch one more level at either end
+    if highest is not None and highest > most_levels:
+        expected = f"a size that cuts the range of every time block into at most {most_levels:,} levels"
         hint = f"one has {highest:,.0f}"
     elif touched > scan.limits.touched:
         expected = f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
@@ -129,7 +128,7 @@ def _require_levels(scan: MarketScan, highest: float | None, *, touched: int, pr
 
 
 def _session_of(scan: MarketScan) -> pl.Expr:
-    """Return a number or a time that is the same for all minutes of a session."""
+    """Return an expression whose value is the same for all minutes of a session, and differs between sessions."""
     session, time = scan.query.tpo_session, pl.col("timestamp")
     if session is TPOSession.MONTHLY:
         return pl.from_epoch(time, "ns").dt.truncate("1mo")
@@ -143,8 +142,8 @@ def _end_of_sessions(scan: MarketScan) -> int:
 
 
 def _volume_profile(scan: MarketScan) -> pl.LazyFrame:
-    core, minutes_ = aggregate.profile_of.core, _profile_minutes(scan)
-    return planned(core, minutes_, interval=scan.interval, block_size=scan.block_size, amount=scan.amount)
+    core, minutes = aggregate.profile_of.core, _profile_minutes(scan)
+    return planned(core, minutes, interval=scan.interval, block_size=scan.block_size, amount=scan.amount)
 
 
 def _tpo(scan: MarketScan) -> pl.LazyFrame:
@@ -152,25 +151,28 @@ def _tpo(scan: MarketScan) -> pl.LazyFrame:
 
 
 def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.LazyFrame:
-    """Return the market profile of one market, or of a group: members' blocks are united, their volumes added up."""
-    query, first = scans[0].query, scans[0]
-    end = _end_of_sessions(first)
-    needed = needed_of_candles()
-    read = [candle_minutes(scan, end=end).select(needed).collect(engine="streaming") for scan in scans]
-    minutes = pl.concat(read).lazy()
+    """Return the market profile of one market, or of a group, whose members' touches are united and volumes summed."""
+    query, first_scan = scans[0].query, scans[0]
+    end = _end_of_sessions(first_scan)
+    needed_columns = needed_of_candles()
+    minutes_of_scans = [
+        candle_minutes(scan, end=end).select(needed_columns).collect(engine="streaming") for scan in scans
+    ]
+    minutes = pl.concat(minutes_of_scans).lazy()
     rows = pl.concat(
-        _profile_minutes(scan, end=end, minutes=known) for scan, known in zip(scans, read, strict=True)
+        _profile_minutes(scan, end=end, minutes=minutes_of_scan)
+        for scan, minutes_of_scan in zip(scans, minutes_of_scans, strict=True)
     )
-    minutes_of_block = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
-    cut = Cut.of(first.interval, first.block_size, query.tpo_session, minutes_of_block)
-    inside = nw.col("timestamp").is_between(first.start, first.end, closed="left")
+    block_minutes = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
+    cut = Cut.of(first_scan.interval, first_scan.block_size, query.tpo_session, block_minutes)
+    is_in_window = nw.col("timestamp").is_between(first_scan.start, first_scan.end, closed="left")
     levels, touches = (
-        part.filter(inside)
-        for part in tpo_of_minutes(
-            nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united
+        table.filter(is_in_window)
+        for table in tpo_of_minutes(
+            nw.from_native(minutes), nw.from_native(rows), cut, first_scan.amount, united=united
         )
     )
-    profiles: pl.LazyFrame = with_lists(levels, touches, lists_once=first.lists_once).to_native()
+    profiles: pl.LazyFrame = with_lists(levels, touches, lists_once=first_scan.lists_once).to_native()
     return profiles.drop(*LISTS, "is_in_progress")
 
 
@@ -181,28 +183,30 @@ def _open_interest(scan: MarketScan) -> pl.LazyFrame:
     points = resampled(scan, scan.minutes("open_interest_1m"), "OPEN_INTEREST_AGG")
     if not in_usd(scan.query):
         return points
-    worth = nw.from_native(scan.rates.lazy()) if scan.rates is not None else None
+    rates = nw.from_native(scan.rates.lazy()) if scan.rates is not None else None
     prices = nw.from_native(_closes(scan))
-    return planned(worth_in_usd, points, scan.market.quote_coin, "OPEN_INTEREST_AGG", worth, prices)
+    return planned(worth_in_usd, points, scan.market.quote_coin, "OPEN_INTEREST_AGG", rates, prices)
 
 
 def _closes(scan: MarketScan) -> pl.LazyFrame:
-    """Return the closes of the window, and the last one before it."""
-    # Prices do not depend on the unit of amounts, so the price of the quote need not be known.
+    """Return the closes of the window, and the last close before it."""
+    # Prices do not depend on the unit of amounts, so the query needs no USD rate of the quote.
     closes = candles(replace(scan, query=scan.query.model_copy(update={"quote": None, "group_by": None})))
     columns = ["exchange", "raw_symbol", "timestamp", "close"]
-    before = last_closes(scan.lake, [scan.market], scan.interval, before=scan.start, sides=())
+    last_close = last_closes(scan.lake, [scan.market], scan.interval, before=scan.start, sides=())
     parts = [closes.select(columns)]
-    if before is not None:
-        parts.append(before.lazy().select(columns))
+    if last_close is not None:
+        parts.append(last_close.lazy().select(columns))
     return pl.concat(parts)
 
 
 def _funding(scan: MarketScan) -> pl.LazyFrame:
     points = resampled(scan, scan.minutes("funding_1m"), "FUNDING_RATE_AGG")
     milliseconds = scan.query.funding_interval or DEFAULT_FUNDING_INTERVAL_MS
-    rate = [name for name in schema_of("FUNDING_RATE_AGG").names if name.startswith(("rate_", "predicted_"))]
-    return points.with_columns(pl.col(rate) * (milliseconds / DEFAULT_FUNDING_INTERVAL_MS))
+    rate_columns = [
+        name for name in schema_of("FUNDING_RATE_AGG").names if name.startswith(("rate_", "predicted_"))
+    ]
+    return points.with_columns(pl.col(rate_columns) * (milliseconds / DEFAULT_FUNDING_INTERVAL_MS))
 
 
 def _liquidations(scan: MarketScan) -> pl.LazyFrame:
@@ -228,7 +232,7 @@ def _book(scan: MarketScan) -> pl.LazyFrame:
         interval=scan.interval,
         block_size=scan.block_size,
         amount=scan.amount,
-        # Which levels of a group are the closest is known only once its members are summed.
+        # The levels of a group are cut only after its members are summed, which decides which levels are closest.
         max_depth=None if scan.query.group_by else scan.query.max_depth,
         in_progress=scan.lake.extent("book", scan.market.exchange, scan.market.raw_symbol)[1],
     )
@@ -244,7 +248,7 @@ def _quotes(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _option_summary(scan: MarketScan, summary: Any) -> pl.LazyFrame:
-    """Return the points of one symbol of an option summary, of one tenor if the query names it."""
+    """Return the points of one symbol of an option summary, of only one tenor if the query names it."""
     points = planned(summary.core, _quotes(scan), interval=scan.interval).filter(
         pl.col("raw_symbol") == scan.market.raw_symbol
     )
@@ -261,7 +265,7 @@ def _cme_open_interest(scan: MarketScan) -> pl.LazyFrame:
 
 
 def _token_supply(scan: MarketScan) -> pl.LazyFrame:
-    # Dominance is a share of all tokens, so the reports of all of them are read.
+    # Dominance is a share of all tokens, so read the reports of all tokens.
     return (
         planned(
             aggregate.token_supply.core,
@@ -283,14 +287,16 @@ def _liquidation_heatmap(scan: MarketScan) -> pl.LazyFrame:
         if scan.needs_rates:
             events = scan.in_usd(events)
         events = events.with_columns(amount=pl.col("quote_amount"))
-    size = scan.block_size
-    _require_rows(events.select(pl.col("price").abs().max()).collect().item(), size)
-    levels = planned(aggregate.liquidation_heatmap.core, events, interval=scan.interval, block_size=size)
+    block_size = scan.block_size
+    _require_rows(events.select(pl.col("price").abs().max()).collect().item(), block_size)
+    levels = planned(
+        aggregate.liquidation_heatmap.core, events, interval=scan.interval, block_size=block_size
+    )
     if scan.query.max_depth is None:
         return levels
-    # Keep the levels with the most liquidated; of equal levels the lower ones.
-    heaviest = pl.struct(-pl.col("liquidations"), "price").rank("ordinal").over("timestamp")
-    return levels.filter(heaviest <= scan.query.max_depth)
+    # Keep the levels with the largest liquidations; of levels with equal ones the lower levels.
+    rank = pl.struct(-pl.col("liquidations"), "price").rank("ordinal").over("timestamp")
+    return levels.filter(rank <= scan.query.max_depth)
 
 
 # --- the table ------------------------------------------------------------------------------------------------------
@@ -303,18 +309,18 @@ class Plan:
     Attributes
     ----------
     points : callable
-        Takes the scan of one market and returns its points: the payload of the type, and what of its identity the
-        market does not name. They begin where the scan does, which may be before the window.
+        Takes the scan of one market and returns its points: the payload columns of the type, and the identity columns
+        that the market does not name. The points begin where the scan does, which may be before the window.
     tables : tuple of str
-        The tables of events that the points are made of; a market has the type if any of them has events of it.
+        The tables of events that the points are made of; a market has the type if one of them has events of the market.
     minutes : tuple of str
         The tables of minute rows that are read instead of events; empty if the type has none.
     converts_events : bool
-        Whether amounts in a quote other than USD are converted event by event, so that minute rows are of no use.
+        Whether amounts in a quote other than USD are converted event by event, so that minute rows cannot be used.
     look_back : int
-        How long a report counts after its time, in the points of its own market too. [ns]
+        How long a report counts after its time, even in the points of its own market. [ns]
     carries : int
-        How long the last report of a member counts on in a group. [ns]
+        How long the last report of a member counts in a group. [ns]
     lasts : bool
         Whether the last events before a window count, however old they are.
     price_type : str, optional
@@ -322,12 +328,12 @@ class Plan:
     weight_type : str, optional
         The data type whose points, in USD, weigh the members of a group, if these are not summed.
     has_time_blocks : bool
-        Whether the points have a level for each price that a time block touches: many more than the rows they are
-        made of. The members of a group share their time blocks, so they are united before the points are made.
+        Whether the points have a level for each price that a time block touches: many more levels than rows to read.
+        The members of a group share their time blocks, so they are united before the points are computed.
     summary : callable, optional
-        Of an option summary: the aggregation that makes it of option quotes.
+        For an option summary: the aggregation that computes it from option quotes.
     symbols : tuple of str
-        Of an option summary: what follows the coin and an underscore in its symbols.
+        For an option summary: what follows the coin and an underscore in its symbols.
     """
 
     points: Callable[[MarketScan], pl.LazyFrame]
@@ -403,7 +409,7 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
         ),
     }
 )
-"""How each data type is answered: the one place in the service that a new data type needs."""
+"""How each data type is answered: the only place in the service that a new data type must be added to."""
 
 TABLES_OF_MARKETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -412,7 +418,7 @@ TABLES_OF_MARKETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         if all(TABLES[table].partitions == tuple(MARKET) for table in plan.tables)
     }
 )
-"""The tables of events of each data type whose tables have a partition per market."""
+"""The tables of events of each data type, for data types whose tables have a partition per market."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,9 +428,9 @@ class Reach:
     Attributes
     ----------
     before, after : int
-        How long before the window, and after it. [ns]
+        Time before the window, and after it, that is read too. [ns]
     lasts : bool
-        Whether they read the last events before that too, however old these are.
+        Whether the last events before that time are read too, however old they are.
     """
 
     before: int = 0
@@ -433,11 +439,11 @@ class Reach:
 
 
 def reads(name: str, query: PointsQuery) -> dict[str, Reach]:
-    """Return the data types whose events the points of one data type are made of, itself first.
+    """Return the data types whose events the points of one data type are made of, beginning with the type itself.
 
-    Not among them is what depends on the market: the prices of its quote, see `MarketScan.needs_rates`; and recorded
-    candles beside trades, where neighbours of an interval, and the first and the last trade, decide which of the two
-    an interval is made of.
+    The result leaves out what depends on the market: the USD rate of its quote, see `MarketScan.needs_rates`; and, for
+    a market with both trades and recorded candles, the neighbours of an interval and the first and the last trade,
+    which decide whether an interval is made of trades or of recorded candles.
 
     Examples
     --------
@@ -460,12 +466,12 @@ def reads(name: str, query: PointsQuery) -> dict[str, Reach]:
 
 
 def is_alone(name: str, query: PointsQuery) -> bool:
-    """Return whether each point depends on the events of its own interval or session only, as far as `reads` says."""
+    """Return whether each point depends only on the events of its own interval or session, as far as `reads` says."""
     reach, *others = reads(name, query).values()
     return not (others or reach.before or reach.lasts)
 
 
 def tables_read(query: PointsQuery) -> tuple[str, ...]:
-    """Return the tables of events that the points of a query may be made of, with those that price its quotes."""
+    """Return the tables of events that the points of a query may be made of, and those with USD rates of its quotes."""
     tables = {table for name in query.type for other in reads(name, query) for table in PLANS[other].tables}
     return tuple(name for name in TABLES if name in tables or (in_usd(query) and name in RATE_TABLES))

@@ -1,4 +1,4 @@
-"""The lake as one market of a query reads it: events, minute rows, and what the quote is worth."""
+"""What a query reads from the lake for one market: events, minute rows, and the USD rate of the quote."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tidytape.lake.rollup import minutes, minutes_of_many
 from tidytape.query import PointsQuery
 from tidytape.times import DAY, MINUTE, SECOND
 
-_ROWS_PER_SECOND = 2_000_000
-_BYTES_PER_ROW = 300
+_ROWS_PER_SECOND = 2_000_000  # rows that an answer reads in a second, about
+_BYTES_PER_ROW = 300  # memory that a row takes, about
 _BYTES_PER_NUMBER = 8
 MARKET = ["exchange", "raw_symbol"]
 """The columns that name a market."""
 
 ROWS_PER_TOUCH = 4
-"""How many rows cost as much as one touch: levels are sorted and joined several times."""
+"""How many rows cost as much as one touch of a market profile, whose levels are sorted and joined several times."""
 
 ROWS_PER_NUMBER = _BYTES_PER_NUMBER / _BYTES_PER_ROW
 """How many rows take as much memory as one number of a list."""
@@ -44,9 +44,9 @@ class Limits:
     Attributes
     ----------
     rows : int or None
-        Rows that it may read; None if nothing limits the time of an answer.
+        Most rows that it may read; None if nothing limits the time of an answer.
     made : int
-        Rows that it may make.
+        Most rows that it may make.
     """
 
     rows: int | None
@@ -60,38 +60,38 @@ class Limits:
 
     @property
     def listed(self) -> int:
-        """Numbers that lists of market profiles may hold in Arrow, where each level has the lists of its session."""
+        """Most numbers in the lists of market profiles in Arrow, where each level repeats the lists of its session."""
         return self.made * _BYTES_PER_ROW // _BYTES_PER_NUMBER
 
     @property
     def touched(self) -> int:
-        """Touches of a market profile: levels that its time blocks touch, each counted once per block."""
+        """Most touches of a market profile: levels that its time blocks touch, each counted once per time block."""
         return self.made // ROWS_PER_TOUCH
 
 
 UNHURRIED = Limits.of(seconds=None, memory=None)
-"""The limits of a service in the process of its caller, who alone waits for an answer."""
+"""The limits of a service in the process of its only caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """One market of the lake that a query selects; in a group under the names that all of its members share.
+    """One market of the lake that a query selects. In a group it has the names that all members share.
 
-    Other subjects of a query take the same form: an option summary by its symbol, a token by its name, and a coin
-    across the markets of one exchange. A subject without an exchange or a symbol has an empty one.
+    An option summary, a token, and a coin across the markets of one exchange take the same form. They have an empty
+    exchange or symbol if they have none.
 
     Attributes
     ----------
     exchange, raw_symbol : str
     normalized_symbol, coin, category, quote_coin : str or None
     block_size : Decimal or None
-        Height of its price levels in this query. [quote per coin]
+        Height of the price levels in this query. [quote per coin]
     available_since : int or None
         [ns since the epoch]
     registered_block_size : Decimal or None
-        Height of the price levels that the lake's minute rows have. [quote per coin]
+        Height of the price levels in the lake's minute rows. [quote per coin]
     own_partitions : tuple of tuple of str
-        The partitions of the lake's tables that hold its events, if that is not its own exchange and symbol.
+        The partitions of the lake's tables that hold the events, if these are not (exchange, raw_symbol).
     """
 
     exchange: str
@@ -107,11 +107,11 @@ class Market:
 
     @property
     def partitions(self) -> tuple[tuple[str, ...], ...]:
-        """The partitions of the lake's tables that hold its events."""
+        """The partitions of the lake's tables that hold the events."""
         return self.own_partitions or ((self.exchange, self.raw_symbol),)
 
     def names(self, interval: Interval) -> dict[str, str | None]:
-        """Return the names of its series beside exchange, symbol and side, by column."""
+        """Return the names of the market's series by column, without exchange, symbol and side."""
         return {
             "normalized_symbol": self.normalized_symbol,
             "coin": self.coin,
@@ -135,15 +135,15 @@ RATE_TABLES = ("trades", "quote_rates")
 def rates(
     lake: LakeReader, quote: str | None, *, start: int, end: int, before: int = 0
 ) -> pl.DataFrame | None:
-    """Return the price of a quote in USD over a window, and as far as known ``before`` it; None if it counts as USD.
+    """Return the USD rate of a quote over a window, and for the time ``before`` it if known; None if it counts as USD.
 
-    The lake's own rates, and without any the minute closes of the first market, by exchange and symbol, that traded the
-    quote for USD before the window; of those, the day before the window too.
+    The rates are those in the lake. If it has none, they are the minute closes of the first market, by exchange and
+    symbol, that traded the quote for USD before the window; closes of the day before the window count too.
 
     Raises
     ------
     QueryError
-        If the lake does not know the quote, or its price at the start of the window.
+        If the lake does not know the quote, or its rate at the start of the window.
     """
     if quote in USD_QUOTES:
         return None
@@ -183,7 +183,7 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
 
 
 def quote_markets(lake: LakeReader, quote: str | None) -> Iterable[tuple[str, str]]:
-    """Return the markets that trade a quote for US dollars, by exchange and symbol."""
+    """Return the markets that trade a quote for US dollars, sorted by exchange and symbol."""
     return (
         lake.markets()
         .filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
@@ -201,7 +201,7 @@ def _closes(lake: LakeReader, market: tuple[str, str], *, start: int, end: int) 
 
 @dataclass(frozen=True)
 class MarketScan:
-    """The lake as one market of a query reads it.
+    """What a query reads from the lake for one market.
 
     Attributes
     ----------
@@ -212,13 +212,13 @@ class MarketScan:
     query : PointsQuery
         The query.
     before : int
-        How far before the window it reads. [ns]
+        Time before the window that is read too. [ns]
     others : tuple of str
-        Symbols of more markets of the same exchange and quote that the same plan answers.
+        Symbols of other markets of the same exchange and quote that the same plan answers.
     limits : Limits
         What the answer may cost to compute.
     lists_once : bool
-        Whether the lists of a market profile stand on the lowest level of each session alone and are null on others.
+        Whether the lists of a market profile are only on the lowest level of each session, and null on other levels.
     """
 
     lake: LakeReader
@@ -231,7 +231,7 @@ class MarketScan:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols of the markets."""
+        """Symbols of the market and of the others."""
         return (self.market.raw_symbol, *self.others)
 
     @property
@@ -241,7 +241,7 @@ class MarketScan:
 
     @property
     def start(self) -> int:
-        """First instant. [ns since the epoch]"""
+        """Start of the time that is read. [ns since the epoch]"""
         return self.query.span[0] * SECOND - self.before
 
     @property
@@ -261,7 +261,7 @@ class MarketScan:
 
     @cached_property
     def rates(self) -> pl.DataFrame | None:
-        """The price of the quote over the window. [USD]"""
+        """The USD rate of the quote over the window. [USD]"""
         start = self.start + self.before
         return rates(self.lake, self.market.quote_coin, start=start, end=self.end, before=self.before)
 
@@ -301,14 +301,14 @@ class MarketScan:
         )
 
     def extents(self, table: str) -> pl.DataFrame:
-        """Return the ``first`` and the ``last`` event of each market in a table, inside the window or not."""
+        """Return the times of the ``first`` and the ``last`` event of each market in a table, in the window or not."""
         exchange = self.market.exchange
         rows = [(exchange, symbol, *self.lake.extent(table, exchange, symbol)) for symbol in self.symbols]
         dtypes = {**dict.fromkeys(MARKET, pl.String()), **dict.fromkeys(("first", "last"), pl.Int64())}
         return pl.DataFrame(rows, schema=dtypes, orient="row").drop_nulls("first")
 
     def extent(self, *tables: str) -> tuple[int, int] | None:
-        """Return the first and the last event of the market in some tables; None if it has none. [ns]"""
+        """Return the times of the first and the last event of the market in some tables; None if it has none. [ns]"""
         extents = [self.lake.extent(table, *names) for table in tables for names in self.market.partitions]
         spans = [(first, last) for first, last in extents if first is not None and last is not None]
         return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
@@ -354,5 +354,5 @@ def needs_rates(query: PointsQuery, market: Market) -> bool:
 
 
 def in_usd(query: PointsQuery) -> bool:
-    """Return whether a query converts amounts to USD: if it says so, and always in a group."""
+    """Return whether a query converts amounts to USD: if it asks for USD, and always in a group."""
     return query.quote is not None or query.group_by is not None

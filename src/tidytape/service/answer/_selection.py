@@ -1,4 +1,4 @@
-"""Which markets of the lake a query selects: markets, option summaries, tokens, or a coin on one exchange."""
+"""Select the markets of a query: markets of the registry, option summaries, tokens, or a coin on one exchange."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def selected(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     Raises
     ------
     QueryError
-        If the lake has no such exchange, symbol, coin or token; the hint names the nearest.
+        If the lake has no such exchange, symbol, coin or token; the hint names the most similar.
     """
     if data_type(name).selection is Selection.COIN:
         return _coins(lake, query, name)
-    return _SELECTED[TABLES[PLANS[name].tables[0]].partitions](lake, query, name)
+    return _SELECTORS[TABLES[PLANS[name].tables[0]].partitions](lake, query, name)
 
 
 def _markets(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
@@ -82,8 +82,8 @@ def _among(markets: pl.DataFrame, column: str, names: Sequence[str]) -> pl.DataF
 
 
 def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
-    size = _decimal(row["block_size"])
-    known = {
+    block_size = _decimal(row["block_size"])
+    registered = {
         column: row[column]
         for column in (
             "exchange",
@@ -95,11 +95,11 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Market:
             "available_since",
         )
     }
-    return Market(**known, block_size=query.block_size or size, registered_block_size=size)  # type: ignore[arg-type]  # rows of the table
+    return Market(**registered, block_size=query.block_size or block_size, registered_block_size=block_size)  # type: ignore[arg-type]  # rows of the table
 
 
 def _options(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
-    """Return the option chains of coins on exchanges; for a summary, each symbol that the type has."""
+    """Return the option chains of coins on exchanges; for a summary, one market per symbol of the data type."""
     chains = lake.markets_in("option_quotes")
     _require(
         query.exchange, (exchange for exchange, _ in chains), "exchange", "INVALID_EXCHANGE", of="options"
@@ -143,7 +143,7 @@ def _tokens(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
 
 
 def _coins(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
-    """Return coins, each across the markets of one exchange that have the same quote."""
+    """Return each coin on an exchange as one market, across the exchange's markets with the same quote."""
     exchanges = sorted({exchange for exchange, _ in lake.markets_in("liquidations")})
     _require(query.exchange, exchanges, "exchange", "INVALID_EXCHANGE", of="liquidations")
     if not query.exchange and HEATMAP_VENUE not in exchanges and len(exchanges) != 1:
@@ -156,27 +156,27 @@ def _coins(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
     exchange = HEATMAP_VENUE if HEATMAP_VENUE in exchanges else exchanges[0]
     markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [exchange]))
     _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL", on=query.exchange or [exchange])
-    subjects = []
-    chosen = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")
-    for (exchange, coin), members in chosen.group_by("exchange", "coin", maintain_order=True):
-        # Prices in different quotes cannot be mixed: the quote of the most markets counts.
+    coins = []
+    markets_of_coins = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")
+    for (exchange, coin), members in markets_of_coins.group_by("exchange", "coin", maintain_order=True):
+        # Prices in different quotes cannot be mixed, so take the markets with the most frequent quote.
         quote = (
             members.group_by("quote_coin")
             .len()
             .sort("len", "quote_coin", descending=[True, False])["quote_coin"][0]
         )
-        of_quote = members.filter(pl.col("quote_coin").eq_missing(pl.lit(quote)))
-        size = _decimal(of_quote["block_size"].max())
-        subjects.append(
+        members_of_quote = members.filter(pl.col("quote_coin").eq_missing(pl.lit(quote)))
+        size = _decimal(members_of_quote["block_size"].max())
+        coins.append(
             Market(
                 str(exchange), "", None, str(coin), None, query.block_size or size, quote,
-                own_partitions=tuple(of_quote.select("exchange", "raw_symbol").iter_rows()),
+                own_partitions=tuple(members_of_quote.select("exchange", "raw_symbol").iter_rows()),
             )
         )  # fmt: skip
-    return subjects
+    return coins
 
 
-_SELECTED: Mapping[tuple[str, ...], Callable[[LakeReader, PointsQuery, str], list[Market]]] = (
+_SELECTORS: Mapping[tuple[str, ...], Callable[[LakeReader, PointsQuery, str], list[Market]]] = (
     MappingProxyType({("exchange", "raw_symbol"): _markets, ("exchange", "coin"): _options, (): _tokens})
 )
 """The function that selects the markets of a data type, by the partitions of its tables."""
@@ -195,11 +195,11 @@ def _require(
     of: str | None = None,
     on: Sequence[str] = (),
 ) -> None:
-    """Refuse the first unknown name; ``of`` is the kind of data that the known names have, ``on`` their exchanges."""
+    """Raise QueryError for the first unknown name; ``of`` says which data known names have, ``on`` their exchanges."""
     names = {name for name in known if name is not None}
     for name in requested:
         if name not in names:
-            close = nearest(name, sorted(names))
+            similar_name = nearest(name, sorted(names))
             raise QueryError(
                 parameter,
                 got=name,
@@ -208,21 +208,23 @@ def _require(
                     if of
                     else "one that the lake holds" + (f" of {' or '.join(on)}" if on else "")
                 ),
-                hint=f"did you mean {close!r}?" if close else "``client.markets()`` lists what there is",
+                hint=f"did you mean {similar_name!r}?"
+                if similar_name
+                else "``client.markets()`` lists what there is",
                 code=code,
             )
 
 
 def grouped(markets: list[Market]) -> list[Market]:
-    """Return the members of groups, one group per coin, with one block size and the names that they share.
+    """Return the members of groups, one group per coin, with the same block size and the names that they share.
 
     The block size is the largest of the group's members, so that levels of equal price have equal height.
 
     Raises
     ------
     QueryError
-        If the coin of several members is unknown, or the prices of a group are neither in one quote nor all in quotes
-        that count as USD: they could not be compared.
+        If the coin of several members is unknown, or the prices of a group cannot be compared: they are neither in the
+        same quote nor all in quotes that count as USD.
     """
     members: dict[str | None, list[Market]] = {}
     for market in markets:
@@ -260,5 +262,6 @@ def grouped(markets: list[Market]) -> list[Market]:
 
 
 def _shared(names: Iterable[str | None]) -> str | None:
+    """Return the name that all members have; None if they differ."""
     distinct = set(names)
     return distinct.pop() if len(distinct) == 1 else None

@@ -63,7 +63,7 @@ def in_markdown(text: str, model: Model) -> str:
     Parameters
     ----------
     text : str
-        Double backticks stand around fields of the model, which become names in a URL, and around values.
+        The text. Double backticks surround fields of the model, which become names in a URL, and values.
     model : type
         The query model.
 
@@ -104,31 +104,31 @@ def parameters(
         docs = docs | {
             name: text for name, text in _documented(PointsQuery).items() if name not in _OF_A_STREAM
         }
-    described = []
+    result_parameters = []
     for field, name in model.WIRE.items():
-        facts = model.model_fields[field]
+        model_field = model.model_fields[field]
         on_wire = model.ONLY_ON_WIRE.get(field)
         schema = named((on_wire.form if on_wire else FORMS[field]).schema)
-        needed = facts.is_required() or field in required
+        is_required = model_field.is_required() or field in required
         if field in model.REPEATABLE:
-            schema = {"type": "array", "items": schema, **({"minItems": 1} if needed else {})}
-        elif not facts.is_required() and facts.default is not None:
-            schema = {**schema, "default": facts.default}
+            schema = {"type": "array", "items": schema, **({"minItems": 1} if is_required else {})}
+        elif not model_field.is_required() and model_field.default is not None:
+            schema = {**schema, "default": model_field.default}
         parameter = {
             "name": name,
             "in": "query",
             "description": on_wire.doc if on_wire else in_markdown(docs.get(field, ""), model),
-            "required": needed,
+            "required": is_required,
             "schema": {**schema, **(narrowed or {}).get(field, {})},
         }
         if field in model.REPEATABLE:
             parameter |= {"style": "form", "explode": True}
-        described.append(parameter)
-    return described
+        result_parameters.append(parameter)
+    return result_parameters
 
 
 def remarks(model: Model) -> str:
-    """Return the notes of a model, parameters named as in a URL.
+    """Return the notes in the docstring of a model, with parameters named as in a URL.
 
     Examples
     --------
@@ -167,12 +167,12 @@ _NAMED = {tuple(kind): name for name, kind in _ENUMERATIONS.items()} | {tuple(DA
 
 
 def ref(name: str, room: str = "schemas") -> dict[str, Any]:
-    """Return a reference to a component."""
+    """Return a reference to a component of the document."""
     return {"$ref": f"#/components/{room}/{name}"}
 
 
 def camel(name: str) -> str:
-    """Return a name of the catalogue as one of a schema.
+    """Return the name of a schema for a name of the catalogue.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def camel(name: str) -> str:
 
 
 def named(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reference to the enumeration that a schema is; any other schema unchanged."""
+    """Return a reference if a schema is a named enumeration, otherwise the schema unchanged."""
     name = _NAMED.get(tuple(schema.get("enum", ())))
     return dict(schema) if name is None else ref(name)
 
@@ -196,9 +196,11 @@ def schemas() -> dict[str, Any]:
         "DataType": _enumeration("What a point tells.", DATA_TYPES),
     }
     for name, values in _ENUMERATIONS.items():
-        short = ", ".join(f"`{getattr(member, 'alias', '')}`" for member in values)
+        aliases = ", ".join(f"`{getattr(member, 'alias', '')}`" for member in values)
         meaning = in_markdown((values.__doc__ or "").partition("\n")[0], PointsQuery)
-        by_name[name] = _enumeration(f"{meaning} In a request also in short, in this order: {short}.", values)
+        by_name[name] = _enumeration(
+            f"{meaning} In a request also in short, in this order: {aliases}.", values
+        )
     for data_type in DATA_TYPES.values():
         by_name |= _of_type(data_type)
     by_name["Points"] = _object(
@@ -249,8 +251,8 @@ def schemas() -> dict[str, Any]:
         "A prediction market.", PREDICTION_MARKET_FIELDS, PREDICTION_MARKET_ENTRY
     )
     market = _entry("A market.", MARKET_FIELDS, MARKETS)
-    nested = "The prediction markets that it is an outcome of; absent of all other markets."
-    market["properties"]["predictionMarkets"] = {**_array(ref("PredictionMarket")), "description": nested}
+    nested_doc = "The prediction markets that it is an outcome of; absent of all other markets."
+    market["properties"]["predictionMarkets"] = {**_array(ref("PredictionMarket")), "description": nested_doc}
     by_name["Market"] = market
     by_name["Markets"] = _object(
         "A page of markets.",
@@ -263,8 +265,11 @@ def schemas() -> dict[str, Any]:
             },
         },
     )
-    items = {name: _ITEMS.get(field, {"type": "string"}) for name, field in LISTS.items()}
-    by_name |= {camel(name): _object("A list.", {LISTS[name]: _array(item)}) for name, item in items.items()}
+    item_schemas = {name: _ITEMS.get(field, {"type": "string"}) for name, field in LISTS.items()}
+    by_name |= {
+        camel(name): _object("A list.", {LISTS[name]: _array(item_schema)})
+        for name, item_schema in item_schemas.items()
+    }
     by_name["Usage"] = _object(
         "The quota of the key.",
         {field.name: {**_field(field), "minimum": 0} for field in USAGE_FIELDS},
@@ -278,13 +283,14 @@ def schemas() -> dict[str, Any]:
 def _of_type(data_type: DataType) -> dict[str, Any]:
     """Return the series, the identifier and the payload of a data type."""
     name, schema = camel(data_type.name), schema_of(data_type.name)
-    columns = [
-        column for column in schema.identity if column != "side" or data_type.per_side
-    ]  # the side of a row does not identify a series
+    # A side identifies a series only if the data type has a series per side.
+    identity_columns = [column for column in schema.identity if column != "side" or data_type.per_side]
     identity = {"type": {"const": data_type.name, "type": "string", "description": "Data type."}}
-    identity |= {field.name: _field(field) for field in IDENTITY_FIELDS if field.column in columns}
-    described = {*schema.descriptors, "data_until"}
-    identity |= {field.name: _field(field) for field in DESCRIPTOR_FIELDS if field.column in described}
+    identity |= {field.name: _field(field) for field in IDENTITY_FIELDS if field.column in identity_columns}
+    descriptor_columns = {*schema.descriptors, "data_until"}
+    identity |= {
+        field.name: _field(field) for field in DESCRIPTOR_FIELDS if field.column in descriptor_columns
+    }
     payload = {field.name: _field(field) for field in data_type.fields}
     required = [field.name for field in data_type.fields if not schema[field.column].nullable]
     by_name: dict[str, Any] = {}
@@ -296,10 +302,10 @@ def _of_type(data_type: DataType) -> dict[str, Any]:
         required.append(levels.name)
     if data_type.group_by is not None:
         payload[COVERAGE.name] = {**_field(COVERAGE), "description": f"Of groups. {_meaning(COVERAGE)}"}
-    point = ref(f"{name}Payload")
+    point_schema = ref(f"{name}Payload")
     if data_type.envelope:
-        point = _object(None, {data_type.envelope: point})
-    selected = in_markdown(data_type.selection, PointsQuery)
+        point_schema = _object(None, {data_type.envelope: point_schema})
+    selection = in_markdown(data_type.selection, PointsQuery)
     limits = (
         f"at most {data_type.max_points:,} points in one request, from tier {data_type.tier.capitalize()} on"
     )
@@ -307,16 +313,19 @@ def _of_type(data_type: DataType) -> dict[str, Any]:
         f"{name}Id": _object("What names the series.", identity, required=["type"]),
         f"{name}Payload": _object(f"{data_type.title}: one point.", payload, required=required),
         f"{name}Series": _object(
-            f"{data_type.title}. Selected by {selected}. Weight {data_type.multiplier} per 1,000 points, {limits}.",
-            {"id": ref(f"{name}Id"), "points": _array(_object(None, {"Point": point}))},
+            f"{data_type.title}. Selected by {selection}. Weight {data_type.multiplier} per 1,000 points, {limits}.",
+            {"id": ref(f"{name}Id"), "points": _array(_object(None, {"Point": point_schema}))},
         ),
     }
 
 
 def _flat(levels: Levels) -> dict[str, Any]:
-    """Return the schema of an array that holds the values of each level one after the other."""
-    each = "; ".join(f"`{field.name}`: {_meaning(field)}" for field in levels.fields)
-    return {**_array({"type": "number", "format": "double"}), "description": f"Of each level in turn {each}"}
+    """Return the schema of an array with the values of all levels, level by level."""
+    values_of_level = "; ".join(f"`{field.name}`: {_meaning(field)}" for field in levels.fields)
+    return {
+        **_array({"type": "number", "format": "double"}),
+        "description": f"Of each level in turn {values_of_level}",
+    }
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
@@ -325,11 +334,11 @@ def _flat(levels: Levels) -> dict[str, Any]:
 def _object(
     description: str | None, properties: dict[str, Any], *, required: list[str] | None = None
 ) -> dict[str, Any]:
-    """Return an object; without ``required`` it always has all of its properties."""
-    described = {} if description is None else {"description": description}
+    """Return the schema of an object; without ``required`` all properties are required."""
+    description_entry = {} if description is None else {"description": description}
     return {
         "type": "object",
-        **described,
+        **description_entry,
         "required": list(properties) if required is None else required,
         "properties": properties,
     }
@@ -348,7 +357,7 @@ def _entry(description: str, fields: Iterable[Field], schema: Schema) -> dict[st
 def _field(field: Field) -> dict[str, Any]:
     if field.plain:  # every point has it; null means unknown
         return {"anyOf": [_NUMBER, {"type": "null"}], "description": _meaning(field)}
-    # A reference may stand beside a description.
+    # A reference may have a description beside it.
     return {**_KINDS_OF_COLUMNS.get(field.column, _KINDS[field.kind]), "description": _meaning(field)}
 
 
@@ -451,7 +460,7 @@ _ERROR = _object(
     required=["error", "message"],
 )
 
-_WITHOUT_QUOTA = ("INVALID_API_KEY", "UNAVAILABLE")  # of no key, or when nothing may be there to ask for it
+_WITHOUT_QUOTA = ("INVALID_API_KEY", "UNAVAILABLE")  # there is no key, or the quota may be unreachable
 _WITH_RETRY = ("RATE_LIMITED", "UNAVAILABLE")
 _MORE_HEADERS = {"METHOD_NOT_ALLOWED": ("Allow",)} | dict.fromkeys(_WITH_RETRY, ("Retry-After",))
 _ALWAYS = ("X-Request-Id",)
@@ -482,7 +491,7 @@ def headers() -> dict[str, Any]:
 
 
 def answer(schema: str, *, arrow: bool = False, links: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the response 200 of a route, in JSON by a schema and, if it can, in Arrow."""
+    """Return the response 200 of a route: JSON of a schema, and an Arrow stream if ``arrow`` is true."""
     content: dict[str, Any] = {JSON_MIME: {"schema": ref(schema)}}
     if arrow:
         content[ARROW_MIME] = {}  # an Arrow stream has its own schema
@@ -508,8 +517,10 @@ def refusals(codes: Iterable[str]) -> dict[str, Any]:
     for code in codes:
         by_status.setdefault(ERROR_STATUS[code], []).append(code)
     return {
-        str(status): ref(camel(of_status[0]), "responses") if len(of_status) == 1 else _refusal(of_status)
-        for status, of_status in sorted(by_status.items())
+        str(status): ref(camel(codes_of_status[0]), "responses")
+        if len(codes_of_status) == 1
+        else _refusal(codes_of_status)
+        for status, codes_of_status in sorted(by_status.items())
     }
 
 
@@ -521,12 +532,12 @@ def shared() -> dict[str, Any]:
 def _refusal(codes: list[str]) -> dict[str, Any]:
     # The codes of one status have the same headers, so the first code decides.
     base_headers = _ALWAYS if codes[0] in _WITHOUT_QUOTA else _OF_A_KEY
-    more = _MORE_HEADERS.get(codes[0], ())
+    more_headers = _MORE_HEADERS.get(codes[0], ())
     required = {"required": ["retry_after"]} if codes[0] in _WITH_RETRY else {}
     schema = {**ref("Error"), "properties": {"error": {"enum": codes}}, **required}
     return {
         "description": " ".join(f"`{code}`: {ERROR_MEANING[code]}." for code in codes),
-        "headers": _headers((*base_headers, *more)),
+        "headers": _headers((*base_headers, *more_headers)),
         "content": {JSON_MIME: {"schema": schema}},
     }
 
@@ -585,7 +596,7 @@ _OF_POINTS_ONLY = (
 )  # fmt: skip
 
 
-# What an operation's first answer gives the next question.
+# Links from the first result of an operation to the next request.
 _FIRST_MARKET = {
     "exchange": "$response.body#/symbols/0/exchange",
     "rawSymbol": "$response.body#/symbols/0/rawSymbol",
@@ -662,7 +673,7 @@ def document(*, key_header: str) -> dict[str, Any]:
 
 
 def _operations() -> dict[str, dict[str, Any]]:
-    described = [
+    point_parameters = [
         {**parameter, "example": _EXAMPLE[parameter["name"]]} if parameter["name"] in _EXAMPLE else parameter
         for parameter in parameters(PointsQuery, narrowed=_USED_WHERE_LEFT_OUT)
     ]
@@ -672,7 +683,7 @@ def _operations() -> dict[str, dict[str, Any]]:
         "summary": "Points of one or more series",
         "description": f"{_POINTS}\n{remarks(PointsQuery)}",
         "parameters": [
-            *described,
+            *point_parameters,
             {
                 "name": "If-None-Match",
                 "in": "header",
@@ -686,7 +697,7 @@ def _operations() -> dict[str, dict[str, Any]]:
             **refusals(code for code in ERROR_STATUS if code not in {*_OF_NO_ROUTE, *_OF_STREAMS_ONLY}),
         },
     }
-    not_of_streams = {*_OF_NO_ROUTE, "POINT_LIMIT_EXCEEDED", "TIMEOUT"}
+    codes_not_of_streams = {*_OF_NO_ROUTE, "POINT_LIMIT_EXCEEDED", "TIMEOUT"}
     stream = {
         "operationId": "streamPoints",
         "tags": ["data"],
@@ -699,15 +710,15 @@ def _operations() -> dict[str, dict[str, Any]]:
                 "headers": _headers((*_OF_A_KEY, "Vary")),
                 "content": {LINES_MIME: {"schema": ref("Batch")}, ARROW_MIME: {}},
             },
-            **refusals(code for code in ERROR_STATUS if code not in not_of_streams),
+            **refusals(code for code in ERROR_STATUS if code not in codes_not_of_streams),
         },
     }
-    size = {"page_size": {"maximum": LARGEST_PAGE, "default": DEFAULT_PAGE}}
+    page_size = {"page_size": {"maximum": LARGEST_PAGE, "default": DEFAULT_PAGE}}
     markets = _discovery(
         "Markets",
         "markets",
         MarketsQuery,
-        parameters(MarketsQuery, narrowed=size),
+        parameters(MarketsQuery, narrowed=page_size),
         summary="Markets with their figures of 24 hours",
         description="Pages in a fixed order: by exchange and symbol, or as `sortCriteria.field` says.",
     )
@@ -739,7 +750,7 @@ _EXAMPLE = {
 
 _USED_WHERE_LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
     "funding_interval": {"default": DEFAULT_FUNDING_INTERVAL_MS},
-    # No default for machines: some send it along, and what is no market profile refuses it.
+    # Only described, because some clients send every default along, and types that are no market profile refuse it.
     "tpo_block_minutes": {"description": f"{DEFAULT_TPO_BLOCK_MINUTES} where it is left out."},
 }
 
@@ -754,11 +765,11 @@ def _discovery(
     description: str,
 ) -> dict[str, Any]:
     fields = () if model is None else model.WIRE
-    # A code of another parameter's than this route has cannot be answered.
-    others = {code for field, code in CODES.items() if field not in fields} - {
+    # The route cannot answer codes that belong only to parameters of other routes.
+    codes_of_others = {code for field, code in CODES.items() if field not in fields} - {
         code for field, code in CODES.items() if field in fields
     }
-    codes = [code for code in ERROR_STATUS if code not in {*_OF_NO_ROUTE, *_OF_POINTS_ONLY, *others}]
+    codes = [code for code in ERROR_STATUS if code not in {*_OF_NO_ROUTE, *_OF_POINTS_ONLY, *codes_of_others}]
     verb = "get" if model is None else "list"
     return {
         "operationId": f"{verb}{schema}",

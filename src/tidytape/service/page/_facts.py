@@ -1,7 +1,7 @@
-"""The facts of types, parameters and tiers that the page needs, from the catalogue and from the query model.
+"""The facts about types, parameters and tiers that the page needs, from the catalogue and from the query model.
 
-No rule stands twice. To find which options a type takes, and how one selects its markets, this module tries them on the
-query model with which the service itself refuses queries.
+No rule stands twice. To find which options a type takes, and how its markets are selected, this module tries them on
+the query model with which the service refuses queries.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _ALWAYS = ("type", "exchange", *_SELECTORS, "category", "interval", "start", "en
 
 
 def facts(*, key_header: str, tiers: Mapping[str, Tier]) -> dict[str, Any]:
-    """Return the facts as JSON has them; parameters and fields have their names on the wire.
+    """Return the facts as values for JSON; parameters and fields have their names in URLs and answers.
 
     Parameters
     ----------
     key_header : str
         Header that carries the key.
     tiers : mapping of str to Tier
-        What each tier may ask for.
+        The tiers of the service by name.
 
     Returns
     -------
@@ -176,10 +176,10 @@ def _step_without_interval() -> int:
 
 
 def _may_ask(data_type: DataType, **changed: Any) -> bool:
-    """Whether a query of the type that is right stays so with some of its fields changed."""
-    picked = dict.fromkeys(_ways(data_type)[0], "A")
+    """Return whether a valid query of the type stays valid with some of its fields changed."""
+    selectors = dict.fromkeys(_ways(data_type)[0], "A")
     return _is_valid(
-        **{"type": data_type.name, "exchange": "X", "tenor": _tenor(data_type), **picked, **changed}
+        **{"type": data_type.name, "exchange": "X", "tenor": _tenor(data_type), **selectors, **changed}
     )
 
 
@@ -189,24 +189,24 @@ def _tenor(data_type: DataType) -> Tenor | None:
 
 @cache
 def _ways(data_type: DataType) -> list[tuple[str, ...]]:
-    """Return the smallest sets of selectors that select markets of the type."""
+    """Return the smallest sets of selectors that make a valid query of the type."""
     ways: list[tuple[str, ...]] = []
     for size in (1, 2):
         for way in combinations(_SELECTORS, size):
             is_new = not any(set(smaller) <= set(way) for smaller in ways)
-            picked = {
+            fields = {
                 "type": data_type.name,
                 "exchange": "X",
                 "tenor": _tenor(data_type),
                 **dict.fromkeys(way, "A"),
             }
-            if is_new and _is_valid(**picked):
+            if is_new and _is_valid(**fields):
                 ways.append(way)
     return ways
 
 
 def _used_fields(data_type: DataType) -> Iterator[str]:
-    """Yield the fields that mean something for the type, in the order of the model."""
+    """Yield the fields that change something for the type, in the order of the model."""
     probes = {
         "tenor": _tenor(data_type) or Tenor.ONE_W,
         "gapfill": True,
@@ -215,8 +215,8 @@ def _used_fields(data_type: DataType) -> Iterator[str]:
         "tpo_session": TPOSession.DAILY,
         "block_size": 1,
     }
-    # The model accepts these fields also where they change nothing.
-    has = {
+    # The model accepts these fields even if they change nothing, so the catalogue decides.
+    uses = {
         "side": data_type.per_side,
         "group_by": data_type.group_by is not None,
         "funding_interval": data_type.funding_interval,
@@ -226,7 +226,7 @@ def _used_fields(data_type: DataType) -> Iterator[str]:
     for name in PointsQuery.WIRE:
         if (
             name in _ALWAYS
-            or has.get(name)
+            or uses.get(name)
             or (name in probes and _may_ask(data_type, **{name: probes[name]}))
         ):
             yield name

@@ -1,7 +1,7 @@
 """``GET /``: the service for a person with a browser, on one page that loads nothing else.
 
-The page is the same for everybody and holds no data. What it shows it asks for with the key that is typed into it,
-through the routes that every other caller uses; see ``docs/adr/0015-a-page-at-the-root.md``.
+The page is the same for everybody and holds no data. It fetches what it shows with the key that a person types into it,
+through the same routes as any other caller; see ``docs/adr/0015-a-page-at-the-root.md``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SCRIPTS = (
     "dom", "facts", "format", "weight", "query", "service", "stream", "quota", "answer", "table", "plot", "series",
     "profile", "heatmap", "chart", "controls", "window", "growing", "lake", "builder", "live", "main",
 )  # fmt: skip
-"""Parts of our script in the order in which they are joined: each may use what those before it define."""
+"""Parts of our script in the order in which they are joined: each may use what earlier parts define."""
 
 _HERE = files("tidytape.service.page")
 _SLOWEST = {"gzip": 9, "zstd": 19}
-_STRICT = '"use strict";'  # before the library, since it has to be the first statement of a script
+_STRICT = '"use strict";'  # before the library, because it must be the first statement of a script
 
 
 def document(facts: Mapping[str, Any]) -> str:
@@ -41,35 +41,35 @@ def document(facts: Mapping[str, Any]) -> str:
     Parameters
     ----------
     facts : mapping of str to Any
-        From `tidytape.service.page._facts.facts`.
+        What `tidytape.service.page._facts.facts` returns.
 
     Returns
     -------
     str
-        HTML that loads nothing from anywhere.
+        HTML that loads nothing.
     """
-    # Inside of a script element only `<` can end it.
-    written = orjson.dumps(facts).decode().replace("<", "\\u003c")
+    # Escape `<`, which alone can end the script element.
+    facts_as_json = orjson.dumps(facts).decode().replace("<", "\\u003c")
     return (
         _read("index.html")
         .replace("/* style */", _style())
-        .replace("/* facts */", written)
+        .replace("/* facts */", facts_as_json)
         .replace("/* script */", _script())
     )
 
 
 def headers() -> dict[str, str]:
-    """Return the headers of the page: it runs the script and the style it came with, and asks its own origin."""
+    """Return the headers of the page, which let it use only its own script and style and fetch from its own origin."""
     policy = {
         "default-src": "'none'",
         "script-src": _hash(_script()),
         "style-src": _hash(_style()),
         "connect-src": "'self'",
-        "img-src": "data:",  # its icon
+        "img-src": "data:",  # the icon
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
-        # No text ever becomes markup, whoever wrote it: the browser refuses to parse any.
+        # The browser refuses to parse text as markup, so text from anybody stays text.
         "require-trusted-types-for": "'script'",
         "trusted-types": "'none'",
     }
@@ -78,7 +78,7 @@ def headers() -> dict[str, str]:
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
-        "Cache-Control": "no-cache",  # kept, and asked for again by its ETag
+        "Cache-Control": "no-cache",  # the browser keeps the page, and asks by its ETag whether it changed
         "Vary": "Accept-Encoding",
     }
 
@@ -108,26 +108,27 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> Route:
     key_header : str
         Header that carries the key.
     tiers : mapping of str to Tier
-        What each tier may ask for.
+        The tiers of the service by name.
     """
 
-    @cache  # rendered at the first request, because most apps are inside a client and never show it
+    @cache  # rendered at the first request, because most apps run inside a client and never show the page
     def rendered() -> tuple[bytes, dict[str, str]]:
         body = document(facts(key_header=key_header, tiers=tiers)).encode()
         return body, {**headers(), "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'}
 
-    @cache  # the page never changes, so that it is compressed once, at the slowest level
+    @cache  # the page never changes, so it is compressed once per coding, at the slowest level
     def smallest(coding: str) -> bytes:
         codec = pa.Codec(coding, compression_level=_SLOWEST[coding])
         return bytes(codec.compress(rendered()[0], asbytes=True))
 
     def root(request: Request) -> Response:
         request.state.facts["route"] = "page"
-        body, sent = rendered()
-        if is_known(sent["ETag"], request.headers.get("if-none-match")):
-            return Response(status_code=304, headers=sent)
-        _, coding = compressed(body, request.headers.get("accept-encoding", ""))
-        small = smallest(coding["Content-Encoding"]) if coding else body
-        return Response(small, headers={**sent, **coding}, media_type="text/html")
+        body, page_headers = rendered()
+        if is_known(page_headers["ETag"], request.headers.get("if-none-match")):
+            return Response(status_code=304, headers=page_headers)
+        # Called only to choose the coding that the browser accepts; its fast compression is discarded.
+        _, coding_headers = compressed(body, request.headers.get("accept-encoding", ""))
+        content = smallest(coding_headers["Content-Encoding"]) if coding_headers else body
+        return Response(content, headers={**page_headers, **coding_headers}, media_type="text/html")
 
     return get("/", root, head=True)

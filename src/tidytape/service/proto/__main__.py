@@ -1,6 +1,6 @@
-"""Make ``market_data_pb2`` from ``market_data.proto``: ``python -m tidytape.service.proto``.
+"""Generate ``market_data_pb2`` from ``market_data.proto``: ``python -m tidytape.service.proto``.
 
-With ``--check`` nothing is written; the command fails if the files are not those that it would write.
+With ``--check`` the command writes nothing; it fails if the files differ from those that it would write.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 COMPILER = "1.76.0"
 """The release of grpcio-tools whose protoc is used.
 
-Its classes are of protobuf 6.31. They run on that and later releases, and on those of the next major version, 7.
+It generates classes for protobuf 6.31. They run on that and later releases, up to those of the next major version, 7.
 """
 
 _HERE = Path(__file__).parent
@@ -21,7 +21,7 @@ _SOURCE = "tidytape/service/proto/market_data.proto"
 
 
 def generated() -> dict[Path, bytes]:
-    """Return the files and what belongs into them.
+    """Return the content that each file should have.
 
     Raises
     ------
@@ -29,12 +29,12 @@ def generated() -> dict[Path, bytes]:
         If this release of grpcio-tools is not installed, or the definition is not valid.
     """
     try:
-        installed = version("grpcio-tools")
+        installed_version = version("grpcio-tools")
     except PackageNotFoundError:
-        installed = "none"
-    if installed != COMPILER:
+        installed_version = "none"
+    if installed_version != COMPILER:
         raise SystemExit(
-            f"grpcio-tools: got {installed}, expected {COMPILER}; pip install grpcio-tools=={COMPILER}"
+            f"grpcio-tools: got {installed_version}, expected {COMPILER}; pip install grpcio-tools=={COMPILER}"
         )
     from grpc_tools import protoc
 

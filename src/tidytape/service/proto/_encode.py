@@ -1,4 +1,4 @@
-"""Tidy frame to messages: what `tidytape.wire.encode` writes as JSON, as protocol buffers.
+"""Encode a tidy frame as protocol buffers, as `tidytape.wire.encode` encodes it as JSON.
 
 The numbers of fields are read from the definition, and the fields of each data type from `tidytape.catalogue`.
 """
@@ -35,19 +35,19 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Iterable[Note]
     Parameters
     ----------
     frames : sequence of (str, polars.DataFrame)
-        Data type and tidy frame, as of `tidytape.wire._encode.encode_all`; their series follow one another.
+        Data type and tidy frame, see `tidytape.wire._encode.encode_all`; their series follow one another.
     notes : iterable of Note
-        What the answer says of markets whose points do not fill the window.
+        What the answer says about markets whose points do not fill the window.
 
     Returns
     -------
     bytes
-        [byte]
+        A PointResponse.
 
     Raises
     ------
     QueryError, MissingColumnError, DecodeError
-        As of `tidytape.wire.encode`; and if a time lies outside of 1970 to 2106.
+        See `tidytape.wire.encode`; also if a time lies outside of the years 1970 to 2106.
 
     Examples
     --------
@@ -64,12 +64,12 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Iterable[Note]
 def encode_batch(batch: Batch) -> bytes:
     """Encode a batch of a stream as a PointBatch without its token and end, which `batch_end` encodes.
 
-    Readers of the same points share it: messages that are put together are one message.
+    Readers of the same points share the result: two messages, one after the other, are read as one message.
 
     Raises
     ------
     QueryError, MissingColumnError, DecodeError
-        As of `encode_all`.
+        See `encode_all`.
 
     Examples
     --------
@@ -96,16 +96,16 @@ def encode_series(frame: pl.DataFrame, data_type: str, *, number: int) -> bytes:
     Parameters
     ----------
     frame : polars.DataFrame, one row per point or per level
-        As of `tidytape.wire.encode`.
+        See `tidytape.wire.encode`.
     data_type : str
         Name of the data type.
     number : int
-        Number of the field of the message that the series are.
+        Number of the field in which the message has its series.
 
     Returns
     -------
     bytes
-        The fields of a message; messages may be put together. [byte]
+        The fields of a message. Such messages, one after the other, are read as one message.
 
     Raises
     ------
@@ -114,48 +114,48 @@ def encode_series(frame: pl.DataFrame, data_type: str, *, number: int) -> bytes:
     """
     if frame.is_empty():
         return b""
-    kind = kind_of(data_type)
-    rows = ordered(checked(frame, schema_of(data_type)), kind)
+    definition = kind_of(data_type)
+    rows = ordered(checked(frame, schema_of(data_type)), definition)
     frame, is_first = rows.frame, rows.new_series
-    heads = frame.filter(is_first).select(series_columns(frame, kind))
-    heads = heads.with_columns(pl.selectors.temporal().dt.epoch("ns"))
-    ids = columns.of_bytes([_id(kind, row) for row in heads.iter_rows(named=True)])
-    if kind.levels:
+    series_rows = frame.filter(is_first).select(series_columns(frame, definition))
+    series_rows = series_rows.with_columns(pl.selectors.temporal().dt.epoch("ns"))
+    ids = columns.of_bytes([_id(definition, row) for row in series_rows.iter_rows(named=True)])
+    if definition.levels:
         is_first = is_first.filter(rows.new_point)
     starts = is_first.arg_true().to_numpy().astype(np.int64)
-    points = columns.message(_POINTS, _points(frame, kind, rows.new_point))
-    of_series = columns.regrouped(points, np.diff(starts, append=len(is_first)))
-    series = columns.message(number, columns.joined([columns.message(_ID, ids), of_series]))
+    points = columns.message(_POINTS, _points(frame, definition, rows.new_point))
+    points_of_series = columns.regrouped(points, np.diff(starts, append=len(is_first)))
+    series = columns.message(number, columns.joined([columns.message(_ID, ids), points_of_series]))
     return columns.bytes_of(series)
 
 
 def _points(frame: pl.DataFrame, data_type: DataType, new_point: pl.Series) -> Bytes:
-    """Return the message Point of each point."""
+    """Return the message Point of each point as a column."""
     member = pb.Point.DESCRIPTOR.fields_by_name[data_type.name.lower()]
     payload = member.message_type.fields_by_name
     points = frame.filter(new_point) if data_type.levels else frame
     parts = _fields(points, data_type.fields, payload)
     if data_type.levels:
-        point, number_of_points = np.asarray(new_point.cum_sum(), dtype=np.int64) - 1, points.height
-        for place, levels in enumerate(data_type.levels):
-            number, of_levels = payload[levels.name].number, (frame[PART] == place).to_numpy()
-            counts = np.bincount(point[of_levels], minlength=number_of_points)
-            rows = frame.filter(of_levels)
+        point_index, point_count = np.asarray(new_point.cum_sum(), dtype=np.int64) - 1, points.height
+        for index, levels in enumerate(data_type.levels):
+            number, is_level = payload[levels.name].number, (frame[PART] == index).to_numpy()
+            counts = np.bincount(point_index[is_level], minlength=point_count)
+            rows = frame.filter(is_level)
             if levels.flat:
                 rows = rows.select(field.column for field in levels.fields)
                 parts.append(columns.packed_levels(number, rows, counts))
             else:
-                level = columns.joined(
+                level_messages = columns.joined(
                     _fields(rows, levels.fields, payload[levels.name].message_type.fields_by_name)
                 )
-                parts.append(columns.regrouped(columns.message(number, level), counts))
+                parts.append(columns.regrouped(columns.message(number, level_messages), counts))
     if COVERAGE.column in frame.columns:
         parts += _fields(points, [COVERAGE], payload)
     return columns.message(member.number, columns.joined(parts))
 
 
 def _fields(rows: pl.DataFrame, fields: Iterable[Field], numbers: Mapping[str, Any]) -> list[Bytes]:
-    """Return the fields of a message, a column each."""
+    """Return the fields of a message, one column per field."""
     return [_WRITERS[field.kind](numbers[field.name].number, rows[field.column]) for field in fields]
 
 
@@ -170,7 +170,7 @@ _WRITERS: Mapping[Kind, Callable[[int, pl.Series], Bytes]] = {
 
 
 def _id(data_type: DataType, row: Mapping[str, Any]) -> bytes:
-    """Return the message of what tells a series apart and describes it; times are in ns since the epoch."""
+    """Return the message SeriesId, which identifies and describes a series; times in ``row`` are ns since the epoch."""
     values = {field.name: row.get(field.column) for field in SERIES_FIELDS}
     return bytes(pb.SeriesId(type=data_type.name, **_values(values, SERIES_FIELDS)).SerializeToString())
 
@@ -182,14 +182,14 @@ def _note(note: Note) -> pb.Note:
 
 def _values(values: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
     """Return the fields of a message that are not null."""
-    known = {name: value for name, value in values.items() if value is not None}
-    for name in (field.name for field in fields if field.kind == "timestamp" and field.name in known):
-        known[name] = _timestamp(known[name])
-    if "interval" in known:
-        known["interval"] = _INTERVALS.get(known["interval"], known["interval"])
-    return known
+    present = {name: value for name, value in values.items() if value is not None}
+    for name in (field.name for field in fields if field.kind == "timestamp" and field.name in present):
+        present[name] = _timestamp(present[name])
+    if "interval" in present:
+        present["interval"] = _INTERVALS.get(present["interval"], present["interval"])
+    return present
 
 
 def _timestamp(time: int) -> pb.Timestamp:
-    """Return the message of a time. [ns since the epoch]"""
+    """Return the message of a time in ns since the epoch."""
     return pb.Timestamp(seconds=time // SECOND, nanoseconds=time % SECOND)
