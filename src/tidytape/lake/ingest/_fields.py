@@ -158,9 +158,12 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
             *(pl.when(wrong_columns[name]).then(_reason(name, field)) for name, field in fields.items())
         )
     if {"price", "amount"} <= fields.keys():
-        is_too_large = (pl.col("price") * pl.col("amount")).is_infinite()
-        too_large = pl.when(is_too_large).then(pl.lit("price times amount is more than a number can hold"))
-        reason = pl.coalesce(reason, too_large)
+        reason = pl.coalesce(
+            reason,
+            pl.when((pl.col("price") * pl.col("amount")).is_infinite()).then(
+                pl.lit("price times amount is more than a number can hold")
+            ),
+        )
     return values.select("line", *fields, reason.alias("reason"))
 
 

@@ -299,9 +299,10 @@ class Follower:
         return IngestReport(tuple(log.report() for log in (*self._done, *self._followed.values())), ())
 
     def knows(self, log: Log) -> bool:
-        """Return whether rows of a log are in the lake."""
-        named = self._named(log)
-        return named is not None and any(self._ends(log, named[2])[1].values())
+        """Return whether what the lake has of logs that begin so, if it has any, is the text of this one."""
+        _, _, first = self._named(log) or (None, None, "")
+        name, ends = self._ends(log, first)
+        return name == first or any(ends.values())
 
     def put(self, log: Log) -> bool:
         """Put the waiting lines of a log into the lake; return whether some went in."""

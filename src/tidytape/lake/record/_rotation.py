@@ -149,8 +149,10 @@ class FollowedPath:
         """Look whether the path leads to another log, or the log was cut."""
         newest = self.logs[-1] if self.logs else None
         try:
-            is_replaced = newest is None or not os.path.samestat(self.path.stat(), newest.facts)
-            if is_replaced or (newest is not None and not newest.is_same()):
+            there = self.path.stat()
+            is_replaced = newest is None or not os.path.samestat(there, newest.facts)
+            is_cut = newest is not None and not newest.is_same()
+            if is_replaced or is_cut:
                 live = opened(self.path)
                 if live.is_packed or live.broken:
                     live.close()
@@ -159,9 +161,11 @@ class FollowedPath:
                     )
                 rotated = self._rotated()
                 since = self._last(live, rotated) if newest is None else self._begun(newest)
-                if newest is not None and not is_replaced:
+                if newest is not None and is_cut:
                     newest.leave_to(self._copy(newest, rotated))
                 self._add(rotated, since, live)
+            elif newest is not None:
+                newest.facts = there
         except FileNotFoundError:
             return  # not there yet, or just renamed: the next look finds it
         except OSError as error:
@@ -196,7 +200,10 @@ class FollowedPath:
 
     def _add(self, rotated: list[Log], since: Begun, live: Log) -> None:
         """Add the logs that may hold lines that were not read, without copies of others; close the other files."""
-        later = unread({log: self._begun(log) for log in rotated}, since)
+        closed = [
+            log for log in rotated if not any(os.path.samestat(log.facts, other.facts) for other in self.logs)
+        ]
+        later = unread({log: self._begun(log) for log in closed}, since)
         texts = [*self.logs, live]
         for log in sorted(later, key=lambda log: (-log.size(), log.is_packed)):
             if not (log.head and any(text.holds(log) for text in texts)):
@@ -211,11 +218,10 @@ class FollowedPath:
         return self._follower.first_time(log) or log.facts.st_mtime_ns, log.facts.st_mtime_ns
 
     def _rotated(self) -> list[Log]:
-        """Return the logs beside the path whose names begin with its name, except open ones."""
+        """Return the logs beside the path whose names begin with its name."""
         name = re.compile(re.escape(self.path.name) + r"[._~-].*")
         return [
             opened(path)
             for path in self.path.parent.iterdir()
             if name.fullmatch(path.name) and path.is_file()
-            if not any(os.path.samestat(path.stat(), log.facts) for log in self.logs)
         ]

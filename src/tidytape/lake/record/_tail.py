@@ -120,11 +120,8 @@ class Log:
     def is_same(self) -> bool:
         """Return whether the file still has the text that was read."""
         facts = os.fstat(self._raw.fileno())
-        is_unchanged = (facts.st_size, facts.st_mtime_ns) == (self.facts.st_size, self.facts.st_mtime_ns)
-        if not is_unchanged and not self.was_read_to(self.position, self.mark(len(self._waiting))):
-            return False
-        self.facts = facts
-        return True
+        was_looked_at = facts.st_size == self.facts.st_size and facts.st_mtime_ns == self.facts.st_mtime_ns
+        return was_looked_at or self.was_read_to(self.position, self.mark(len(self._waiting)))
 
     def mark(self, size: int = 0) -> int:
         """Return a number that stands for the text before the end of the first ``size`` waiting bytes."""
@@ -229,7 +226,7 @@ class Log:
     def leave_to(self, copy: Log) -> None:
         """Read on from a copy of the log, at the same position."""
         self.close()
-        self._raw, self.file = copy._raw, copy.file
+        self._raw, self.file, self.facts = copy._raw, copy.file, copy.facts
 
 
 def opened(path: Path) -> Log:
