@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
+import random
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from followed import HEAD, SAID, Steps, ids, trades
+from thorough import often
 from tidytape.errors import IngestError
-from tidytape.lake import Lake
+from tidytape.lake import Lake, _commit
 from tidytape.lake.ingest import Csv
 from tidytape.lake.record import follow, replay
 
@@ -35,12 +39,18 @@ def begin(path: Path, *numbers: int) -> None:
 
 
 def rename(path: Path, *numbers: int) -> None:
-    """Append a line, rename the rotated logs and the log, and begin a new one."""
-    old = sorted(path.parent.glob(f"{path.name}.*"), key=lambda old: int(old.suffixes[-1][1:]))
-    for log in reversed(old):
-        log.rename(path.with_suffix(f".{int(log.suffixes[-1][1:]) + 1}"))
+    """Rename the rotated logs and the log, and begin a new one."""
+    shift(path)
     path.rename(path.with_suffix(".1"))
     begin(path, *numbers)
+
+
+def shift(path: Path) -> None:
+    """Rename each rotated log to the next number."""
+    old = {int(log.name.split(".")[1]): log for log in path.parent.glob(f"{path.name}.*")}
+    for number in sorted(old, reverse=True):
+        packed = ".gz" if old[number].suffix == ".gz" else ""
+        old[number].rename(path.with_name(f"{path.name}.{number + 1}{packed}"))
 
 
 def pack(path: Path) -> None:
@@ -51,6 +61,7 @@ def pack(path: Path) -> None:
 
 def cut(path: Path, *numbers: int) -> None:
     """Copy the log and cut it, as logrotate does with copytruncate."""
+    shift(path)
     shutil.copy(path, path.with_suffix(".1"))
     with path.open("r+") as file:
         file.truncate(0)
@@ -211,3 +222,72 @@ def test_a_pipe_is_refused_and_does_not_hang(call: Any, lake: Lake, tmp_path: Pa
     os.mkfifo(pipe)
     with pytest.raises(IngestError, match="not a regular file"):
         call(pipe, lake, Csv(), market=SAID, stop=threading.Event())
+
+
+def test_cut_and_then_renamed_between_two_looks(lake: Lake, path: Path) -> None:
+    def rotate() -> None:
+        append(path, *range(10, 20))
+        cut(path, *range(20, 30))
+        rename(path, *range(30, 40))
+
+    run(path, lake, rotate)
+    assert ids(lake) == [*range(40)]
+
+
+class Died(BaseException):
+    """What ends a process at once."""
+
+
+@pytest.mark.parametrize("seed", range(often(3, thoroughly=100)))
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_any_rotations_and_deaths_lose_no_row(
+    *, seed: int, is_alike: bool, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The logs begin alike, or not; the follower lives, dies at a commit or is away while they are rotated."""
+    random_, path, numbers = random.Random(seed), tmp_path / "log", itertools.count(1)
+    written = [0] if is_alike else []
+
+    def some(least: int) -> list[int]:
+        rows = [*itertools.islice(numbers, random_.randint(least, 5))]
+        written.extend(rows)
+        return rows
+
+    def packed() -> None:
+        plain = [log for log in tmp_path.glob("log.*") if log.suffix != ".gz"]
+        if plain:
+            pack(random_.choice(plain))
+
+    def rotated() -> None:
+        for _ in range(random_.randint(1, 4)):
+            first = [0] if is_alike else []
+            change = random_.choice(["append", "append", "append", "rename", "cut", "pack"])
+            if change == "append":
+                append(path, *some(1))
+            elif change == "pack":
+                packed()
+            else:
+                {"rename": rename, "cut": cut}[change](path, *first, *some(1))
+
+    begin(path, *written, *some(1))
+    for _ in range(5):
+        with monkeypatch.context() as patch, suppress(Died):
+            if random_.random() < 0.4:
+                dying(patch, random_.randint(1, 3), is_after=random_.random() < 0.5)
+            run(path, lake, *[rotated] * random_.randint(0, 3))
+        rotated()
+    run(path, Lake(lake.path))
+    assert ids(Lake(lake.path)) == sorted(written)
+
+
+def dying(patch: pytest.MonkeyPatch, at: int, *, is_after: bool) -> None:
+    """Let the process die at a commit of rows, before or after it is in the log."""
+    commits, commit = itertools.count(1), _commit.commit
+
+    def deadly(*arguments: Any, **more: Any) -> None:
+        is_it = next(commits) == at
+        if not is_it or is_after:
+            commit(*arguments, **more)
+        if is_it:
+            raise Died
+
+    patch.setattr(_commit, "commit", deadly)
