@@ -159,14 +159,14 @@ class _Warnings(logging.Handler):
         shown = copy(record)
         if isinstance(record.args, tuple):
             shown.args = tuple(self._spell(arg) if isinstance(arg, Argument) else arg for arg in record.args)
-        typer.echo(f"{level}: {shown.getMessage()}", err=True)
+        typer.echo(escaped(f"{level}: {shown.getMessage()}", keep="\n"), err=True)
         if record.exc_info:
             typer.echo(logging.Formatter().formatException(record.exc_info), err=True)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Write a warning of Python on one line, without its place in the source."""
-    typer.echo(f"warning: {message}", err=True)
+    typer.echo(escaped(f"warning: {message}", keep="\n"), err=True)
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ _ROWS = 20
 _TEXT_LENGTHS = (100, 60, 40, 24)
 """Limits of the length of a text in a table; the table uses the largest that fits."""
 
-_NAMES = (pl.Categorical, pl.String)
+_NAMES = (pl.Categorical, pl.Enum, pl.String)
 
 
 def check_target(out: Path | None, *, suffixes: tuple[str, ...] = TABLES) -> None:
@@ -67,7 +67,7 @@ def put(
         if out.suffix == ".parquet":
             frame.write_parquet(part)
         elif out.suffix == ".csv":
-            _lists_written(_times_written(frame)).write_csv(part)
+            _for_spreadsheets(frame).write_csv(part)
         else:
             _times_written(frame).write_ndjson(part)
         part.replace(target)
@@ -189,6 +189,29 @@ def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
         elif isinstance(dtype, pl.Duration):
             written.append(name.dt.to_string("iso"))
     return frame.with_columns(written)
+
+
+_DIRECTION_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame of numbers and texts for CSV, which a spreadsheet shows and never runs."""
+    texts = [column.name for column in frame if column.dtype in _NAMES or column.dtype.is_nested()]
+    written = _lists_written(_times_written(frame))
+    written = written.with_columns(_harmless(written[name]) for name in texts)
+    return written.rename(dict(zip(frame.columns, _harmless(pl.Series(frame.columns)), strict=True)))
+
+
+def _harmless(texts: pl.Series) -> pl.Series:
+    """Put an apostrophe before texts that begin like a formula, and write out the controls of direction.
+
+    Examples
+    --------
+    >>> _harmless(pl.Series(["=1+1", "-5", "BTC-USDT", None])).to_list()
+    ["'=1+1", "'-5", 'BTC-USDT', None]
+    """
+    controls = {letter: escaped(letter) for letter in _DIRECTION_CONTROLS}
+    return texts.cast(pl.String).str.replace_many(controls).str.replace(r"^[=+\-@\t\r]", "'$0")
 
 
 def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from tidytape.errors import escaped
 from tidytape.report._section import ReportTable
 
 _MOST_ROWS = 24
@@ -96,7 +97,7 @@ def _text(value: Any, style: Style) -> str:
         # The last bit of a float depends on the number of cores, and must not decide to which side 42.825 is rounded.
         value = float(f"{value:.12g}")
     if style == "text":
-        return str(value)
+        return escaped(str(value), keep="\n")
     if style in {"time", "date"}:
         return f"{value:%Y-%m-%d}" if style == "date" else f"{value:%Y-%m-%d %H:%M}"
     if style == "amount":
