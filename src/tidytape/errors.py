@@ -277,8 +277,6 @@ def escaped(text: str, *, keep: str = "") -> str:
     a\x1b
     b
     """
-    if text.isprintable():
-        return text
     return "".join(
         letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode("ascii")
         for letter in text

@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from tidytape.cli._examples import INGEST, example
 from tidytape.cli._output import JSON_OPTION
 from tidytape.cli._output import as_json as to_json
-from tidytape.errors import IngestError, QueryError, counted
+from tidytape.errors import IngestError, QueryError, counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.lake import Lake
@@ -215,15 +215,15 @@ def _ingest(
     chosen, market = by_name(layout, options)
     if follow:
         followed = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
-        typer.echo(format_report(_followed(files, Lake.create(lake), chosen, **followed)))
+        typer.echo(escaped(format_report(_followed(files, Lake.create(lake), chosen, **followed)), keep="\n"))
         return
     try:
         report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
     except IngestError as error:
         if error.report is not None:  # some of several files went in
-            typer.echo(format_report(error.report))
+            typer.echo(escaped(format_report(error.report), keep="\n"))
         raise
-    typer.echo(format_report(report))
+    typer.echo(escaped(format_report(report), keep="\n"))
 
 
 def _followed(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:

@@ -67,7 +67,7 @@ def put(
         if out.suffix == ".parquet":
             frame.write_parquet(part)
         elif out.suffix == ".csv":
-            _for_spreadsheets(frame).write_csv(part)
+            _lists_written(_times_written(_harmless(frame))).write_csv(part)
         else:
             _times_written(frame).write_ndjson(part)
         part.replace(target)
@@ -191,27 +191,30 @@ def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(written)
 
 
-_DIRECTION_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_HARMLESS = (
+    pl.col(*_NAMES)
+    .cast(pl.String)
+    .str.replace_many(
+        {
+            control: escaped(control)
+            for control in map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+        }
+    )
+    .str.replace(r"^[=+\-@\t\r]", "'$0")
+)
+"""Texts without controls of direction; an apostrophe stands before one that begins like a formula."""
 
 
-def _for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame of numbers and texts for CSV, which a spreadsheet shows and never runs."""
-    texts = [column.name for column in frame if column.dtype in _NAMES or column.dtype.is_nested()]
-    written = _lists_written(_times_written(frame))
-    written = written.with_columns(_harmless(written[name]) for name in texts)
-    return written.rename(dict(zip(frame.columns, _harmless(pl.Series(frame.columns)), strict=True)))
-
-
-def _harmless(texts: pl.Series) -> pl.Series:
-    """Put an apostrophe before texts that begin like a formula, and write out the controls of direction.
+def _harmless(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with harmless texts and names of columns.
 
     Examples
     --------
-    >>> _harmless(pl.Series(["=1+1", "-5", "BTC-USDT", None])).to_list()
-    ["'=1+1", "'-5", 'BTC-USDT', None]
+    >>> _harmless(pl.DataFrame({"=a": ["=1+1", "-5", "BTC-USDT"], "b": [-1, 2, None]})).to_dict(as_series=False)
+    {"'=a": ["'=1+1", "'-5", 'BTC-USDT'], 'b': [-1, 2, None]}
     """
-    controls = {letter: escaped(letter) for letter in _DIRECTION_CONTROLS}
-    return texts.cast(pl.String).str.replace_many(controls).str.replace(r"^[=+\-@\t\r]", "'$0")
+    names = pl.DataFrame({"names": frame.columns}, schema={"names": pl.String}).select(_HARMLESS)["names"]
+    return frame.with_columns(_HARMLESS).rename(dict(zip(frame.columns, names, strict=True)))
 
 
 def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:

@@ -59,7 +59,7 @@ def page(
         loader=jinja2.PackageLoader("tidytape.report", "."),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_visible,
+        finalize=lambda value: escaped(value, keep="\n") if type(value) is str else value,  # markup stays
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -85,11 +85,6 @@ def _about(answers: Answers) -> str:
         return ""
     first, last = (f"{time:%Y-%m-%d %H:%M}" for time in answers.window)
     return f"{first} to {last} UTC · {counted(answers.markets, 'market')}"
-
-
-def _visible(value: Any) -> Any:
-    """Return what the page shows of a value: the control characters of a text are written out, except in markup."""
-    return escaped(value, keep="\n") if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _wrapped(text: str) -> Markup:

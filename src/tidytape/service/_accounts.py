@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 import tomllib
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -99,10 +98,11 @@ class Keys:
         """Accept these keys and no others, and index them: a look-up takes as long for many keys as for one."""
         self._keys = keys
         self._by_sha256 = {key.sha256: key for key in keys}
-        self._ends: dict[str, float] = {}
-        for key in keys:  # a file written by hand may have an id twice
-            end = math.inf if key.expires is None else key.expires
-            self._ends[key.id] = max(end, self._ends.get(key.id, 0))
+        # A file written by hand may have an id twice; then the key that ends last counts.
+        self._by_id = {
+            key.id: key
+            for key in sorted(keys, key=lambda key: math.inf if key.expires is None else key.expires)
+        }
 
     def find(self, key: str, *, now: float) -> Key | None:
         """Return the entry of a key, or None if it is unknown or has expired."""
@@ -114,7 +114,7 @@ class Keys:
     def has(self, key_id: str, *, now: float) -> bool:
         """Return whether there is a key with this public name that has not expired."""
         self.all()
-        return now < self._ends.get(key_id, 0)
+        return key_id in self._by_id and not self._by_id[key_id].is_over(now)
 
     def all(self) -> list[Key]:
         """Return every key, expired ones included."""
@@ -347,11 +347,12 @@ def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
     except (OSError, ValueError) as error:
         raise QueryError("tiers", got=str(path), expected=f"a TOML file of tiers: {error}") from None
     except RecursionError:
-        lines = Path(path).read_text("utf-8").splitlines(keepends=True)
-        numbers = range(1, len(lines))
-        line = 1 + bisect_left(numbers, x=True, key=lambda number: _is_too_deep("".join(lines[:number])))
-        expected = f"a TOML file of tiers: line {line} has brackets within too many others"
-        raise QueryError("tiers", got=str(path), expected=expected) from None
+        raise QueryError(
+            "tiers",
+            got=str(path),
+            expected=f"a TOML file of tiers: line {_too_deep(Path(path).read_text('utf-8'))} has brackets within too "
+            "many others",
+        ) from None
     if not tables:
         raise QueryError("tiers", got=str(path), expected="at least one tier")
     tiers = {name.lower(): _tier(name.lower(), table) for name, table in tables.items()}
@@ -361,15 +362,13 @@ def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
     return tiers
 
 
-def _is_too_deep(text: str) -> bool:
-    """Return whether the beginning of a TOML file has brackets within more others than can be read."""
-    try:
-        tomllib.loads(text)
-    except RecursionError:
-        return True
-    except ValueError:  # the beginning ends within brackets
-        return False
-    return False
+def _too_deep(text: str) -> int:
+    """Return the number of the first line with brackets that are too deep to be read."""
+    with suppress(RecursionError):
+        for number in range(1, text.count("\n") + 2):
+            with suppress(ValueError):  # the lines up to here end within brackets
+                tomllib.loads("\n".join(text.split("\n")[:number]))
+    return number
 
 
 def _tier(name: str, table: Any) -> Tier:
