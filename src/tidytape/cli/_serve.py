@@ -67,9 +67,7 @@ def serve(
     ] = None,
     supervise: Annotated[
         bool,
-        typer.Option(
-            help="Run the service in a process of its own, and start it again if a crash of a library ends it."
-        ),
+        typer.Option(help="Run the service in a process of its own, and start it again if a crash ends it."),
     ] = False,
 ) -> None:
     """Answer the API over HTTP, and with --grpc-port over gRPC, until interrupted.
@@ -102,11 +100,11 @@ def serve(
         options.append(f"--grpc-port={require_free(host, grpc_port, parameter='grpc_port')}")
     if supervise:
         raise typer.Exit(supervised([sys.executable, "-m", "tidytape", *sys.argv[1:], *options]))
-    faulthandler.enable()
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start
     opened = Lake(lake)
+    faulthandler.enable()  # a crash of a library says where each thread was
     lines = logging.StreamHandler(sys.stdout)
     lines.setFormatter(logging.Formatter("%(message)s"))
     access = logging.getLogger("tidytape.access")
