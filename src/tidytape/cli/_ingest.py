@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from tidytape.cli._examples import INGEST, example
 from tidytape.cli._output import JSON_OPTION
 from tidytape.cli._output import as_json as to_json
-from tidytape.errors import IngestError, QueryError, counted
+from tidytape.errors import IngestError, QueryError, counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.lake import Lake
@@ -218,7 +218,8 @@ def _ingest(
     layout_object, market = by_name(layout, options)
     if follow:
         follow_options = {"market": market, "skip_bad": skip_bad, "every": every, "keep": keep}
-        typer.echo(format_report(_follow(files, Lake.create(lake), layout_object, **follow_options)))
+        report = _follow(files, Lake.create(lake), layout_object, **follow_options)
+        typer.echo(escaped(format_report(report), keep="\n"))
         return
     try:
         report = ingest(
@@ -226,9 +227,9 @@ def _ingest(
         )
     except IngestError as error:
         if error.report is not None:  # other files were ingested before the error
-            typer.echo(format_report(error.report))
+            typer.echo(escaped(format_report(error.report), keep="\n"))
         raise
-    typer.echo(format_report(report))
+    typer.echo(escaped(format_report(report), keep="\n"))
 
 
 def _follow(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:
