@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from tidytape.cli._examples import INGEST, example
 from tidytape.cli._output import JSON_OPTION
 from tidytape.cli._output import as_json as to_json
-from tidytape.errors import IngestError, QueryError, counted
+from tidytape.errors import IngestError, QueryError, counted, escaped
 
 if TYPE_CHECKING:
     from tidytape.lake import Lake
@@ -233,9 +233,9 @@ def _ingest(
         )
     except IngestError as error:
         if error.report is not None:  # the rest went in
-            typer.echo(format_report(error.report))
+            typer.echo(escaped(format_report(error.report), keep="\n"))
         raise
-    typer.echo(format_report(report))
+    typer.echo(escaped(format_report(report), keep="\n"))
 
 
 def _follow(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> IngestReport:

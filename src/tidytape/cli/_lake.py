@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidytape.cli._output import PICTURES, TABLES, Json, check_target, put, put_json
-from tidytape.errors import QueryError, counted
+from tidytape.errors import QueryError, counted, escaped
 
 if TYPE_CHECKING:
     import polars as pl
@@ -124,7 +124,7 @@ def check(
     if as_json:
         put_json(report.frame())
     else:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not report.sound:
         raise typer.Exit(1)
 
@@ -146,7 +146,7 @@ def compact(
         put_json(reports)
         return
     for report in reports:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not reports:
         typer.echo("nothing to compact")
 
@@ -175,6 +175,6 @@ def vacuum(
         put_json(reports)
         return
     for report in reports:
-        typer.echo(str(report))
+        typer.echo(escaped(str(report), keep="\n"))
     if not yes and any(report.files for report in reports):
         typer.echo("nothing was deleted; --yes deletes", err=True)
