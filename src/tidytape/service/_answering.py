@@ -25,7 +25,7 @@ from tidytape.service._responses import etag
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
 from tidytape.service.answer._scan import MarketsByType
-from tidytape.service.work._computing import Answer, Computing, OverloadedError, StoppedError, Task
+from tidytape.service.work._computing import Answer, AnswerTask, Computing, OverloadedError, StoppedError
 from tidytape.times import SECOND
 
 R = TypeVar("R")
@@ -220,7 +220,7 @@ class Points:
                 retry_after=admission.retry_after,
             )
         facts.update(weight=query_weight)
-        task = Task(
+        task = AnswerTask(
             query,
             prepared.markets,
             prepared.form,
@@ -233,7 +233,7 @@ class Points:
         is_charged = False
         try:
             with PointsQuery.named_as_on_wire():
-                answer = await wait(self._computing.answer(task))
+                answer = await wait(self._computing.run(task))
             # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
             is_charged = answer is not None or task.begun
         except asyncio.CancelledError:
