@@ -85,7 +85,7 @@ def serve(
     from tidytape.service.answer._engine import Engine
     from tidytape.service.answer._inventory import out_of_history
     from tidytape.service.http._connection import LISTENING, require_free
-    from tidytape.service.stream import token_secret as read_secret
+    from tidytape.service.stream._tokens import token_secret as read_secret
     from tidytape.service.work._desks import SmallDesks, SmallFirst
 
     require_free(host, port)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -25,7 +26,14 @@ from tidytape.service._responses import etag
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
 from tidytape.service.answer._scan import MarketsByType
-from tidytape.service.work._computing import Answer, AnswerTask, Computing, OverloadedError, StoppedError
+from tidytape.service.work._computing import (
+    Answer,
+    AnswerTask,
+    Computing,
+    OverloadedError,
+    StoppedError,
+    Task,
+)
 from tidytape.times import SECOND
 
 R = TypeVar("R")
@@ -211,15 +219,6 @@ class Points:
             If the rows show that the query cannot be answered.
         """
         query, account, estimate = prepared.query, prepared.account, prepared.estimate
-        query_weight = weight(query)
-        admission = await account.take(query_weight)
-        if not admission.admitted:
-            raise RefusedError(
-                "RATE_LIMITED",
-                f"weight {query_weight} is more than the {admission.remaining} left; wait {admission.retry_after} s",
-                retry_after=admission.retry_after,
-            )
-        facts.update(weight=query_weight)
         task = AnswerTask(
             query,
             prepared.markets,
@@ -230,33 +229,66 @@ class Points:
             small=estimate.is_small,
             lake=prepared.lake,
         )
-        is_charged = False
-        try:
-            with PointsQuery.named_as_on_wire():
+        answer = None
+        with PointsQuery.named_as_on_wire():
+            async with charged(account, weight(query), task, facts):
                 answer = await wait(self._computing.run(task))
-            # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
-            is_charged = answer is not None or task.begun
-        except asyncio.CancelledError:
-            is_charged = task.begun
-            raise
-        except OverloadedError:
-            raise RefusedError(
-                "UNAVAILABLE", "too many queries are waiting; try again", retry_after=PAUSE
-            ) from None
-        except StoppedError as error:
-            _log.error("request %s: its worker %s", facts["id"], error)
-            if error.too_long:
-                is_charged = True  # otherwise keeping the service busy would be free
-                raise RefusedError("TIMEOUT", f"the answer took too long; request {facts['id']}") from None
-            raise RefusedError(
-                "INTERNAL_ERROR", f"the worker ended before the answer was there; request {facts['id']}"
-            ) from None
-        finally:
-            if not is_charged:
-                await _give_back(account, query_weight, facts)
         if answer is not None:
             facts["rows"] = answer.rows
         return answer
+
+
+@asynccontextmanager
+async def charged(
+    account: Account, weight: int, task: Task[Any], facts: dict[str, object]
+) -> AsyncIterator[None]:
+    """Take a weight for a task that is computed in the context; give it back unless the computation has begun.
+
+    Parameters
+    ----------
+    account : Account
+    weight : int
+    task : Task
+    facts : dict of str to object
+        What the log says of the request; the weight is added.
+
+    Raises
+    ------
+    RefusedError
+        If the budget is used up, too many tasks wait, or the answer takes too long.
+    """
+    if weight:
+        admission = await account.take(weight)
+        if not admission.admitted:
+            raise RefusedError(
+                "RATE_LIMITED",
+                f"weight {weight} is more than the {admission.remaining} left; wait {admission.retry_after} s",
+                retry_after=admission.retry_after,
+            )
+        facts.update(weight=weight)
+    is_charged = False
+    try:
+        yield
+        # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
+        is_charged = task.begun
+    except asyncio.CancelledError:
+        is_charged = task.begun
+        raise
+    except OverloadedError:
+        raise RefusedError(
+            "UNAVAILABLE", "too many queries are waiting; try again", retry_after=PAUSE
+        ) from None
+    except StoppedError as error:
+        _log.error("request %s: its worker %s", facts["id"], error)
+        if error.too_long:
+            is_charged = True  # otherwise keeping the service busy would be free
+            raise RefusedError("TIMEOUT", f"the answer took too long; request {facts['id']}") from None
+        raise RefusedError(
+            "INTERNAL_ERROR", f"the worker ended before the answer was there; request {facts['id']}"
+        ) from None
+    finally:
+        if weight and not is_charged:
+            await _give_back(account, weight, facts)
 
 
 async def _give_back(account: Account, weight: int, facts: dict[str, object]) -> None:

@@ -64,7 +64,11 @@ class Estimate:
     @property
     def is_heavy(self) -> bool:
         """Whether it may not take the last worker and runs at low priority."""
-        return self.rows > _LIGHT_ROWS or self.made > _LIGHT_MADE
+        return self.is_heavier_than(0, 0)
+
+    def is_heavier_than(self, rows: int, made: int) -> bool:
+        """Return whether it is heavy, and reads or makes more than so many rows."""
+        return self.rows > max(_LIGHT_ROWS, rows) or self.made > max(_LIGHT_MADE, made)
 
     @property
     def is_small(self) -> bool:

@@ -29,8 +29,11 @@ from tidytape.service.http._monitoring import Metrics, RequestLog, health
 from tidytape.service.http._openapi import document
 from tidytape.service.http._points import points
 from tidytape.service.page import page
-from tidytape.service.stream import Streams, Tokens, stream
+from tidytape.service.stream._http import stream
+from tidytape.service.stream._streams import Streams
+from tidytape.service.stream._tokens import Tokens
 from tidytape.service.work._computing import Computing, Threads
+from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
 KEY_HEADER = "X-Service-Key"
@@ -93,7 +96,8 @@ def create_app(
     def is_valid(key: str) -> bool:
         return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
 
-    streams = Streams(engine, Tokens(token_secret), clock=clock, allowed=is_valid)
+    tokens, unsent = Tokens(token_secret), Unsent()
+    streams = Streams(engine, tokens, threads, computing, unsent, clock=clock, allowed=is_valid)
     metrics = Metrics(keys, buckets, computing, streams)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
     answers, lists = Points(engine, threads, computing, clock=clock), Lists(lake, threads, clock=clock)

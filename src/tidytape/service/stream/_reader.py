@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
 
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.service.stream._changes import TooMuchError
 from tidytape.service.stream._feed import Feed, Sent, within
-from tidytape.service.stream._moments import Moment, after, known_beyond
+from tidytape.service.stream._moments import after, known_beyond
+from tidytape.service.stream._part import SHARED_TEXTS, PartAnswer, PartTask, own_text
 from tidytape.service.stream._tokens import Position
+from tidytape.service.work._computing import OverloadedError, in_parts
+from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 from tidytape.wire._stream import Batch
 
@@ -21,6 +24,8 @@ HEARTBEAT = 15.0
 
 _LATE = 1.0  # seconds of data that a reader may be behind before it gets the difference instead
 _MOST_TRADES = 100_000  # rows that a reader of raw trades may be behind before it is cut
+_PART = 4 << 20  # bytes of a part, about: its rows are bounded
+_CHECK = 1.0  # seconds between two looks at whether the stream has ended, while a part is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +38,18 @@ class Delivery:
         With its token.
     sent : Sent or None
         The batch of the feed that it is, whose texts may be shared; None if it is this reader's own.
+    answer : PartAnswer or None
+        The part of a difference that it is, with the rows of the batch; None if these are live.
     """
 
     batch: Batch
     sent: Sent | None = None
+    answer: PartAnswer | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return self.batch.rows if self.answer is None else self.answer.rows
 
 
 class Reader:
@@ -48,6 +61,12 @@ class Reader:
         The live part of its query.
     end : int or None
         End of its window. [s since the epoch]
+    key : str
+        Id of its caller's key.
+    form : str
+        How its batches are written, see `tidytape.service.stream._part`.
+    unsent : Unsent
+        Counts its parts until they are sent.
     ended : callable
         Returns why the service ends the stream, None to go on.
     count : callable
@@ -57,10 +76,14 @@ class Reader:
     ----------
     position : Position
         Where it stands after what was taken from `deliveries` last.
+    form : str
+        As given.
     write_token : callable
         Returns the token of a position.
     weight : int
         What the history took from the budget.
+    heartbeat : float
+        Longest time between two batches. [s]
     """
 
     position: Position
@@ -71,11 +94,17 @@ class Reader:
         feed: Feed,
         *,
         end: int | None,
+        key: str,
+        form: str,
+        unsent: Unsent,
         ended: Callable[[], tuple[str, str] | None],
         count: Callable[[str, int], None],
     ) -> None:
-        self.feed, self.weight = feed, 0
-        self._end, self._ended, self._count = end, ended, count
+        self.feed, self.weight, self.heartbeat = feed, 0, HEARTBEAT
+        self._end, self._key, self.form, self._unsent = end, key, form, unsent
+        self._ended, self._count = ended, count
+        self._task: PartTask | None = None
+        self._first: PartAnswer | None = None
         self._total: int | None = None
         self._sent_at = time.monotonic()
 
@@ -95,7 +124,7 @@ class Reader:
                 yield delivery
         except LakeError:
             yield self.last(StreamEnd.TOKEN_EXPIRED, "what the stream goes on from was removed from the lake")
-        except (QueryError, TooMuchError) as error:
+        except QueryError as error:
             yield self.last(StreamEnd.INTERNAL_ERROR, str(error))
 
     async def _deliveries(self) -> AsyncIterator[Delivery]:
@@ -119,10 +148,10 @@ class Reader:
                     yield delivery
             elif self._has_all:
                 waited = time.monotonic() - self._sent_at
-                if waited >= HEARTBEAT:
+                if waited >= self.heartbeat:
                     yield Delivery(self._with_token(Batch()))
                 else:
-                    await feed.changed(HEARTBEAT - waited)
+                    await feed.changed(self.heartbeat - waited)
             else:
                 if self._is_cut:
                     self._count("cut", 1)
@@ -175,30 +204,92 @@ class Reader:
             return None
         return Delivery(self._with_token(batch), sent if batch is sent.batch else None)
 
-    async def _difference(self) -> AsyncIterator[Delivery]:
-        """Yield the difference between its position and that of the feed, history first."""
+    async def begun(self) -> PartTask:
+        """Return the task of the next part of the difference between its position and that of the feed."""
         feed, position = self.feed, self.position
         if position.is_whole:
             assert feed.moment is not None
             if self._total is not None and not self._takes_all:
                 self._count("conflated", feed.total - self._total)
-            position = position.towards(feed.versions(feed.moment))
-        since = None if position.since is None else await self._moment(position.since)
-        now = await self._moment(position.at)
-        parts = feed.parts(position, since=since, now=now, start=position.start, end=self._end, live=False)
-        last = None if self._end is None else feed.query.start_of(self._end - 1) * SECOND
-        async for part, ends in parts:
-            over = {name: at if last is None else min(at, last) for name, at in ends.items()}
-            moved = {name: at for name, at in over.items() if at > position.over.get(name, -1)}
-            self.position = position = position.after(part.until, over, is_last=part.is_last)
-            if part.frames or moved:
-                yield Delivery(self._with_token(Batch(part.frames, moved)))
+            self.position = position = position.towards(feed.versions(feed.moment))
+        since = None if position.since is None else await feed.run(feed.moment_at, position.since)
+        now = await feed.run(feed.moment_at, position.at)
+        left, estimate = await feed.begun(position, since=since, now=now, start=position.start, end=self._end)
+        self._task = PartTask(
+            left,
+            position,
+            self.form,
+            self.write_token,
+            (since, now),
+            key=self._key,
+            heavy=estimate.is_heavy,
+            small=estimate.is_small,
+        )
+        return self._task
+
+    async def begin(self) -> None:
+        """Compute the first part before the stream is open, so that a query that cannot be answered is refused."""
+        assert self._task is not None
+        self._first = await self._computed(self._task)
+
+    async def _computed(self, task: PartTask) -> PartAnswer:
+        """Return a part, whose bytes count until the next one."""
+        self._unsent.release(self)
+        await self._unsent.take(self, self._key, _PART)
+        answer = await self.feed.computing.run(task)
+        self._unsent.resize(self, answer.size)
+        return answer
+
+    async def _difference(self) -> AsyncIterator[Delivery]:
+        """Yield the difference between its position and that of the feed, history first."""
+        task = self._task or await self.begun()
+        while not self.position.is_whole:
+            answer, self._first = self._first, None
+            if answer is None and (answer := await self._unless_ended(task)) is None:
+                return
+            self.position = answer.position
+            self._task = task = replace(task, left=answer.left, position=answer.position, begun=False)
+            if answer.rows or answer.batch.over:
+                yield Delivery(answer.batch, answer=answer)
             if self._ended() is not None:
                 return
-        self._total = feed.total
+        self._task = None
+        self._unsent.release(self)
+        self._total = self.feed.total
 
-    async def _moment(self, versions: Any) -> Moment:
-        return await self.feed.run(self.feed.moment_at, versions, live=False)
+    async def _unless_ended(self, task: PartTask) -> PartAnswer | None:
+        """Return a part; None if the service ends the stream before it is there."""
+        while True:
+            computing = asyncio.ensure_future(self._computed(task))
+            try:
+                while not (await asyncio.wait({computing}, timeout=_CHECK))[0]:
+                    if self._ended() is not None:
+                        return None
+                return computing.result()
+            except OverloadedError:  # too many tasks wait: this one waits here
+                await asyncio.sleep(_CHECK)
+            finally:
+                computing.cancel()
+
+    async def texts(self, delivery: Delivery) -> Iterator[bytes]:
+        """Return what is sent of a delivery, in parts; it is written outside of the event loop. [byte]"""
+        if delivery.answer is not None:
+            return delivery.answer.parts()
+        batch, sent, write = delivery.batch, delivery.sent, SHARED_TEXTS.get(self.form)
+        data_type = self.feed.query.type[0]
+        if write is None:
+            return in_parts(await self.feed.run(own_text, self.form, batch, data_type, live=True))
+        if not batch.frames:
+            return iter([write(batch) + own_text(self.form, batch, data_type)])
+        shared = {} if sent is None else sent.texts
+        if self.form not in shared:
+            shared[self.form] = asyncio.ensure_future(self.feed.run(write, batch, live=True))
+        text = await asyncio.shield(shared[self.form])
+        return chain(in_parts(text), [own_text(self.form, batch, data_type)])
+
+    def release(self) -> None:
+        """Count its bytes no longer: the stream is over."""
+        self._unsent.release(self)
 
     def _with_token(self, batch: Batch) -> Batch:
         return replace(batch, token=self.write_token(self.position))
