@@ -34,6 +34,7 @@ from tidytape.service.work._computing import (
     StoppedError,
     Task,
 )
+from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
 R = TypeVar("R")
@@ -41,6 +42,10 @@ _log = logging.getLogger("tidytape.service")
 
 PAUSE = 2
 """How long to wait before asking a busy service again. [s]"""
+
+_ROOM = 10.0  # seconds that an answer waits until earlier ones of its key are sent
+_BYTES_PER_ROW = 128  # of an answer, about
+_LITTLE = 64 << 10  # bytes that are not counted: a socket takes them
 
 
 class RefusedError(Exception):
@@ -104,7 +109,7 @@ class Waiting(Protocol):
     async def __call__(self, work: Coroutine[Any, Any, R], /) -> R | None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """A query that the tier of its caller includes, with what its answer takes.
 
@@ -144,14 +149,23 @@ class Points:
         The threads that read the lake's logs.
     computing : Computing
         Computes the answers.
+    unsent : Unsent
+        Counts the bytes of the answers until they are sent.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
 
     def __init__(
-        self, engine: Engine, threads: Executor, computing: Computing, *, clock: Callable[[], int]
+        self,
+        engine: Engine,
+        threads: Executor,
+        computing: Computing,
+        unsent: Unsent,
+        *,
+        clock: Callable[[], int],
     ) -> None:
         self._engine, self._threads, self._computing, self._clock = engine, threads, computing, clock
+        self._unsent = unsent
 
     async def prepare(
         self,
@@ -201,6 +215,8 @@ class Points:
     ) -> Answer | None:
         """Take the weight of a query and return its answer; None if its caller hung up first.
 
+        The caller of this method calls `sent` when the answer is sent.
+
         Parameters
         ----------
         prepared : Prepared
@@ -214,7 +230,8 @@ class Points:
         Raises
         ------
         RefusedError
-            If the budget is used up, too many queries wait, or the answer takes too long.
+            If the budget is used up, too many queries wait, the answer takes too long, or earlier answers of the key are
+            not read.
         QueryError
             If the rows show that the query cannot be answered.
         """
@@ -229,13 +246,34 @@ class Points:
             small=estimate.is_small,
             lake=prepared.lake,
         )
+        size = _BYTES_PER_ROW * estimate.made
+
+        async def compute() -> Answer:
+            if size > _LITTLE:
+                try:
+                    async with asyncio.timeout(_ROOM):
+                        await self._unsent.take(prepared, task.key, size)
+                except TimeoutError:
+                    message = "earlier answers of this key are not read; read them and try again"
+                    raise RefusedError("UNAVAILABLE", message, retry_after=PAUSE) from None
+            return await self._computing.run(task)
+
         answer = None
-        with PointsQuery.named_as_on_wire():
-            async with charged(account, weight(query), task, facts):
-                answer = await wait(self._computing.run(task))
+        try:
+            with PointsQuery.named_as_on_wire():
+                async with charged(account, weight(query), task, facts):
+                    answer = await wait(compute())
+        finally:
+            if answer is None:
+                self.sent(prepared)
         if answer is not None:
+            self._unsent.resize(prepared, answer.size)
             facts["rows"] = answer.rows
         return answer
+
+    def sent(self, prepared: Prepared) -> None:
+        """Count the bytes of an answer no longer: it is sent, or nobody takes it."""
+        self._unsent.release(prepared)
 
 
 @asynccontextmanager

@@ -98,20 +98,23 @@ def create_app(
 
     tokens, unsent = Tokens(token_secret), Unsent()
     streams = Streams(engine, tokens, threads, computing, unsent, clock=clock, allowed=is_valid)
-    metrics = Metrics(keys, buckets, computing, streams)
+    metrics = Metrics(keys, buckets, computing, streams, unsent)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
-    answers, lists = Points(engine, threads, computing, clock=clock), Lists(lake, threads, clock=clock)
+    answers, lists = (
+        Points(engine, threads, computing, unsent, clock=clock),
+        Lists(lake, threads, clock=clock),
+    )
     rpc = None if grpc_address is None else _rpc()
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(buckets.close)
             if rpc is not None and grpc_address is not None:
                 calls = rpc.Calls(answers, lists, streams, accounts, metrics, key_header)
                 app.state.grpc_port = await stack.enter_async_context(rpc.serving(calls, grpc_address))
                 stack.callback(streams.close)  # first, for open streams would hold up the end
-            yield
+            yield {"metrics": metrics}  # where connections count
 
     app = Starlette(
         routes=[

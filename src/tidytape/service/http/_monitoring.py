@@ -34,6 +34,7 @@ from tidytape.service._buckets import Buckets, UnreachableError
 from tidytape.service._responses import error_response, get
 from tidytape.service.stream._streams import Streams
 from tidytape.service.work._computing import Computing
+from tidytape.service.work._unsent import Unsent
 
 _log = logging.getLogger("tidytape.service")
 _access_log = logging.getLogger("tidytape.access")
@@ -43,6 +44,8 @@ _WORKERS_ENDED = "Workers that ended before their answer was there."
 _STREAM_LAG = "How long the oldest batch waits that a reader of a stream has not taken."
 _CONFLATED = "Rows of streams that slow readers got as one difference."
 _CUT = "Streams that were ended because their reader was too slow."
+_UNREAD = "Connections that were cut because their caller read nothing of what was sent."
+_UNSENT = "Bytes of answers and streams that wait to be sent."
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -55,15 +58,21 @@ class Metrics(Collector):
     buckets : Buckets
     computing : Computing
     streams : Streams
+    unsent : Unsent
         The parts of the service that count something themselves; ``/metrics`` shows what they count.
 
     Attributes
     ----------
     registry : CollectorRegistry
         The registry that ``/metrics`` shows.
+    cut : Counter
+        The connections that were cut.
     """
 
-    def __init__(self, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams) -> None:
+    def __init__(
+        self, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams, unsent: Unsent
+    ) -> None:
+        self._unsent = unsent
         self._keys, self._buckets, self._computing, self._streams = keys, buckets, computing, streams
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
@@ -79,6 +88,7 @@ class Metrics(Collector):
         self._weight = Counter("tidytape_weight", "Weight that was charged.", ["tier"], registry=registry)
         self._rows = Counter("tidytape_rows", "Rows that were sent.", ["type"], registry=registry)
         self._open = Gauge("tidytape_requests_open", "Requests that are being answered.", registry=registry)
+        self.cut = Counter("tidytape_connections_cut", _UNREAD, registry=registry)
         registry.register(self)
 
     def begun(self) -> None:
@@ -104,6 +114,7 @@ class Metrics(Collector):
         yield CounterMetricFamily("tidytape_bucket_store_faults", _STORE_FAULTS, value=away)
         yield GaugeMetricFamily("tidytape_queries_waiting", "Queries that wait for a worker.", value=waiting)
         yield CounterMetricFamily("tidytape_workers_ended", _WORKERS_ENDED, value=ended)
+        yield GaugeMetricFamily("tidytape_unsent_bytes", _UNSENT, value=self._unsent.total)
         streams, counts = self._streams, self._streams.counts
         yield GaugeMetricFamily("tidytape_stream_readers", "Open streams.", value=len(streams.readers))
         yield GaugeMetricFamily("tidytape_stream_lag_seconds", _STREAM_LAG, value=streams.lag)

@@ -35,7 +35,7 @@ from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.stream._part import MESSAGES
 from tidytape.service.stream._sending import deliveries, opened_reader
 from tidytape.service.stream._streams import Streams
-from tidytape.service.work._computing import PROTO_MIME, SharedBody
+from tidytape.service.work._computing import PROTO_MIME
 
 R = TypeVar("R")
 _log = logging.getLogger("tidytape.service")
@@ -154,8 +154,8 @@ class Calls:
         prepared = await self.points.prepare(params_of(request), account, facts, lambda query: PROTO_MIME)
         answer = await self.points.answer(prepared, facts, coding="identity", wait=_until_cancelled)
         assert answer is not None  # whoever hangs up cancels the call
-        assert answer.body is not None
-        return b"".join(answer.body.parts()) if isinstance(answer.body, SharedBody) else answer.body
+        context.add_done_callback(lambda _: self.points.sent(prepared))
+        return b"".join(answer.parts())
 
     async def stream_points(
         self, method: Any, request: Message, account: Account, facts: dict[str, object], context: Any

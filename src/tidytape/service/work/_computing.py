@@ -34,7 +34,9 @@ PROTO_MIME = "application/x-protobuf"
 
 _AT_ONCE = 8
 _LARGE = 256 * 1024  # bytes; a smaller body goes through the pipe
-_PART = 128 * 1024  # bytes; a connection that nobody reads holds one of them, and what its buffer takes
+
+PART = 128 * 1024
+"""How much of a body is sent at a time: so much a connection holds that nobody reads, and its buffer. [byte]"""
 
 
 class SharedBody:
@@ -63,14 +65,14 @@ class SharedBody:
 
     def parts(self) -> Iterator[bytes]:
         """Yield the body in parts. [byte]"""
-        for start in range(0, self.size, _PART):
-            yield os.pread(self._file, _PART, start)
+        for start in range(0, self.size, PART):
+            yield os.pread(self._file, PART, start)
 
 
 def in_parts(body: bytes) -> Iterator[bytes]:
     """Yield bytes in the parts that they are sent in. [byte]"""
-    for start in range(0, len(body), _PART):
-        yield body[start : start + _PART]
+    for start in range(0, len(body), PART):
+        yield body[start : start + PART]
 
 
 def left_in_memory(body: bytes, path: str | None) -> bytes | None:
