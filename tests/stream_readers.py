@@ -24,6 +24,7 @@ from tidytape.service.stream._part import FRAMES
 from tidytape.service.stream._streams import Streams
 from tidytape.service.stream._tokens import Tokens
 from tidytape.service.work._computing import Computing, Threads
+from tidytape.service.work._looks import Looks
 from tidytape.service.work._unsent import Unsent
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import DATA_UNTIL, identity_columns
@@ -39,7 +40,7 @@ def streams_of(
     return Streams(
         engine,
         Tokens(secret),
-        ThreadPoolExecutor(2),
+        Looks(ThreadPoolExecutor(2)),
         computing or Threads(engine),
         Unsent(),
         clock=lambda: 0,

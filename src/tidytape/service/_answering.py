@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -34,6 +33,7 @@ from tidytape.service.work._computing import (
     StoppedError,
     Task,
 )
+from tidytape.service.work._looks import Looks
 from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
@@ -145,8 +145,8 @@ class Points:
     ----------
     engine : Engine
         Finds the markets that a query selects.
-    threads : Executor
-        The threads that read the lake's logs.
+    looks : Looks
+        Reads the lake's logs.
     computing : Computing
         Computes the answers.
     unsent : Unsent
@@ -158,13 +158,13 @@ class Points:
     def __init__(
         self,
         engine: Engine,
-        threads: Executor,
+        looks: Looks,
         computing: Computing,
         unsent: Unsent,
         *,
         clock: Callable[[], int],
     ) -> None:
-        self._engine, self._threads, self._computing, self._clock = engine, threads, computing, clock
+        self._engine, self._looks, self._computing, self._clock = engine, looks, computing, clock
         self._unsent = unsent
 
     async def prepare(
@@ -208,7 +208,7 @@ class Points:
             return Prepared(query, account, form, tag, lake, markets, estimate)
 
         with PointsQuery.named_as_on_wire():
-            return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+            return await self._looks.run(account.key.id, look_up)
 
     async def answer(
         self, prepared: Prepared, facts: dict[str, object], *, coding: str, wait: Waiting

@@ -33,6 +33,7 @@ from tidytape.service.stream._http import stream
 from tidytape.service.stream._streams import Streams
 from tidytape.service.stream._tokens import Tokens
 from tidytape.service.work._computing import Computing, Threads
+from tidytape.service.work._looks import Looks
 from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
@@ -96,12 +97,12 @@ def create_app(
     def is_valid(key: str) -> bool:
         return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
 
-    tokens, unsent = Tokens(token_secret), Unsent()
-    streams = Streams(engine, tokens, threads, computing, unsent, clock=clock, allowed=is_valid)
+    tokens, unsent, looks = Tokens(token_secret), Unsent(), Looks(threads)
+    streams = Streams(engine, tokens, looks, computing, unsent, clock=clock, allowed=is_valid)
     metrics = Metrics(keys, buckets, computing, streams, unsent)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
     answers, lists = (
-        Points(engine, threads, computing, unsent, clock=clock),
+        Points(engine, looks, computing, unsent, clock=clock),
         Lists(lake, threads, clock=clock),
     )
     rpc = None if grpc_address is None else _rpc()

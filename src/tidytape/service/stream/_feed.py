@@ -22,6 +22,7 @@ from tidytape.service.stream._moments import Moment, over
 from tidytape.service.stream._part import FRAMES, PartTask
 from tidytape.service.stream._tokens import Position
 from tidytape.service.work._computing import Computing
+from tidytape.service.work._looks import Looks
 from tidytape.times import SECOND
 from tidytape.wire._stream import Batch
 
@@ -71,8 +72,8 @@ class Feed:
         What is asked, of any window.
     live : Executor
         The threads that compute and write what is live and small.
-    threads : Executor
-        The threads that read the lake's logs.
+    looks : Looks
+        Reads the lake's logs for readers.
     computing : Computing
         Computes what is live and not small.
 
@@ -97,9 +98,9 @@ class Feed:
     """
 
     def __init__(
-        self, engine: Engine, query: PointsQuery, live: Executor, threads: Executor, computing: Computing
+        self, engine: Engine, query: PointsQuery, live: Executor, looks: Looks, computing: Computing
     ) -> None:
-        self._engine, self._live, self._threads, self.computing = engine, live, threads, computing
+        self._engine, self._live, self._looks, self.computing = engine, live, looks, computing
         self.query = query
         self.tables = tables_read(query)
         self.starts: dict[object, int] = {}
@@ -114,10 +115,11 @@ class Feed:
         self._changed = asyncio.Event()
         self.still = asyncio.Lock()
 
-    async def run(self, work: Callable[..., R], *args: Any, live: bool = False) -> R:
-        """Run a function that reads logs, or a small live step, in a thread."""
-        pool = self._live if live else self._threads
-        return await asyncio.get_running_loop().run_in_executor(pool, work, *args)
+    async def run(self, work: Callable[..., R], *args: Any, key: str | None = None) -> R:
+        """Run a function in a thread: a look-up for a key, or a small live step."""
+        if key is not None:
+            return await self._looks.run(key, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._live, work, *args)
 
     # --- the lake -------------------------------------------------------------------------------------------------
 
@@ -139,11 +141,14 @@ class Feed:
         async with self.still:
             await self.moved(lake)
 
-    async def moved(self, lake: LakeReader) -> Moment:
-        """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches."""
+    async def moved(self, lake: LakeReader, *, key: str | None = None) -> Moment:
+        """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches.
+
+        ``key`` is that of the reader who needs it now, whose look-ups they are.
+        """
         now = self._moment(lake)
         if self.moment is None:
-            self.moment, self.over = now, await self.run(self._over_at, now)
+            self.moment, self.over = now, await self.run(self._over_at, now, key=key)
             self.place = Position(self.versions(now), None, None, 0).place
         if not self.is_behind(now.versions):
             return self.moment
@@ -167,7 +172,7 @@ class Feed:
     ) -> tuple[Difference, Remainder]:
         """Compute the next part of what is live: in the threads of its own lane, or like an answer if it is large."""
         if estimate.is_about_small:
-            return await self.run(next_part, left, since, now, live=True)
+            return await self.run(next_part, left, since, now)
         task = PartTask(
             left,
             position,
@@ -178,7 +183,7 @@ class Feed:
             heavy=estimate.is_heavy,
         )
         answer = await self.computing.run(task)
-        frames = await self.run(pickle.loads, b"".join(answer.parts()), live=True)
+        frames = await self.run(pickle.loads, b"".join(answer.parts()))
         after = answer.position
         until = position.start if after.until is None else after.until
         return Difference(frames, until, after.over, is_last=after.is_whole), answer.left
@@ -194,7 +199,14 @@ class Feed:
         return over(self.query, moment.engine.markets(self.query, rates=False), moment)
 
     async def begun(
-        self, position: Position, *, since: Moment | None, now: Moment, start: int, end: int | None
+        self,
+        position: Position,
+        *,
+        since: Moment | None,
+        now: Moment,
+        start: int,
+        end: int | None,
+        key: str | None = None,
     ) -> tuple[Remainder, Estimate]:
         """Return what is left of a difference after a position, and what an answer takes that has all of it."""
         first = start if position.until is None else max(start, position.until)
@@ -211,7 +223,7 @@ class Feed:
             )
             return left, left.estimate(now.lake)
 
-        return await self.run(begin)
+        return await self.run(begin, key=key)
 
     # --- readers --------------------------------------------------------------------------------------------------
 

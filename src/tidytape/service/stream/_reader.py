@@ -188,7 +188,7 @@ class Reader:
             return False
         # The last interval that starts in the window may end after it.
         query = self.feed.query
-        return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND)
+        return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND, key=self._key)
 
     def _delivered(self, sent: Sent) -> Delivery | None:
         """Take a batch of the feed, and return its part that lies in the window; None if there is none."""
@@ -212,9 +212,13 @@ class Reader:
             if self._total is not None and not self._takes_all:
                 self._count("conflated", feed.total - self._total)
             self.position = position = position.towards(feed.versions(feed.moment))
-        since = None if position.since is None else await feed.run(feed.moment_at, position.since)
-        now = await feed.run(feed.moment_at, position.at)
-        left, estimate = await feed.begun(position, since=since, now=now, start=position.start, end=self._end)
+        since = (
+            None if position.since is None else await feed.run(feed.moment_at, position.since, key=self._key)
+        )
+        now = await feed.run(feed.moment_at, position.at, key=self._key)
+        left, estimate = await feed.begun(
+            position, since=since, now=now, start=position.start, end=self._end, key=self._key
+        )
         self._task = PartTask(
             left,
             position,
@@ -278,12 +282,12 @@ class Reader:
         batch, sent, write = delivery.batch, delivery.sent, SHARED_TEXTS.get(self.form)
         data_type = self.feed.query.type[0]
         if write is None:
-            return in_parts(await self.feed.run(own_text, self.form, batch, data_type, live=True))
+            return in_parts(await self.feed.run(own_text, self.form, batch, data_type))
         if not batch.frames:
             return iter([write(batch) + own_text(self.form, batch, data_type)])
         shared = {} if sent is None else sent.texts
         if self.form not in shared:
-            shared[self.form] = asyncio.ensure_future(self.feed.run(write, batch, live=True))
+            shared[self.form] = asyncio.ensure_future(self.feed.run(write, batch))
         text = await asyncio.shield(shared[self.form])
         return chain(in_parts(text), [own_text(self.form, batch, data_type)])
 

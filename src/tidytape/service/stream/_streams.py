@@ -9,7 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from tidytape.budget import weight
@@ -27,6 +27,7 @@ from tidytape.service.stream._part import LINES
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._tokens import Position, Tokens
 from tidytape.service.work._computing import Computing, OverloadedError
+from tidytape.service.work._looks import Looks
 from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
@@ -46,8 +47,8 @@ class Streams:
         Answers from the newest version of the lake.
     tokens : Tokens
         Writes and reads resume tokens.
-    threads : Executor
-        The threads that read the lake's logs.
+    looks : Looks
+        Reads the lake's logs for readers.
     computing : Computing
         Computes history, and what is live and not small.
     unsent : Unsent
@@ -73,7 +74,7 @@ class Streams:
         self,
         engine: Engine,
         tokens: Tokens,
-        threads: Executor,
+        looks: Looks,
         computing: Computing,
         unsent: Unsent,
         *,
@@ -84,7 +85,7 @@ class Streams:
         self._engine, self._tokens, self._clock, self._allowed = engine, tokens, clock, allowed
         self._every = every or (_REMOTE if "://" in engine.lake.path else _LOCAL)
         self._live = ThreadPoolExecutor(_THREADS, "tidytape-live")
-        self._threads, self._computing, self._unsent = threads, computing, unsent
+        self._looks, self._computing, self._unsent = looks, computing, unsent
         self._feeds: dict[str, Feed] = {}
         self._held: Counter[str] = Counter()
         self._looking: asyncio.Task[None] | None = None
@@ -131,7 +132,7 @@ class Streams:
             raise RefusedError("UNAVAILABLE", "too many streams are open; try again", retry_after=_PAUSE)
         digest = _digest(base)
         feed = self._feeds.setdefault(
-            digest, Feed(self._engine, base, self._live, self._threads, self._computing)
+            digest, Feed(self._engine, base, self._live, self._looks, self._computing)
         )
         reader = Reader(
             feed,
@@ -146,18 +147,19 @@ class Streams:
         feed.starts[reader], feed.keys[reader] = start, account.key.id
         self._held[account.key.id] += 1
         try:
-            lake = await feed.run(self._lake_id)
+            run = partial(feed.run, key=account.key.id)
+            lake = await run(self._lake_id)
             async with feed.still:
-                moment = feed.moment or await feed.moved(await feed.run(self._now))
-                reader.position = await self._position(query, feed, lake, digest)
+                moment = feed.moment or await feed.moved(await run(self._now), key=account.key.id)
+                reader.position = await self._position(query, feed, lake, digest, account.key.id)
                 self._require_tier(account, base, reader.position.start)
                 # Refuses names that the lake does not hold, and quotes whose price it does not know.
                 begin = {"start": reader.position.start, "end": reader.position.start + 1}
-                await feed.run(moment.engine.markets, base.model_copy(update=begin))
+                await run(moment.engine.markets, base.model_copy(update=begin))
                 feed.starts[reader] = reader.position.start
                 feed.over = reader.position.after(0, feed.over, is_last=True).over
             reader.write_token = partial(self._tokens.write, lake=lake, query=digest)
-            reader.weight = await feed.run(self._weight, query, feed, reader.position)
+            reader.weight = await run(self._weight, query, feed, reader.position)
             if not reader.position.is_whole:
                 async with charged(account, reader.weight, await reader.begun(), facts):
                     await reader.begin()
@@ -217,14 +219,14 @@ class Streams:
     def _lake_id(self) -> str:
         return str(self._engine.lake.delta(MARKETS.name).metadata().id)
 
-    async def _position(self, query: StreamQuery, feed: Feed, lake: str, digest: str) -> Position:
+    async def _position(self, query: StreamQuery, feed: Feed, lake: str, digest: str, key: str) -> Position:
         """Return where a stream begins: where its token says, or with the history at the moment of the feed."""
-        moment = feed.moment
+        moment, run = feed.moment, partial(feed.run, key=key)
         assert moment is not None
         if query.token is None:
             start = query.start
             if start is None:
-                newest = await feed.run(newest_data_time, feed.query, moment) or self._clock()
+                newest = await run(newest_data_time, feed.query, moment) or self._clock()
                 start = feed.query.start_of(newest // SECOND)
             return Position(at=feed.versions(moment), since=None, until=start, start=start)
         # A token of an older release may name tables that the query does not depend on.
@@ -237,10 +239,10 @@ class Streams:
             )
         if not _is_at_least(feed.versions(moment), position.at):
             # Another replica has looked at the lake later than this one.
-            moment = await feed.moved(await feed.run(self._now))
+            moment = await feed.moved(await run(self._now), key=key)
         if not _is_at_least(feed.versions(moment), position.at):
             raise _expired("the lake is older than it, put back to an earlier state", position)
-        await feed.run(self._require_readable, feed, position)
+        await run(self._require_readable, feed, position)
         return position
 
     def _require_readable(self, feed: Feed, position: Position) -> None:
@@ -296,7 +298,7 @@ class Streams:
     async def _begin_steps(self) -> list[asyncio.Task[None]]:
         """Look at the lake, and begin to compute what changed for each feed that computes nothing now."""
         try:
-            lake = await asyncio.get_running_loop().run_in_executor(self._threads, self._now)
+            lake = await asyncio.get_running_loop().run_in_executor(self._live, self._now)
         except LakeError as error:  # the lake cannot be read now; it may come back
             _log.error("streams cannot look at the lake: %s", error.message)
             return []
