@@ -40,7 +40,7 @@ def streams_of(
     return Streams(
         engine,
         Tokens(secret),
-        Looks(ThreadPoolExecutor(2)),
+        Looks(lake, ThreadPoolExecutor(2)),
         computing or Threads(engine),
         Unsent(),
         clock=lambda: 0,

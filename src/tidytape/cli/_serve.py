@@ -81,6 +81,7 @@ def serve(
 
     from tidytape.errors import LakeError
     from tidytape.lake import Lake
+    from tidytape.lake._object_store import impatient
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
     from tidytape.service.answer._engine import Engine
     from tidytape.service.answer._inventory import out_of_history
@@ -94,7 +95,8 @@ def serve(
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start
-    opened = Lake(lake)
+    # A caller is told within seconds that an object store does not answer.
+    opened = Lake(lake, storage_options=impatient(None) if "://" in lake else None)
     lines = logging.StreamHandler(sys.stdout)
     lines.setFormatter(logging.Formatter("%(message)s"))
     access = logging.getLogger("tidytape.access")

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from tidytape.budget import weight
-from tidytape.errors import BudgetError, QueryError, shown
+from tidytape.errors import BudgetError, LakeError, QueryError, shown
 from tidytape.lake import LakeReader
 from tidytape.query import PointsQuery
 from tidytape.service._accounts import Account
@@ -100,6 +100,9 @@ def refused(error: Exception) -> RefusedError | None:
         return RefusedError("INVALID_PARAMS", error.message)
     if isinstance(error, UnreachableError):
         return RefusedError("UNAVAILABLE", f"{error}; try again", retry_after=PAUSE)
+    if isinstance(error, LakeError):  # the log says why; the caller learns nothing of the store
+        _log.error("the lake cannot be read: %s", error.message)
+        return RefusedError("UNAVAILABLE", "the lake cannot be read; try again", retry_after=PAUSE)
     return None
 
 
@@ -230,8 +233,8 @@ class Points:
         Raises
         ------
         RefusedError
-            If the budget is used up, too many queries wait, the answer takes too long, or earlier answers of the key are
-            not read.
+            If the budget is used up, too many queries wait, the answer takes too long, or earlier answers of the key
+            are not read.
         QueryError
             If the rows show that the query cannot be answered.
         """

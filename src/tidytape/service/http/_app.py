@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidytape.budget import TIERS, Tier
-from tidytape.errors import BudgetError, QueryError, TidytapeError, shown
+from tidytape.errors import BudgetError, LakeError, QueryError, TidytapeError, shown
 from tidytape.lake import LakeReader
 from tidytape.service._accounts import Accounts, Keys
 from tidytape.service._answering import Points, RefusedError, refused
@@ -97,7 +97,7 @@ def create_app(
     def is_valid(key: str) -> bool:
         return any(known.id == key and not known.is_over(clock() / SECOND) for known in keys.all())
 
-    tokens, unsent, looks = Tokens(token_secret), Unsent(), Looks(threads)
+    tokens, unsent, looks = Tokens(token_secret), Unsent(), Looks(lake, threads)
     streams = Streams(engine, tokens, looks, computing, unsent, clock=clock, allowed=is_valid)
     metrics = Metrics(keys, buckets, computing, streams, unsent)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
@@ -132,6 +132,7 @@ def create_app(
         exception_handlers={
             QueryError: _refusal,
             BudgetError: _refusal,
+            LakeError: _refusal,
             RefusedError: _refusal,
             HTTPException: _no_such_route,
         },

@@ -206,16 +206,14 @@ class Reader:
 
     async def begun(self) -> PartTask:
         """Return the task of the next part of the difference between its position and that of the feed."""
-        feed, position = self.feed, self.position
+        feed, position, key = self.feed, self.position, self._key
         if position.is_whole:
             assert feed.moment is not None
             if self._total is not None and not self._takes_all:
                 self._count("conflated", feed.total - self._total)
             self.position = position = position.towards(feed.versions(feed.moment))
-        since = (
-            None if position.since is None else await feed.run(feed.moment_at, position.since, key=self._key)
-        )
-        now = await feed.run(feed.moment_at, position.at, key=self._key)
+        since = None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
+        now = await feed.run(feed.moment_at, position.at, key=key)
         left, estimate = await feed.begun(
             position, since=since, now=now, start=position.start, end=self._end, key=self._key
         )
@@ -225,7 +223,7 @@ class Reader:
             self.form,
             self.write_token,
             (since, now),
-            key=self._key,
+            key=key,
             heavy=estimate.is_heavy,
             small=estimate.is_small,
         )

@@ -293,8 +293,15 @@ class Computing(Protocol):
 
 
 def computed(engine: Engine, task: Task[A]) -> A:
-    """Compute a task; every way of computing calls this function."""
-    return task.computed(engine)
+    """Compute a task; every way of computing calls this function.
+
+    Raises
+    ------
+    LakeError
+        If an object store does not answer; and what the task raises.
+    """
+    with engine.lake._reading():
+        return task.computed(engine)
 
 
 Frames = Sequence[tuple[str, pl.DataFrame]]
