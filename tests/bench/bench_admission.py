@@ -1,8 +1,8 @@
 """``tidytape serve`` on two workers beside callers who ask for much, or do not read what they asked for.
 
-Run ``python tests/bench/bench_admission.py [heavy|streams|answers|rpc] [trades a day]`` on an idle machine. The lake has
-five days of trades of one market, 400,000 a day if left out, without rollups. Each part prints what a light stream or a
-light ``/v1/points`` of another key takes while nothing else happens and under the load, and the ratio. The targets:
+Run ``python tests/bench/bench_admission.py [heavy|streams|answers|rpc] [trades a day]`` on an idle machine. The lake
+has five days of trades of one market, 400,000 a day if left out, without rollups. Each part prints what a light stream
+or a light ``/v1/points`` of another key takes while nothing else happens and under the load, and the ratio. The targets:
 
 - ``heavy``: beside 4 streams of market profiles over five days and 60 more that are open, the first line of a light
   stream within 5 times its idle time, the 95th percentile of a light request within 3 times; the heavy ones finish.
@@ -72,7 +72,7 @@ def held(service: Served) -> float:
     size += int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     for file in (folder / "fd").iterdir():
         with contextlib.suppress(OSError):
-            if "memfd:" in os.readlink(file):
+            if "memfd:" in str(file.readlink()):
                 size += file.stat().st_blocks * 512
     return size / 2**20
 

@@ -22,6 +22,10 @@ from tidytape.errors import QueryError
 from tidytape.service._responses import HALF_CLOSED, error_response
 from tidytape.service.http._gate import LONGEST_TARGET
 
+if sys.platform == "linux":
+    import fcntl
+    import termios
+
 _log = logging.getLogger("tidytape.access")
 _service_log = logging.getLogger("tidytape.service")
 _PROCESSING = h11.InformationalResponse(status_code=102, headers=[], reason=b"Processing")
@@ -48,7 +52,7 @@ class Connection(H11Protocol):
         """Start the deadline of the first request."""
         super().connection_made(transport)
         self._wait(_PATIENCE)
-        self._look((0, 0), self.loop.time())
+        self._look((0, 0, 0), self.loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the deadlines."""
@@ -80,10 +84,11 @@ class Connection(H11Protocol):
         self._drained += 1
         super().resume_writing()
 
-    def _look(self, before: tuple[int, int], moved_at: float) -> None:
+    def _look(self, before: tuple[int, int, int], moved_at: float) -> None:
         """Cut the connection if nothing was sent for long; learn whether a caller that sends no more is still there."""
-        state, now = (self._drained, self.transport.get_write_buffer_size()), self.loop.time()
-        if state != before or not state[1]:
+        size, now = self.transport.get_write_buffer_size(), self.loop.time()
+        state = self._drained, size, _in_kernel(self.transport) if size else 0
+        if state != before or not size:
             moved_at = now
         if now - moved_at >= _UNREAD:
             facts = self.scope["state"].get("facts", {})
@@ -150,6 +155,14 @@ class Connection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.close)
+
+
+def _in_kernel(transport: asyncio.BaseTransport) -> int:
+    """Return how much of what was sent the caller has not received; 0 where the system does not say. [byte]"""
+    if sys.platform != "linux":
+        return 0
+    unreceived = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+    return int.from_bytes(unreceived, sys.byteorder)
 
 
 LISTENING: Mapping[str, Any] = MappingProxyType(

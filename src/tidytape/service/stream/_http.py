@@ -80,7 +80,7 @@ class _Chunked(Response):
             tasks = {gone, sending}
             while not (gone.done() or sending.done()):
                 if scope.get("state", {}).get(HALF_CLOSED):
-                    self._reader.heartbeat = _GRACE / 2  # only a caller who is still there accepts it
+                    self._reader.beat_every(_GRACE / 2)  # only a caller who is still there accepts it
                 last = self._streams.is_closing  # a caller who still does not read then is cut off
                 await asyncio.wait(tasks, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
                 if last:

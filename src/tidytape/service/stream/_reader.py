@@ -82,8 +82,6 @@ class Reader:
         Returns the token of a position.
     weight : int
         What the history took from the budget.
-    heartbeat : float
-        Longest time between two batches. [s]
     """
 
     position: Position
@@ -100,7 +98,7 @@ class Reader:
         ended: Callable[[], tuple[str, str] | None],
         count: Callable[[str, int], None],
     ) -> None:
-        self.feed, self.weight, self.heartbeat = feed, 0, HEARTBEAT
+        self.feed, self.weight, self._heartbeat = feed, 0, HEARTBEAT
         self._end, self._key, self.form, self._unsent = end, key, form, unsent
         self._ended, self._count = ended, count
         self._task: PartTask | None = None
@@ -148,10 +146,10 @@ class Reader:
                     yield delivery
             elif self._has_all:
                 waited = time.monotonic() - self._sent_at
-                if waited >= self.heartbeat:
+                if waited >= self._heartbeat:
                     yield Delivery(self._with_token(Batch()))
                 else:
-                    await feed.changed(self.heartbeat - waited)
+                    await feed.changed(self._heartbeat - waited)
             else:
                 if self._is_cut:
                     self._count("cut", 1)
@@ -288,6 +286,12 @@ class Reader:
             shared[self.form] = asyncio.ensure_future(self.feed.run(write, batch))
         text = await asyncio.shield(shared[self.form])
         return chain(in_parts(text), [own_text(self.form, batch, data_type)])
+
+    def beat_every(self, seconds: float) -> None:
+        """Send a heartbeat so often from now on. [s]"""
+        if seconds < self._heartbeat:
+            self._heartbeat = seconds
+            self.feed.wake()
 
     def release(self) -> None:
         """Count its bytes no longer: the stream is over."""

@@ -57,8 +57,9 @@ class Unsent:
         try:
             await admitted
         except asyncio.CancelledError:
-            if self._waiting.pop(admitted, None) is None:
-                self.release(owner)  # admitted and cancelled at the same time
+            self._waiting.pop(admitted, None)
+            self.release(owner)  # it may have been admitted at the same time
+            self._admit()
             raise
 
     def resize(self, owner: object, size: int) -> None:
