@@ -2,7 +2,7 @@
 
 Run ``python tests/bench/bench_admission.py [heavy|streams|answers|rpc] [trades a day]`` on an idle machine. The lake
 has five days of trades of one market, 400,000 a day if left out, without rollups. Each part prints what a light stream
-or a light ``/v1/points`` of another key takes while nothing else happens and under the load, and the ratio. The targets:
+or a light ``/v1/points`` of another key takes while nothing else happens and under the load, and the ratio. Targets:
 
 - ``heavy``: beside 4 streams of market profiles over five days and 60 more that are open, the first line of a light
   stream within 5 times its idle time, the 95th percentile of a light request within 3 times; the heavy ones finish.

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -211,9 +212,14 @@ class running:  # noqa: N801 - a context
     """A service on a port of this machine."""
 
     def __init__(
-        self, lake: str | Path, *, keys: Keys | None = None, computing: Computing | None = None
+        self,
+        lake: str | Path,
+        *,
+        keys: Keys | None = None,
+        computing: Computing | None = None,
+        options: dict[str, str] | None = None,
     ) -> None:
-        self._lake, self._computing = Lake(lake), computing
+        self._lake, self._computing = Lake(lake, storage_options=options), computing
         self._keys = keys or Keys(
             [Key(name, hashed(f"{name}-key"), "enterprise", created=0) for name in ("enterprise", "other")]
         )
@@ -379,3 +385,79 @@ def test_what_cannot_be_computed_is_refused_when_the_stream_opens_and_costs_noth
     assert answer.json() == expected.json()
     assert answer.headers["X-RateLimit-Used"] == "0"
     assert service.app.state.streams.readers == set()
+
+
+_PROXY = """
+import sys, urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def pass_on(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if Path(sys.argv[2]).exists():
+            self.answer(503, {}, b"<Error><Code>SlowDown</Code></Error>")
+            return
+        headers = dict(self.headers)
+        asked = urllib.request.Request(sys.argv[1] + self.path, body or None, headers, method=self.command)
+        try:
+            with urllib.request.urlopen(asked) as answer:
+                self.answer(answer.status, answer.headers, answer.read())
+        except urllib.error.HTTPError as error:
+            self.answer(error.code, error.headers, error.read())
+
+    def answer(self, status, headers, body):
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in {"content-length", "transfer-encoding", "connection"}:
+                self.send_header(name, value)
+        length = headers.get("Content-Length") if self.command == "HEAD" else None
+        self.send_header("Content-Length", length or str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = pass_on
+
+    def log_message(self, *args):
+        pass
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.mark.slow
+def test_an_object_store_that_answers_503_is_a_503_until_it_answers_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("moto.server")
+    import object_store
+
+    away = tmp_path / "away"
+    with object_store.served() as address:
+        bucket = object_store.emptied(address, monkeypatch, tmp_path)
+        made = Lake.create(f"s3://{bucket}/lake")
+        registered(made, "BTCUSDT")
+        add(made, 0, 60)
+        command = [sys.executable, "-c", _PROXY, address, str(away)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as proxy:
+            assert proxy.stdout is not None
+            monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.stdout.readline().strip()}")
+            options = {"max_retries": "1", "retry_timeout": "2s"}
+            with running(f"s3://{bucket}/lake", options=options) as served:
+                ask = lambda path: httpx.get(
+                    f"{served.url}{target(path, period=60)}", headers=KEY, timeout=60
+                )
+                assert ask("/v1/points").status_code == ask("/v1/stream").status_code == 200
+                away.touch()
+                for path in ("/v1/points", "/v1/stream"):
+                    answer = ask(path)
+                    assert (answer.status_code, answer.json()["error"]) == (503, "UNAVAILABLE"), answer.text
+                    assert answer.headers["Retry-After"] == "2"
+                away.unlink()
+                assert ask("/v1/points").status_code == ask("/v1/stream").status_code == 200
+            proxy.kill()

@@ -100,7 +100,9 @@ def refused(error: Exception) -> RefusedError | None:
         return RefusedError("INVALID_PARAMS", error.message)
     if isinstance(error, UnreachableError):
         return RefusedError("UNAVAILABLE", f"{error}; try again", retry_after=PAUSE)
-    if isinstance(error, LakeError):  # the log says why; the caller learns nothing of the store
+    if isinstance(error, LakeError) and "://" in (
+        error.path or ""
+    ):  # an object store, of which the log says more
         _log.error("the lake cannot be read: %s", error.message)
         return RefusedError("UNAVAILABLE", "the lake cannot be read; try again", retry_after=PAUSE)
     return None

@@ -155,7 +155,8 @@ def _rpc() -> ModuleType:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     refusal = refused(error)
-    assert refusal is not None
+    if refusal is None:
+        raise error
     return error_response(
         refusal.code,
         refusal.message,

@@ -127,6 +127,10 @@ class Feed:
         """Return the versions of the tables that the query depends on."""
         return {name: moment.versions.get(name, -1) for name in self.tables}
 
+    def look(self) -> None:
+        """Raise LakeError if the newest version of the lake cannot be looked at."""
+        self._engine.lake.now().version()
+
     def moment_at(self, versions: Mapping[str, int]) -> Moment:
         """Return the lake at some versions; it may read logs."""
         if self.moment is not None and self.versions(self.moment) == versions:

@@ -121,7 +121,14 @@ class Reader:
                 self._sent_at = time.monotonic()
                 yield delivery
         except LakeError:
-            yield self.last(StreamEnd.TOKEN_EXPIRED, "what the stream goes on from was removed from the lake")
+            try:
+                await self.feed.run(self.feed.look, key=self._key)
+            except LakeError:
+                message = "the lake cannot be read now; resume with the token"
+                yield self.last(StreamEnd.INTERNAL_ERROR, message)
+            else:
+                message = "what the stream goes on from was removed from the lake"
+                yield self.last(StreamEnd.TOKEN_EXPIRED, message)
         except QueryError as error:
             yield self.last(StreamEnd.INTERNAL_ERROR, str(error))
 
