@@ -23,9 +23,8 @@ from tidytape.service.answer._engine import Engine
 from tidytape.service.stream._part import FRAMES
 from tidytape.service.stream._streams import Streams
 from tidytape.service.stream._tokens import Tokens
+from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import Computing, Threads
-from tidytape.service.work._looks import Looks
-from tidytape.service.work._unsent import Unsent
 from tidytape.wire._stream import Batch
 from tidytape.wire._tidy import DATA_UNTIL, identity_columns
 

@@ -25,6 +25,7 @@ from tidytape.service._responses import etag
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Estimate, Statistics, estimated, require_trades
 from tidytape.service.answer._scan import MarketsByType
+from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import (
     Answer,
     AnswerTask,
@@ -33,8 +34,6 @@ from tidytape.service.work._computing import (
     StoppedError,
     Task,
 )
-from tidytape.service.work._looks import Looks
-from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
 R = TypeVar("R")

@@ -32,9 +32,8 @@ from tidytape.service.page import page
 from tidytape.service.stream._http import stream
 from tidytape.service.stream._streams import Streams
 from tidytape.service.stream._tokens import Tokens
+from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import Computing, Threads
-from tidytape.service.work._looks import Looks
-from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
 KEY_HEADER = "X-Service-Key"

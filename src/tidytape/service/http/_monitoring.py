@@ -33,8 +33,8 @@ from tidytape.service._accounts import Keys
 from tidytape.service._buckets import Buckets, UnreachableError
 from tidytape.service._responses import error_response, get
 from tidytape.service.stream._streams import Streams
+from tidytape.service.work._bounds import Unsent
 from tidytape.service.work._computing import Computing
-from tidytape.service.work._unsent import Unsent
 
 _log = logging.getLogger("tidytape.service")
 _access_log = logging.getLogger("tidytape.access")

@@ -21,8 +21,8 @@ from tidytape.service.stream._changes import Difference, Remainder, next_part, r
 from tidytape.service.stream._moments import Moment, over
 from tidytape.service.stream._part import FRAMES, PartTask
 from tidytape.service.stream._tokens import Position
+from tidytape.service.work._bounds import Looks
 from tidytape.service.work._computing import Computing
-from tidytape.service.work._looks import Looks
 from tidytape.times import SECOND
 from tidytape.wire._stream import Batch
 

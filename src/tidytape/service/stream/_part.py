@@ -26,25 +26,26 @@ def _message(batch: Batch) -> bytes:
     return encode_batch(batch)
 
 
-def _end_of_message(batch: Batch) -> bytes:
-    from tidytape.service.proto._encode import batch_end
-
-    return batch_end(batch)
-
-
 SHARED_TEXTS: Mapping[str, Callable[[Batch], bytes]] = MappingProxyType(
-    {LINES: opened, MESSAGES: _message, FRAMES: lambda batch: pickle.dumps(batch.frames)}
+    {
+        LINES: opened,
+        ARROW: lambda batch: b"",
+        MESSAGES: _message,
+        FRAMES: lambda batch: pickle.dumps(batch.frames),
+    }
 )
 """By form what writes the rows of a batch, which all readers of a feed share; Arrow has the token among them."""
 
 
 def own_text(form: str, batch: Batch, data_type: str) -> bytes:
     """Return what follows on the shared text of a batch: the token, and why the stream ends; of Arrow everything."""
-    if form == ARROW:
-        return ArrowStream(data_type).batch(batch)
-    if form == FRAMES:
-        return b""
-    return with_token(b"", batch) if form == LINES else _end_of_message(batch)
+    if form == LINES:
+        return with_token(b"", batch)
+    if form == MESSAGES:
+        from tidytape.service.proto._encode import batch_end
+
+        return batch_end(batch)
+    return ArrowStream(data_type).batch(batch) if form == ARROW else b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,5 @@ class PartTask(Task[PartAnswer]):
         moved = self.position.moved(difference.over)
         token = "" if self.write_token is None else self.write_token(position)
         batch = Batch(difference.frames, moved, token=token)
-        body = SHARED_TEXTS[self.form](batch) if self.form in SHARED_TEXTS else b""
-        body += own_text(self.form, batch, query.type[0])
+        body = SHARED_TEXTS[self.form](batch) + own_text(self.form, batch, query.type[0])
         return PartAnswer(body, {}, batch.rows, replace(batch, frames={}), position, left)

@@ -6,16 +6,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
 from tidytape.service.stream._feed import Feed, Sent, within
 from tidytape.service.stream._moments import after, known_beyond
-from tidytape.service.stream._part import SHARED_TEXTS, PartAnswer, PartTask, own_text
+from tidytape.service.stream._part import ARROW, SHARED_TEXTS, PartAnswer, PartTask, own_text
 from tidytape.service.stream._tokens import Position
+from tidytape.service.work._bounds import Unsent
 from tidytape.service.work._computing import OverloadedError, in_parts
-from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 from tidytape.wire._stream import Batch
 
@@ -82,6 +83,10 @@ class Reader:
         Returns the token of a position.
     weight : int
         What the history took from the budget.
+    first : tuple of PartTask and PartAnswer, or None
+        The first part, which was computed before the stream was open, until it is sent.
+    unsent : Unsent
+        As given.
     """
 
     position: Position
@@ -99,10 +104,9 @@ class Reader:
         count: Callable[[str, int], None],
     ) -> None:
         self.feed, self.weight, self._heartbeat = feed, 0, HEARTBEAT
-        self._end, self._key, self.form, self._unsent = end, key, form, unsent
+        self._end, self._key, self.form, self.unsent = end, key, form, unsent
         self._ended, self._count = ended, count
-        self._task: PartTask | None = None
-        self._first: PartAnswer | None = None
+        self.first: tuple[PartTask, PartAnswer] | None = None
         self._total: int | None = None
         self._sent_at = time.monotonic()
 
@@ -204,7 +208,7 @@ class Reader:
         is_new = all(time > over.get(name, -1) for name, time in sent.batch.over.items())
         batch = sent.batch if is_inside and is_new else within(sent.batch, start, self._end, over)
         self.position = replace(sent.position, start=start, over={**over, **sent.position.over})
-        self._total = sent.total
+        self._total, self.first = sent.total, None
         if not batch.frames and not batch.over:
             return None
         return Delivery(self._with_token(batch), sent if batch is sent.batch else None)
@@ -220,59 +224,41 @@ class Reader:
         since = None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
         now = await feed.run(feed.moment_at, position.at, key=key)
         left, estimate = await feed.begun(
-            position, since=since, now=now, start=position.start, end=self._end, key=self._key
+            position, since=since, now=now, start=position.start, end=self._end, key=key
         )
-        self._task = PartTask(
-            left,
-            position,
-            self.form,
-            self.write_token,
-            (since, now),
-            key=key,
-            heavy=estimate.is_heavy,
-            small=estimate.is_small,
-        )
-        return self._task
+        task = PartTask(left, position, self.form, self.write_token, (since, now), key=key)
+        return replace(task, heavy=estimate.is_heavy, small=estimate.is_small)
 
-    async def begin(self) -> None:
-        """Compute the first part before the stream is open, so that a query that cannot be answered is refused."""
-        assert self._task is not None
-        self._first = await self._computed(self._task)
-
-    async def _computed(self, task: PartTask) -> PartAnswer:
+    async def computed(self, task: PartTask) -> PartAnswer:
         """Return a part, whose bytes count until the next one."""
-        self._unsent.release(self)
-        await self._unsent.take(self, self._key, _PART)
+        self.unsent.release(self)
+        await self.unsent.take(self, self._key, _PART)
         answer = await self.feed.computing.run(task)
-        self._unsent.resize(self, answer.size)
+        self.unsent.resize(self, answer.size)
         return answer
 
     async def _difference(self) -> AsyncIterator[Delivery]:
         """Yield the difference between its position and that of the feed, history first."""
-        task = self._task or await self.begun()
-        while not self.position.is_whole:
-            answer, self._first = self._first, None
-            if answer is None and (answer := await self._unless_ended(task)) is None:
-                return
+        (task, answer), self.first = self.first or (await self.begun(), None), None
+        while answer is not None or (answer := await self._unless_ended(task)) is not None:
             self.position = answer.position
-            self._task = task = replace(task, left=answer.left, position=answer.position, begun=False)
             if answer.rows or answer.batch.over:
                 yield Delivery(answer.batch, answer=answer)
-            if self._ended() is not None:
-                return
-        self._task = None
-        self._unsent.release(self)
-        self._total = self.feed.total
+            if self.position.is_whole:
+                self._total = self.feed.total
+                break
+            task, answer = replace(task, left=answer.left, position=answer.position, begun=False), None
+        self.unsent.release(self)
 
     async def _unless_ended(self, task: PartTask) -> PartAnswer | None:
         """Return a part; None if the service ends the stream before it is there."""
         while True:
-            computing = asyncio.ensure_future(self._computed(task))
+            computing = asyncio.ensure_future(self.computed(task))
             try:
-                while not (await asyncio.wait({computing}, timeout=_CHECK))[0]:
-                    if self._ended() is not None:
-                        return None
-                return computing.result()
+                while self._ended() is None:
+                    if (await asyncio.wait({computing}, timeout=_CHECK))[0]:
+                        return computing.result()
+                return None
             except OverloadedError:  # too many tasks wait: this one waits here
                 await asyncio.sleep(_CHECK)
             finally:
@@ -282,27 +268,19 @@ class Reader:
         """Return what is sent of a delivery, in parts; it is written outside of the event loop. [byte]"""
         if delivery.answer is not None:
             return delivery.answer.parts()
-        batch, sent, write = delivery.batch, delivery.sent, SHARED_TEXTS.get(self.form)
-        data_type = self.feed.query.type[0]
-        if write is None:
-            return in_parts(await self.feed.run(own_text, self.form, batch, data_type))
-        if not batch.frames:
-            return iter([write(batch) + own_text(self.form, batch, data_type)])
+        batch, sent, write = delivery.batch, delivery.sent, SHARED_TEXTS[self.form]
         shared = {} if sent is None else sent.texts
         if self.form not in shared:
             shared[self.form] = asyncio.ensure_future(self.feed.run(write, batch))
         text = await asyncio.shield(shared[self.form])
-        return chain(in_parts(text), [own_text(self.form, batch, data_type)])
+        own = partial(own_text, self.form, batch, self.feed.query.type[0])
+        return chain(in_parts(text), in_parts(await self.feed.run(own) if self.form == ARROW else own()))
 
     def beat_every(self, seconds: float) -> None:
         """Send a heartbeat so often from now on. [s]"""
         if seconds < self._heartbeat:
             self._heartbeat = seconds
             self.feed.wake()
-
-    def release(self) -> None:
-        """Count its bytes no longer: the stream is over."""
-        self._unsent.release(self)
 
     def _with_token(self, batch: Batch) -> Batch:
         return replace(batch, token=self.write_token(self.position))

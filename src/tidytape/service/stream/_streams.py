@@ -26,9 +26,8 @@ from tidytape.service.stream._moments import newest_data_time, require_files, ve
 from tidytape.service.stream._part import LINES
 from tidytape.service.stream._reader import Reader
 from tidytape.service.stream._tokens import Position, Tokens
+from tidytape.service.work._bounds import Looks, Unsent
 from tidytape.service.work._computing import Computing, OverloadedError
-from tidytape.service.work._looks import Looks
-from tidytape.service.work._unsent import Unsent
 from tidytape.times import SECOND
 
 _log = logging.getLogger("tidytape.service")
@@ -161,8 +160,9 @@ class Streams:
             reader.write_token = partial(self._tokens.write, lake=lake, query=digest)
             reader.weight = await run(self._weight, query, feed, reader.position)
             if not reader.position.is_whole:
-                async with charged(account, reader.weight, await reader.begun(), facts):
-                    await reader.begin()
+                task = await reader.begun()
+                async with charged(account, reader.weight, task, facts):
+                    reader.first = task, await reader.computed(task)
         except BaseException:
             self.leave(reader, account)
             raise
@@ -175,7 +175,7 @@ class Streams:
         """Close a stream that `open` returned."""
         self._held[account.key.id] -= 1
         self.drop(reader)
-        reader.release()
+        self._unsent.release(reader)
 
     def drop(self, reader: Reader) -> None:
         """Compute nothing more for a reader, whose stream still counts as one of its key until `leave`."""
