@@ -20,7 +20,7 @@ import uvicorn
 
 from lakes import empty_lake
 from service.conftest import T0, Service
-from stream_readers import Driven, Held, registered, streams_of, trades
+from stream_readers import Driven, Held, account, registered, streams_of, trades
 from tidytape.lake import Lake
 from tidytape.query import StreamQuery
 from tidytape.service import Key, Keys, Processes, create_app, hashed
@@ -180,6 +180,43 @@ def test_a_worker_that_crashes_ends_the_stream_with_its_token(
             (window,) = query("TRADE_AGG").window(T0, T0 + 6_600)
             held.require_answer(traded, window)
             assert processes.ended == 1
+    finally:
+        processes.close()
+
+
+@pytest.mark.slow
+def test_streams_with_a_long_history_leave_a_worker_to_others(
+    traded: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Estimate, "is_small", property(lambda estimate: False))
+    monkeypatch.setattr(Estimate, "is_heavy", property(lambda estimate: estimate.rows > 100))
+    gate = tmp_path / "gate"
+    change = (
+        f"def late(engine, one):\n    while one.heavy and not os.path.exists({str(gate)!r}):\n"
+        "        time.sleep(0.01)\n    return computed(engine, one)\ntask.computed = late"
+    )
+    monkeypatch.setattr(Processes, "command", worker(change))
+    processes = Processes(traded, workers=2)
+
+    async def read() -> None:
+        streams = streams_of(traded, computing=processes)
+        heavy = [Driven(streams, query(PROFILE), account(key="heavy")) for _ in range(4)]
+        opening = [asyncio.create_task(reader.open()) for reader in heavy]
+        while processes.waiting < 3:
+            await asyncio.sleep(0.01)
+        light = Driven(streams, query(PROFILE, start=T0 + 7_000), account(key="light"))
+        async with asyncio.timeout(30):
+            await light.open()
+            await light.caught_up()
+        assert not any(task.done() for task in opening)
+        gate.touch()
+        await asyncio.gather(*opening)
+        for reader in (*heavy, light):
+            await reader.caught_up()
+            await reader.close()
+
+    try:
+        asyncio.run(read())
     finally:
         processes.close()
 

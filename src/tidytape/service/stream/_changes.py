@@ -7,9 +7,9 @@ Examples
 --------
 The points of a query that differ between two moments, one part at a time::
 
-    left = remainder(query, since=earlier, now=now, start=0, end=2**40, already={}, ends={})
-    while left.spans:
-        difference, left = next_part(left, earlier, now)
+    remainder = whole_difference(query, since=earlier, now=now, start=0, end=2**40, already={}, ends={})
+    while remainder.spans:
+        difference, remainder = next_part(remainder, earlier, now)
         difference.frames["TRADE_AGG", Change.FINAL]
 """
 
@@ -116,7 +116,7 @@ class Remainder:
         return {name: min(time, last * SECOND) for name, time in ends.items() if time >= self.start * SECOND}
 
 
-def remainder(
+def whole_difference(
     query: PointsQuery,
     *,
     since: Moment | None,
@@ -171,12 +171,12 @@ def remainder(
     )
 
 
-def next_part(left: Remainder, since: Moment | None, now: Moment) -> tuple[Difference, Remainder]:
+def next_part(remainder: Remainder, since: Moment | None, now: Moment) -> tuple[Difference, Remainder]:
     """Compute the next part of a difference; return it, and what is left after it.
 
     Parameters
     ----------
-    left : Remainder
+    remainder : Remainder
     since, now : Moment or None, and Moment
         The moments that it is the difference of.
 
@@ -187,25 +187,27 @@ def next_part(left: Remainder, since: Moment | None, now: Moment) -> tuple[Diffe
     LakeError
         If a version, or a file of it, was removed.
     """
-    if not left.spans:
-        return Difference({}, left.start, left.over_after(left.start, is_last=True), is_last=True), left
-    query, length, (at, last) = left.query, left.length, left.spans[0]
-    cut = _cut(query, left.markets, Statistics(now.lake), at, min(last, after(query, at, length)))
+    if not remainder.spans:
+        return Difference(
+            {}, remainder.start, remainder.over_after(remainder.start, is_last=True), is_last=True
+        ), remainder
+    query, length, (at, last) = remainder.query, remainder.length, remainder.spans[0]
+    cut = _cut(query, remainder.markets, Statistics(now.lake), at, min(last, after(query, at, length)))
     frames: dict[tuple[str, Change], pl.DataFrame] = {}
-    for name, spans_of_markets in left.touched.items():
+    for name, spans_of_markets in remainder.touched.items():
         changed = [market for market, parts in spans_of_markets.items() if intersected((at, cut), parts)]
         if changed:
-            members = changed if query.group_by is None else left.markets[name]
+            members = changed if query.group_by is None else remainder.markets[name]
             part = query.model_copy(update={"type": (name,), "start": at, "end": cut})
-            frames |= _changed(name, part, members, since, now, already=left.already.get(name))
+            frames |= _changed(name, part, members, since, now, already=remainder.already.get(name))
     rows = sum(frame.height for frame in frames.values())
     if rows > 2 * _ROWS_SENT:
         length = max(1, length // 2)
     elif rows < _ROWS_SENT // 4:
         length *= 2
-    spans = [(cut, last), *left.spans[1:]] if cut < last else left.spans[1:]
-    over = left.over_after(cut, is_last=not spans)
-    return Difference(frames, cut, over, is_last=not spans), replace(left, spans=spans, length=length)
+    spans = [(cut, last), *remainder.spans[1:]] if cut < last else remainder.spans[1:]
+    over = remainder.over_after(cut, is_last=not spans)
+    return Difference(frames, cut, over, is_last=not spans), replace(remainder, spans=spans, length=length)
 
 
 def _first_length(query: PointsQuery) -> int:

@@ -17,7 +17,7 @@ from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
 from tidytape.service.answer._estimate import Estimate
 from tidytape.service.answer._plans import tables_read
-from tidytape.service.stream._changes import Difference, Remainder, next_part, remainder
+from tidytape.service.stream._changes import Difference, Remainder, next_part, whole_difference
 from tidytape.service.stream._moments import Moment, over
 from tidytape.service.stream._part import FRAMES, PartTask
 from tidytape.service.stream._tokens import Position
@@ -159,9 +159,9 @@ class Feed:
         before = Position(self.versions(self.moment), None, None, 0, self.over)
         position = before.towards(self.versions(now))
         start = min(self.starts.values(), default=0)
-        left, estimate = await self.begun(position, since=self.moment, now=now, start=start, end=None)
+        remainder, estimate = await self.begun(position, since=self.moment, now=now, start=start, end=None)
         while not position.is_whole:
-            part, left = await self._part(left, estimate, position, self.moment, now)
+            part, remainder = await self._part(remainder, estimate, position, self.moment, now)
             after = position.after(part.until, part.over, is_last=part.is_last)
             if part.is_last:
                 self.over, self.moment = after.over, now
@@ -172,13 +172,13 @@ class Feed:
         return now
 
     async def _part(
-        self, left: Remainder, estimate: Estimate, position: Position, since: Moment, now: Moment
+        self, remainder: Remainder, estimate: Estimate, position: Position, since: Moment, now: Moment
     ) -> tuple[Difference, Remainder]:
         """Compute the next part of what is live: in the threads of its own lane, or like an answer if it is large."""
         if estimate.is_about_small:
-            return await self.run(next_part, left, since, now)
+            return await self.run(next_part, remainder, since, now)
         task = PartTask(
-            left,
+            remainder,
             position,
             FRAMES,
             None,
@@ -190,7 +190,7 @@ class Feed:
         frames = await self.run(pickle.loads, b"".join(answer.parts()))
         after = answer.position
         until = position.start if after.until is None else after.until
-        return Difference(frames, until, after.over, is_last=after.is_whole), answer.left
+        return Difference(frames, until, after.over, is_last=after.is_whole), answer.remainder
 
     def is_behind(self, versions: Mapping[str, int]) -> bool:
         """Return whether a table that the query depends on has a newer version than the feed has reached."""
@@ -216,7 +216,7 @@ class Feed:
         first = start if position.until is None else max(start, position.until)
 
         def begin() -> tuple[Remainder, Estimate]:
-            left = remainder(
+            remainder = whole_difference(
                 self.query,
                 since=since,
                 now=now,
@@ -225,7 +225,7 @@ class Feed:
                 already=position.over,
                 ends=self._over_at(now),
             )
-            return left, left.estimate(now.lake)
+            return remainder, remainder.estimate(now.lake)
 
         return await self.run(begin, key=key)
 

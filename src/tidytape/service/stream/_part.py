@@ -58,13 +58,13 @@ class PartAnswer(Answer):
         What the part says beside its rows, which are in the body.
     position : Position
         The position of the stream after it.
-    left : Remainder
+    remainder : Remainder
         What is left of the difference.
     """
 
     batch: Batch
     position: Position
-    left: Remainder
+    remainder: Remainder
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class PartTask(Task[PartAnswer]):
 
     Attributes
     ----------
-    left : Remainder
+    remainder : Remainder
         What is left of the difference.
     position : Position
         Where the stream stands.
@@ -87,7 +87,7 @@ class PartTask(Task[PartAnswer]):
         The same as versions of tables, for another process.
     """
 
-    left: Remainder
+    remainder: Remainder
     position: Position
     form: str
     write_token: Callable[[Position], str] | None
@@ -97,7 +97,9 @@ class PartTask(Task[PartAnswer]):
     def for_process(self) -> Self:
         """Return the task with the versions of its moments in place of the moments."""
         versions = [
-            None if moment is None else tuple(sorted(versions_read(self.left.query, moment.lake).items()))
+            None
+            if moment is None
+            else tuple(sorted(versions_read(self.remainder.query, moment.lake).items()))
             for moment in self.moments or ()
         ]
         return replace(self, moments=None, versions=tuple(versions))
@@ -110,15 +112,15 @@ class PartTask(Task[PartAnswer]):
         QueryError, LakeError
             As of `next_part`.
         """
-        query = self.left.query
+        query = self.remainder.query
         since, now = self.moments or [
             None if versions is None else moment_at(engine, query, versions) for versions in self.versions
         ]
         assert now is not None
-        difference, left = next_part(self.left, since, now)
+        difference, remainder = next_part(self.remainder, since, now)
         position = self.position.after(difference.until, difference.over, is_last=difference.is_last)
         moved = self.position.moved(difference.over)
         token = "" if self.write_token is None else self.write_token(position)
         batch = Batch(difference.frames, moved, token=token)
         body = SHARED_TEXTS[self.form](batch) + own_text(self.form, batch, query.type[0])
-        return PartAnswer(body, {}, batch.rows, replace(batch, frames={}), position, left)
+        return PartAnswer(body, {}, batch.rows, replace(batch, frames={}), position, remainder)

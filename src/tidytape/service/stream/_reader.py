@@ -223,10 +223,10 @@ class Reader:
             self.position = position = position.towards(feed.versions(feed.moment))
         since = None if position.since is None else await feed.run(feed.moment_at, position.since, key=key)
         now = await feed.run(feed.moment_at, position.at, key=key)
-        left, estimate = await feed.begun(
+        remainder, estimate = await feed.begun(
             position, since=since, now=now, start=position.start, end=self._end, key=key
         )
-        task = PartTask(left, position, self.form, self.write_token, (since, now), key=key)
+        task = PartTask(remainder, position, self.form, self.write_token, (since, now), key=key)
         return replace(task, heavy=estimate.is_heavy, small=estimate.is_small)
 
     async def computed(self, task: PartTask) -> PartAnswer:
@@ -247,7 +247,10 @@ class Reader:
             if self.position.is_whole:
                 self._total = self.feed.total
                 break
-            task, answer = replace(task, left=answer.left, position=answer.position, begun=False), None
+            task, answer = (
+                replace(task, remainder=answer.remainder, position=answer.position, begun=False),
+                None,
+            )
         self.unsent.release(self)
 
     async def _unless_ended(self, task: PartTask) -> PartAnswer | None:
