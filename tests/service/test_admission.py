@@ -221,6 +221,28 @@ def test_streams_with_a_long_history_leave_a_worker_to_others(
         processes.close()
 
 
+@pytest.mark.slow
+def test_a_stream_that_is_resumed_pays_for_what_ended_since_and_gets_it(traded: Lake) -> None:
+    async def read() -> None:
+        streams, who = streams_of(traded), account()
+        first = await Driven(streams, query("TRADE_AGG"), who).open()
+        await first.caught_up()
+        await first.close()
+        paid = (await who.look()).used
+        add(traded, 360, 720)
+        again = Driven(streams, query("TRADE_AGG", token=first.held.token), who)
+        again.held = first.held
+        await again.open()
+        assert again.reader is not None
+        assert (await who.look()).used == paid + again.reader.weight > paid
+        await again.caught_up()
+        (window,) = query("TRADE_AGG").window(T0, T0 + 14_400)
+        again.held.require_answer(traded, window)
+        await again.close()
+
+    asyncio.run(read())
+
+
 # --- over sockets -----------------------------------------------------------------------------------------------------
 
 

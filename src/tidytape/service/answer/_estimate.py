@@ -66,9 +66,9 @@ class Estimate:
         """Whether it may not take the last worker and runs at low priority."""
         return self.is_heavier_than(0, 0)
 
-    def is_heavier_than(self, rows: int, made: int) -> bool:
-        """Return whether it is heavy, and reads or makes more than so many rows."""
-        return self.rows > max(_LIGHT_ROWS, rows) or self.made > max(_LIGHT_MADE, made)
+    def is_heavier_than(self, rows: int, levels: int) -> bool:
+        """Return whether it is heavy, and reads more than so many rows or makes more than so many rows or levels."""
+        return self.rows > max(_LIGHT_ROWS, rows) or self.made > max(_LIGHT_MADE, levels)
 
     @property
     def is_small(self) -> bool:

@@ -159,7 +159,7 @@ class Streams:
                 feed.over = reader.position.after(0, feed.over, is_last=True).over
             reader.write_token = partial(self._tokens.write, lake=lake, query=digest)
             reader.weight = await run(self._weight, query, feed, reader.position)
-            if not reader.position.is_whole:
+            if reader.weight or not reader.position.is_whole:
                 task = await reader.begun()
                 async with charged(account, reader.weight, task, facts):
                     reader.first = task, await reader.computed(task)
