@@ -91,7 +91,8 @@ class Connection(H11Protocol):
         if state != before or not size:
             moved_at = now
         if now - moved_at >= _UNREAD:
-            facts = self.scope["state"].get("facts", {})
+            scope: Any = self.scope  # None before the first request
+            facts = scope["state"].get("facts", {}) if scope else {}
             _service_log.warning("request %s: its caller read nothing for %g s", facts.get("id"), _UNREAD)
             if (metrics := self.app_state.get("metrics")) is not None:
                 metrics.cut.inc()
