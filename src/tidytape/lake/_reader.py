@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import polars as pl
@@ -313,6 +314,11 @@ class LakeReader(ABC):
     def uri(self, table: str) -> str:
         """Return the address of a table."""
         return f"{self.path}/{table}"
+
+    def _reading(self) -> AbstractContextManager[None]:
+        """Turn what the libraries below raise when an object store does not answer into LakeError."""
+        is_local = "://" not in self.path
+        return nullcontext() if is_local else _delta.failing("read the lake", self.path, self.storage_options)
 
     def _files(self, table: str, *partition: str) -> list[Facts]:
         """Return the log entries of the files in one partition; no row is read.

@@ -35,6 +35,7 @@ from tidytape.service._accounts import Keys
 from tidytape.service._buckets import Buckets, UnreachableError
 from tidytape.service._responses import error_response, get
 from tidytape.service.stream._streams import Streams
+from tidytape.service.work._bounds import Unsent
 from tidytape.service.work._computing import Computing
 
 _log = logging.getLogger("tidytape.service")
@@ -53,6 +54,8 @@ _OF_RECORDERS = {
     "bad_lines": ("bad_lines", "Broken lines that it left out since it began."),
     "missing": ("missing", "Times that it could not find lines since it began."),
 }
+_UNREAD = "Connections that were cut because their caller read nothing of what was sent."
+_UNSENT = "Bytes of answers and streams that wait to be sent."
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -67,18 +70,28 @@ class Metrics(Collector):
     buckets : Buckets
     computing : Computing
     streams : Streams
+    unsent : Unsent
         The parts of the service that count something themselves; ``/metrics`` shows what they count.
 
     Attributes
     ----------
     registry : CollectorRegistry
         The registry that ``/metrics`` shows.
+    cut : Counter
+        The connections that were cut.
     """
 
     def __init__(
-        self, lake: LakeReader, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams
+        self,
+        *,
+        lake: LakeReader,
+        keys: Keys,
+        buckets: Buckets,
+        computing: Computing,
+        streams: Streams,
+        unsent: Unsent,
     ) -> None:
-        self._parts = lake, keys, buckets, computing, streams
+        self._parts = lake, keys, buckets, computing, streams, unsent
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "tidytape_requests", "Requests that were answered.", ["route", "status"], registry=registry
@@ -93,6 +106,7 @@ class Metrics(Collector):
         self._weight = Counter("tidytape_weight", "Weight that was charged.", ["tier"], registry=registry)
         self._rows = Counter("tidytape_rows", "Rows that were sent.", ["type"], registry=registry)
         self._open = Gauge("tidytape_requests_open", "Requests that are being answered.", registry=registry)
+        self.cut = Counter("tidytape_connections_cut", _UNREAD, registry=registry)
         registry.register(self)
 
     def begun(self) -> None:
@@ -112,13 +126,14 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers that other parts of the service keep, as they are now."""
-        lake, keys, buckets, computing, streams = self._parts
+        lake, keys, buckets, computing, streams, unsent = self._parts
         faults, away = keys.faults, buckets.faults
         waiting, ended = computing.waiting, computing.ended
         yield CounterMetricFamily("tidytape_key_file_faults", _KEY_FILE_FAULTS, value=faults)
         yield CounterMetricFamily("tidytape_bucket_store_faults", _STORE_FAULTS, value=away)
         yield GaugeMetricFamily("tidytape_queries_waiting", "Queries that wait for a worker.", value=waiting)
         yield CounterMetricFamily("tidytape_workers_ended", _WORKERS_ENDED, value=ended)
+        yield GaugeMetricFamily("tidytape_unsent_bytes", _UNSENT, value=unsent.total)
         counts = streams.counts
         yield GaugeMetricFamily("tidytape_stream_readers", "Open streams.", value=len(streams.readers))
         yield GaugeMetricFamily("tidytape_stream_lag_seconds", _STREAM_LAG, value=streams.lag)
