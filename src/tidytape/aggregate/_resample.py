@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
 from tidytape.errors import QueryError
 from tidytape.frames._door import BUCKET, OHLC
-from tidytape.frames._joined import COVERAGE, last_known, reduced, traded, with_coverage
+from tidytape.frames._joined import COVERAGE, IDLE, last_known, reduced, traded, with_coverage, with_fills
 from tidytape.frames._rows import spread
 from tidytape.frames._table import OpenTable, Rows, tabular
 from tidytape.frames._times import bucket_start
@@ -83,8 +83,9 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
 
     Opens are those of the first point of the interval that has one, closes of the last; highs and lows the extremes;
     volumes and liquidations summed, in a way that does not depend on the order of the rows. A sum of which one amount
-    is unknown (null) is unknown; a point that is not there counts nothing. A candle that only fills a gap (no volume,
-    no first trade) counts where its interval has no other.
+    is unknown (null) is unknown; a point that is not there counts nothing. A candle that only fills a gap counts where
+    its interval has no other: it has no volume and no first trade, and its four prices are the close before it. Any
+    other candle counts, also one of no volume whose price moved, and one without a close before it.
 
     Parameters
     ----------
@@ -146,7 +147,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     frame = frame.with_columns(bucket_start(nw.col("timestamp"), length).alias(BUCKET))
     frame = in_one_unit(frame, data_type, [*series, BUCKET])
     if data_type in CANDLES:
-        frame = traded(frame, keys)
+        has_fills = IDLE in frame.collect_schema().names()
+        frame = traded(frame if has_fills else with_fills(frame, series, cut=False), keys)
     frame = with_coverage(frame, columns, point=[*series, BUCKET] if level else ())
     joined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}

@@ -32,6 +32,7 @@ from tidytape.frames._joined import (
     summed,
     traded,
     with_coverage,
+    with_fills,
 )
 from tidytape.frames._joined import consolidated as one_candle
 from tidytape.frames._table import OpenTable
@@ -339,7 +340,8 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     """
     table, rows, series = markets(frame, by, [*OHLC, "volume"], times=_TIMES, results=["markets", COVERAGE])
     keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
-    rows = traded(with_repeats(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
+    rows = with_fills(with_repeats(rows, series, of_amounts=True), [*series, *MARKET], cut=True)
+    rows = traded(rows, key).unique(subset=key, keep="any")
     rows = with_coverage(rows, ["volume"]).with_columns(
         markets=1.0 - nw.col(IDLE), __again=(nw.col(TIMES) > 1).cast(nw.Float64()).max().over(*keys)
     )
