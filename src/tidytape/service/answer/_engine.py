@@ -151,8 +151,13 @@ class Engine:
         order = schema.key_of(grouped=query.group_by is not None)
         if any(levels.book_side for levels in definition.levels):
             return _closest_first(frame, order, query)
-        newest_first = query.sort_direction is SortDirection.DESC
-        return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
+        frame = frame.sort(order, maintain_order=True)
+        if query.sort_direction is not SortDirection.DESC:
+            return frame
+        # Points of one time, such as trades, are reversed too; the levels of a point keep their order.
+        columns = order if definition.levels else order[: order.index("timestamp") + 1]
+        descending = [name == "timestamp" for name in columns]
+        return frame.reverse().sort(columns, descending=descending, maintain_order=True)
 
     def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
         """Return the answer as JSON and its number of rows, if it is of one market whose points can be kept in memory.

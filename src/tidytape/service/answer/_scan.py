@@ -354,5 +354,6 @@ def needs_rates(query: PointsQuery, market: Market) -> bool:
 
 
 def in_usd(query: PointsQuery) -> bool:
-    """Return whether a query converts amounts to USD: if it asks for USD, and always in a group."""
-    return query.quote is not None or query.group_by is not None
+    """Return whether a query converts amounts to USD: if it asks for USD of a type with amounts, and in a group."""
+    asks = query.quote is not None and any(data_type.usd for data_type in query.data_types)
+    return asks or query.group_by is not None
