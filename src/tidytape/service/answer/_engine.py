@@ -263,7 +263,10 @@ class Engine:
     def _weights(
         self, name: str, query: PointsQuery, scans: list[MarketScan], points: pl.DataFrame
     ) -> pl.DataFrame:
-        """Return the weight of each member at each time of the points: its last report, unless that is too old."""
+        """Return the weight of each member at each time of the points: its last report, unless that is too old.
+
+        The weight is null if the report is; a member without a report has no row.
+        """
         look_back = reads(name, query)[name].before
         reports = self._points(name, [replace(scan, before=look_back) for scan in scans])
         members = pl.DataFrame(
@@ -277,13 +280,14 @@ class Engine:
             .join(members, how="cross")
             .sort("timestamp")
             .join_asof(
-                reports.select(*MARKET, "timestamp", "close").sort("timestamp"),
+                reports.select(*MARKET, "timestamp", "close", is_report=pl.lit(value=True)).sort("timestamp"),
                 on="timestamp",
                 by=MARKET,
                 strategy="backward",
                 tolerance=look_back,
                 check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
+            .filter("is_report")
             .select(*MARKET, "coin", "timestamp", "close")
         )
 
