@@ -179,7 +179,7 @@ _GROUPABLE: Final = (
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _SERIES: Final = ("coin", "interval")
 _AGREED: Final = ("normalized_symbol", "category")
-_ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
+_ALL, _WEIGHT, _REPORTED, _LACKS, _WHOLE = "__all", "__weight", "__reported", "__lacks", "__whole"
 
 
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
@@ -202,7 +202,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
 
     over the members that have both, by sums that do not depend on the order of the rows either; a bucket without such a
-    member has no point. A member without open interest stays out.
+    member has no point. A member without a row of ``weights`` is absent and stays out; one whose weight is null is
+    unknown, and so is the mean of each rate that it has.
 
     Parameters
     ----------
@@ -327,6 +328,7 @@ def _weighted(
         *(nw.col(name).cast(nw.String()) for name in (*MARKET, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),
+        nw.lit(1).alias(_REPORTED),
     )
     # A member may lack a rate at one time or at all times; its open interest then lowers the coverage. A market that
     # never has a rate is a member only where its open interest is known.
@@ -347,16 +349,26 @@ def _weighted(
     rows = nw.concat([frame.join(weights, on=member, how="left"), silent], how="diagonal")
     weight, keys = nw.col(_WEIGHT), [*series, "timestamp"]
     is_known = weight.is_finite().fill_null(value=False)
+    is_unknown = ~nw.col(_REPORTED).is_null() & ~is_known
+    unknown = {name: f"__unknown_{name}" for name in rates}
+    rows = rows.with_columns(
+        nw.when(is_unknown & ~nw.col(name).is_null()).then(1).otherwise(0).max().over(*keys).alias(flag)
+        for name, flag in unknown.items()
+    )
     rows = rows.with_columns(
         nw.when(is_known).then(0.0).otherwise(1.0).alias(_LACKS),
         nw.when(is_known & (weight > 0)).then(weight).otherwise(0.0).alias(_WEIGHT),
         nw.lit(1.0).alias(_WHOLE),
     ).with_columns(nw.col(_LACKS).max().over(*keys))
-    means = weighted(rows, [*keys, _LACKS], [*rates, _WHOLE], weight=_WEIGHT, same_nulls=same_nulls)
+    at = [*keys, _LACKS, *unknown.values()]
+    means = weighted(rows, at, [*rates, _WHOLE], weight=_WEIGHT, same_nulls=same_nulls)
     has_rate = nw.any_horizontal(*(~nw.col(name).is_null() for name in rates), ignore_nulls=False)
     used, all_weights = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
     # The two sums are rounded separately, so their quotient could exceed 1.
     share = nw.min_horizontal(used / all_weights, nw.lit(1.0))
+    known_rates = [
+        nw.when(nw.col(flag) == 0).then(nw.col(name)).alias(name) for name, flag in unknown.items()
+    ]
     return means.filter(has_rate).select(
-        *keys, *rates, nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
+        *keys, *known_rates, nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
     )

@@ -15,17 +15,21 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable
 
 AMOUNT_UNIT: Final = "amount_unit"
-"""Column that says what the amounts of a row count, COIN or USD."""
+"""Column that says what the amounts of a row count, COIN or USD; amounts in any other unit do not add up."""
 
 BLOCK_SIZE: Final = "block_size"
 """Column of the height of a row's level. [quote per coin]"""
 
-_CALLED: Final = {AMOUNT_UNIT: "amount unit", BLOCK_SIZE: "block size"}
+_ONE_PER_SERIES: Final = {
+    AMOUNT_UNIT: "one amount unit per series, COIN or USD",
+    BLOCK_SIZE: "one block size per series",
+}
 
 
 def of_one(
@@ -58,15 +62,17 @@ def of_one(
     if column not in table.names or column in keys:
         return table
     unit = nw.col(column).cast(nw.String)
-    if table.is_eager and len(table.rows.select(unit).unique().collect()) <= 1:
-        return table
+    if table.is_eager:
+        units = table.rows.select(unit).unique().collect()[column].to_list()
+        if len(units) <= 1 and (column != AMOUNT_UNIT or {*units} <= {None, *AmountUnit}):
+            return table
     table, several = _checked(table, column, is_of_one(column, keys), dict.fromkeys([*values, column]))
     if several:
         values_in_series = f"{column} {' and '.join(sorted(map(str, several)))} in one series"
         raise QueryError(
             parameter,
             got=values_in_series,
-            expected=f"one {_CALLED[column]} per series",
+            expected=_ONE_PER_SERIES[column],
             hint=f"fetch all with one, or add {column!r} to by",
         )
     return table
@@ -83,9 +89,11 @@ def _checked(
 
 
 def is_of_one(column: str, keys: Sequence[str]) -> nw.Expr:
-    """Return whether rows of the same keys have one amount unit, or one block size; null counts as one."""
+    """Return whether rows of the same keys have one amount unit, COIN or USD, or one block size; null counts as one."""
     value = nw.col(column).cast(nw.String).fill_null("")
-    return within(value.min(), keys) == within(value.max(), keys)
+    least = within(value.min(), keys)
+    is_one = least == within(value.max(), keys)
+    return is_one & least.is_in(["", *AmountUnit]) if column == AMOUNT_UNIT else is_one
 
 
 def counting(

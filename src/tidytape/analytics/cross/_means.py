@@ -50,8 +50,8 @@ def oi_weighted(
        \bar f = \frac{\sum_{i \in B} f_i O_i}{\sum_{i \in B} O_i}, \qquad
        \mathrm{coverage} = \frac{\sum_{i \in B} O_i}{\sum_i O_i}
 
-    over the markets B that have both. 0.05% on 10 billion and 0.2% on 0.1 billion are 0.051485%. A market without open
-    interest stays out.
+    over the markets B that have both. 0.05% on 10 billion and 0.2% on 0.1 billion are 0.051485%. A market without a
+    report of open interest is absent and stays out; one whose report is null is unknown, and so is the mean.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def oi_weighted(
         - ``markets`` : int64, markets that have both.
 
         ``coverage`` and ``open_interest`` are null where the open interest of a market is not known: it has a rate and
-        no report that still counts, or its last report has no number. Where a market is there twice in either frame,
+        no report that still counts, or its last report has no number. Where a market with a rate has such a last
+        report, the rate is null, too. Where a market is there twice in either frame,
         or ``amount_unit`` says several units, all numbers but ``markets`` are null.
 
     Raises
@@ -158,29 +159,29 @@ def _oi_weighted(
         reports, rates, members=MARKET, series=shared, columns=["__weight"], carry=carry, counts=[TWICE]
     ).select(*shared, "timestamp", open_interest=nw.col("__weight"), __again=nw.col(TWICE))
     # Duplicate reports get weight 1, so that the market still counts. A report without a number gets -1, so that it
-    # replaces the report before it; the join gives -1 to a market without a report, too.
+    # replaces the report before it; the join gives null to a market without a report, which then gets 0.
     weight = nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight").fill_null(-1.0))
     reports = reports.with_columns(weight.alias("__weight"))
-    rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry).with_columns(
-        nw.col("__weight").fill_null(-1.0)
-    )
-    at = [*series, "__start"]
-    is_known = (nw.col("__weight").min().over(*at) >= 0).cast(nw.Int64())
+    at, absent = [*series, "__start"], nw.col("__weight").is_null()
     rows = (
-        rows.with_columns(__known=is_known)
+        as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry)
+        .with_columns(
+            nw.col("__weight").fill_null(0.0), __absent=nw.when(absent).then(1).otherwise(0).cast(nw.Int64())
+        )
+        .with_columns(nw.col("__absent").max().over(*at), __least=nw.col("__weight").min().over(*at))
         .filter(nw.col("__weight") > 0)
         .with_columns(nw.col(TWICE).max().over(*at))
     )
-    means = weighted(rows, [*at, "timestamp", "__known", TWICE], [rate], weight="__weight")
+    means = weighted(rows, [*at, "timestamp", "__absent", "__least", TWICE], [rate], weight="__weight")
     averages: nw.LazyFrame[Any] = joined(means, all_interest, on=[*shared, "timestamp"], how="inner")
-    is_single = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
-    is_known = is_single & (nw.col("__known") == 1) & ~nw.col("open_interest").is_null()
+    has_reports = (nw.col(TWICE) == 0) & (nw.col("__again") == 0) & (nw.col("__least") >= 0)
+    is_known = has_reports & (nw.col("__absent") == 0) & ~nw.col("open_interest").is_null()
     # The two sums are rounded separately, so their quotient could exceed 1.
     coverage = nw.min_horizontal(nw.col(f"__used_{rate}") / nw.col("open_interest"), nw.lit(1.0))
     return averages.select(
         *series,
         nw.col("__start").alias("timestamp"),
-        nw.when(is_single).then(nw.col(rate)).alias(rate),
+        nw.when(has_reports).then(nw.col(rate)).alias(rate),
         coverage=nw.when(is_known).then(coverage),
         open_interest=nw.when(is_known).then(nw.col("open_interest")),
         markets=nw.col("__members").cast(nw.Int64()),
@@ -412,7 +413,7 @@ def premium(
     frame, one row per finite price, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, the price under its own name, ``reference`` : float64, null
         where no market, or more than one, is picked, so in every row if there is no such market, and where one that
-        the median or mean is of is there twice [as ``value``];
+        the median or mean is of is there twice, or the market has no other to be compared with [as ``value``];
         ``premium`` : float64, null where the reference is not positive [1]; ``reference_rule`` : what the reference is.
 
     Raises
@@ -459,7 +460,7 @@ def premium(
         chosen, of_group, is_one = rows.filter(is_picked), nw.col(value).max(), nw.col("__count") == 1
     else:
         arguments.one_of("reference", reference, ("median", "mean"))
-        rule, chosen, is_one = reference, rows, nw.col(TWICE) == 0
+        rule, chosen, is_one = reference, rows, (nw.col(TWICE) == 0) & (nw.col("__count") > 1)
         of_group = nw.col(value).median() if reference == "median" else nw.col(value).mean()
     keys = [*series, "timestamp"]
     references = (

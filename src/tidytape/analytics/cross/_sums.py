@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -36,6 +37,12 @@ from tidytape.frames._joined import (
 )
 from tidytape.frames._joined import consolidated as one_candle
 from tidytape.frames._table import OpenTable
+from tidytape.frames._units import AMOUNT_UNIT
+
+_CARRY: Final = "24h"
+"""How long the last open interest of a market counts in a sum by default."""
+
+_TRADED: Final = {"volume", "first_timestamp", "last_timestamp"}
 
 
 def total(
@@ -50,7 +57,8 @@ def total(
 
     .. math:: A = \sum_i a_i
 
-    If one amount is unknown, the sum is unknown. A market without a row does not count.
+    If one amount is unknown, the sum is unknown. A market without a row does not count, unless its last open interest
+    still does.
 
     Parameters
     ----------
@@ -63,11 +71,13 @@ def total(
     by : str or iterable of str, optional
         Columns that tell one sum from another; the identity columns that are not of one market, such as ``coin`` and
         ``side``. For levels add ``"price"``.
-    carry : str or timedelta, > 0, optional
+    carry : str or timedelta, >= 0, optional
         The amounts are a stock, not a flow, and a market that does not report at a time others do counts with its last
-        report up to this age: of open interest ``"24h"``, as the service does. The last of ``amount`` is what stands
-        when the interval ends; it is what is carried, and stands in for the others where they are null. The rows need
-        the time ``carry`` before the first that is looked at.
+        report up to this age. By default ``"24h"`` for open interest, as in the service, and no carry for other
+        amounts; ``"0s"`` sums only the reports of each time. A frame is of open interest if it has ``amount_unit``, no
+        column of trades such as ``volume``, and ``amount`` is among ``open``, ``high``, ``low`` and ``close``. The last
+        of ``amount`` is what stands when the interval ends; it is what is carried, and stands in for the others where
+        they are null. The rows need the time ``carry`` before the first that is looked at.
 
     Returns
     -------
@@ -83,7 +93,7 @@ def total(
         If a column is absent.
     QueryError
         If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if amounts
-        are no numbers, or ``carry`` is no positive duration.
+        are no numbers, or ``carry`` is no duration.
 
     References
     ----------
@@ -104,6 +114,13 @@ def total(
     amounts = arguments.columns("amount", amount, reserved=["markets", COVERAGE])
     table, rows, series = markets(frame, by, amounts, results=["markets", COVERAGE])
     keys, reports = [*series, "timestamp"], without_repeats(rows, series, amounts=amounts)
+    if (
+        carry is None
+        and AMOUNT_UNIT in table.names
+        and {*OHLC} >= {*amounts}
+        and not _TRADED & {*table.names}
+    ):
+        carry = _CARRY
     if carry is None:
         has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
         reports = reports.with_columns(
@@ -111,7 +128,7 @@ def total(
         )
         sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, TWICE, MIXED])
     else:
-        longest, counts = arguments.duration("carry", carry), [TWICE, MIXED]
+        longest, counts = arguments.nanoseconds("carry", carry), [TWICE, MIXED]
         sums = standing_sums(
             reports, rows, members=MARKET, series=series, columns=amounts, carry=longest, counts=counts
         )
