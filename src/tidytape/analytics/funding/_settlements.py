@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.analytics.funding._changes import warn_if_settled_between
-from tidytape.analytics.funding._rates import own_interval
+from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames._joined import joined
 from tidytape.frames._rows import within
@@ -28,7 +28,7 @@ def accrued(
     frame: IntoFrameT,
     /,
     *,
-    settled_every: Duration,
+    settled_every: Duration | None = None,
     anchor: TimeLike = 0,
     by: str | Iterable[str] | None = None,
     rate: str = "rate_close",
@@ -48,11 +48,12 @@ def accrued(
     frame : frame, n rows, key (by, timestamp), any order
         Points of a rate with ``timestamp``. The rate of the row that starts with a settlement is the one that settled;
         rows between two settlements tell it again and are not counted.
-    settled_every : str or timedelta, or "row"
+    settled_every : str or timedelta, or "row", optional
         Time between settlements of the market, e.g. ``"8h"``: rows whose ``timestamp`` is a settlement's are counted,
-        the others dropped. It differs between markets, and the frame does not say it; see Notes. ``"row"``: each row
-        *is* a settlement, and its rate is paid as it stands, whatever interval it is said to be over; right for a
-        history of settlements, wrong for points of a fixed interval.
+        the others dropped. It differs between markets; see Notes. Without it, the column ``funding_interval`` [ns] of
+        each row says how long before its settlement the last one was, and the rate is paid as it stands, so the market
+        may change its interval. ``"row"``: each row *is* a settlement, and its rate is paid as it stands, whatever
+        interval it is said to be over; right for a history of settlements, wrong for points of a fixed interval.
     anchor : time
         A time at which there is a settlement; the others are whole multiples of ``settled_every`` from it.
     by : str or iterable of str, optional
@@ -66,7 +67,7 @@ def accrued(
         Column of P, the price that the position is valued at when it settles. [quote per coin] 1 without it.
     funding_interval : str or timedelta, > 0, optional
         The interval that the rates are over. Needed, and only allowed, if the frame has no column
-        ``funding_interval`` [ns in the column]; not with ``"row"``.
+        ``funding_interval`` [ns in the column]; not with ``"row"``, and not without ``settled_every``.
     interval : str or timedelta, > 0, optional
         Length of the rows' intervals, at most ``settled_every``: a longer row ends with another settlement's rate. Only
         allowed if the frame has no column ``interval``, which says it; without either a row is of its ``timestamp``
@@ -79,7 +80,8 @@ def accrued(
 
         - ``payment`` : float64, received at this settlement; below 0, paid. Null where rate, position or price is not
           finite or the row is there twice, and of rows whose column ``interval`` is longer than ``settled_every`` or
-          names no interval. [as ``position`` times ``price``]
+          names no interval. Of a series whose column ``funding_interval`` changes, rows in which it is another one than
+          ``settled_every`` contradict it, and their payment is null, too. [as ``position`` times ``price``]
         - ``accrued`` : float64, sum of the payments so far; null from the first settlement on whose payment is not
           known. [the same]
         - ``missed`` : int64, settlements of the series so far whose payment is not known, because the row is absent or
@@ -122,7 +124,7 @@ def accrued(
     >>> paid.select(pl.col("payment", "accrued").round(6), "missed", "coverage").rows()
     [(-0.1, -0.1, 0, 1.0), (-0.3, -0.4, 0, 1.0), (0.2, -0.2, 0, 1.0)]
     """
-    every = _pause(settled_every)
+    every = None if settled_every is None else _pause(settled_every)
     if not isinstance(position, str) and not arguments.is_number(position):
         raise QueryError("position", got=position, expected="a finite number, or a column")
     factors = [position] if price is None else [position, price]
@@ -130,11 +132,22 @@ def accrued(
     table = OpenTable.of(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", *_PAID, *columns])
     is_within, after = _lengths(table, interval, every)
-    if every is not None and table.is_eager:
+    if settled_every is not None and every is not None and table.is_eager:
         warn_if_settled_between(table, series, rate, settled_every, anchor=anchor, interval=interval)
-    paid = finite(rate)
-    if every is not None:
+    paid, since = finite(rate), nw.col(OWN)
+    if settled_every is None:
+        if OWN not in table.names:
+            expected = f"the time between settlements, e.g. '8h', or a column {OWN} [ns] that says it"
+            raise QueryError("settled_every", got=None, expected=expected)
+        since = own_interval(table, funding_interval).cast(nw.Int64())
+        has_length = "interval" in table.names or interval is not None
+        is_within = length(table, interval) <= since if has_length else ~since.is_null()
+    elif every is not None:
         paid = paid * (float(every) / own_interval(table, funding_interval))
+        if OWN in table.names:
+            is_within = is_within & (
+                (since == every) | (within(since.min(), series) == within(since.max(), series))
+            )
     elif funding_interval is not None:
         raise QueryError(
             "funding_interval", got=funding_interval, expected="nothing, if each row is paid as it is"
@@ -142,12 +155,14 @@ def accrued(
     for factor in factors:
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
     rows = (
-        repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
+        repeated(
+            _settled(table.rows, since if settled_every is None else every, anchor), [*series, "timestamp"]
+        )
         .with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
         .with_columns(
             __payment=nw.col("payment").fill_null(0.0),
             __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
-            __due=nw.lit(1),
+            __due=nw.lit(1) if settled_every is not None else _due(since, series),
             __first=within(nw.col("timestamp").min(), series),
         )
     )
@@ -323,10 +338,20 @@ def _pause(settled_every: Duration) -> int | None:
     return arguments.duration("settled_every", settled_every)
 
 
-def _settled(rows: nw.LazyFrame[Any], every: int | None, anchor: TimeLike) -> nw.LazyFrame[Any]:
-    """Return the rows at times of settlements; all rows that have a time if each row is a settlement."""
+def _due(since: nw.Expr, series: list[str]) -> nw.Expr:
+    """Return how many settlements are due since the row before, if the last of them came ``since`` [ns] earlier."""
+    step = nw.col("timestamp") - nw.col("timestamp").shift(1).over(*series, order_by="timestamp")
+    settlements = (step.cast(nw.Float64()) / since.cast(nw.Float64())).ceil()
+    return nw.when(~settlements.is_null()).then(settlements).otherwise(1.0).cast(nw.Int64())
+
+
+def _settled(rows: nw.LazyFrame[Any], every: int | nw.Expr | None, anchor: TimeLike) -> nw.LazyFrame[Any]:
+    """Return the rows at times of settlements; all rows that have a time if each row is a settlement.
+
+    Rows whose time between settlements is unknown may be settlements.
+    """
     rows = rows.filter(~nw.col("timestamp").is_null())
     if every is None:
         return rows
-    first = epoch_seconds(anchor, parameter="anchor") * SECOND % every
-    return rows.filter((nw.col("timestamp") - first) % every == 0)
+    since = nw.col("timestamp") - epoch_seconds(anchor, parameter="anchor") * SECOND
+    return rows.filter((since % every == 0).fill_null(value=True))

@@ -32,7 +32,7 @@ From a term structure:
 From the service's summaries, and from candles:
 
 - `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end minus the short end.
-- `z_score`, `percentile` : how a value compares with those before it.
+- `z_score`, `percentile`, `rank` : how a value compares with those before it.
 - `realized_volatility` : volatility of the last candles.
 - `volatility_risk_premium` : implied volatility minus what was realised by then.
 """
@@ -45,7 +45,7 @@ from tidytape.analytics.options._curves import smile, surface, svi_arbitrage
 from tidytape.analytics.options._maturity import constant_maturity
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
 from tidytape.analytics.options._realized import realized_volatility, volatility_risk_premium
-from tidytape.analytics.options._relative import percentile, z_score
+from tidytape.analytics.options._relative import percentile, rank, z_score
 from tidytape.analytics.options._svi import svi
 from tidytape.analytics.options._term_structure import (
     forward_volatility,
@@ -65,6 +65,7 @@ __all__ = [
     "forward_volatility",
     "implied_volatility",
     "percentile",
+    "rank",
     "realized_volatility",
     "risk_reversal",
     "slope",

@@ -154,10 +154,11 @@ def black76_price(
     Returns
     -------
     frame, n rows, same key, order and kind as ``chain``
-        Adds ``black76_price`` : float64, null where a number is missing or not positive and finite, no time is left,
-        or it is neither call nor put. Of a volatility beyond any market it is the limit: F of a call and K of a put;
-        of one next to nothing what the option is worth at once. Within 1e-15 of the larger of F and K, so in the far
-        wings few of its digits count. [coin or quote, as ``premium`` says]
+        Adds ``black76_price`` : float64, null where a number is missing or not positive and finite, the expiry is over,
+        or it is neither call nor put. At the expiry it is the intrinsic value, max(F - K, 0) of a call and max(K - F,
+        0) of a put, whatever the volatility. Of a volatility beyond any market it is the limit: F of a call and K of a
+        put; of one next to nothing what the option is worth at once. Within 1e-15 of the larger of F and K, so in the
+        far wings few of its digits count. [coin or quote, as ``premium`` says]
 
     Raises
     ------
@@ -190,18 +191,24 @@ def black76_price(
     one_of("premium", premium, get_args(Premium))
     opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], keeps_expiry=True)
     names = [name for name in opened.table.names if name != "black76_price"]
-    positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
-    known = nw.all_horizontal(*positive, kind_of().is_in([CALL, PUT]), ignore_nulls=False)
+    positive = {name: is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")}
+    is_option = kind_of().is_in([CALL, PUT])
+    known = nw.all_horizontal(*positive.values(), is_option, ignore_nulls=False)
+    has_payoff = (nw.col("__life") == 0) & positive["strike"] & positive["forward"] & is_option
     # A logarithm of a number that is not positive is an error on some engines, even where the row is unknown.
+    side = nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0)
     numbers = {
         "volatility": nw.max_horizontal(volatility, nw.lit(_LEAST)),  # a deviation of 0 cannot be divided by
         "strike": nw.col("strike"),
         "forward": nw.col("forward"),
         "left": nw.col("__life"),
-        "side": nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0),
+        "side": side,
     }
+    payoff = nw.max_horizontal(side * (nw.col("forward") - nw.col("strike")), nw.lit(0.0))
+    unit = 1.0 if premium == "quote" else nw.when(positive["forward"]).then(nw.col("forward"))
     rows = opened.rows.with_columns(
-        nw.when(known).then(number).alias(f"__{name}") for name, number in numbers.items()
+        *(nw.when(known).then(number).alias(f"__{name}") for name, number in numbers.items()),
+        __payoff=nw.when(has_payoff).then(payoff / unit),
     )
     years = act_365(nw.col("__left"), YEAR)
     strike, forward, side, first = map(nw.col, ("__strike", "__forward", "__side", "__d1"))
@@ -215,7 +222,8 @@ def black76_price(
     coins = side * (nw.col("__first") - strike / forward * nw.col("__second"))
     # Rounding may make the difference negative.
     coins = nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
-    rows = rows.with_columns(black76_price=coins if premium == "coin" else coins * forward)
+    price = coins if premium == "coin" else coins * forward
+    rows = rows.with_columns(black76_price=nw.coalesce(price, nw.col("__payoff")))
     return opened.table.closed(rows.select(*names, finite("black76_price")), like_rows=True)
 
 

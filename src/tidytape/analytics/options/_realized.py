@@ -49,6 +49,9 @@ _TERMS: Final[Mapping[str, Mapping[str, nw.Expr]]] = {
 _RETURNS = frozenset({"__close_to_close", "__overnight", "__open_to_close"})
 """Terms of which the estimator takes the sample variance over the window; it takes the mean of the others."""
 
+_ROUNDING = 1e-15
+"""How far below zero rounding may leave a variance of zero."""
+
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 
 
@@ -102,7 +105,8 @@ def realized_volatility(
         ``by``, ``timestamp``, and
 
         - ``realized_volatility`` : float64, null before there are enough candles, and where one is missing, is
-          there twice, or has a price that is null or not above zero. Known when the row's candle ends. [%]
+          there twice, or has a price that is null or not above zero; and where the variance is below zero, such as
+          ``garman_klass`` of a close far above its high. Known when the row's candle ends. [%]
         - ``estimator`` : str, ``window`` : int64, the arguments.
 
     Raises
@@ -199,9 +203,11 @@ def _with_variance(candles: Rows, keys: list[str], estimator: str, window: int) 
     if estimator == "yang_zhang":
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
         variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
-    # Rounding may leave a variance of zero a little below.
-    variance = nw.when(variance > 0).then(variance).otherwise(variance * 0.0)
-    return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach).then(variance))
+    # Rounding may leave a variance of zero a little below. Any other variance below zero comes from impossible prices,
+    # or from candles too few for the estimator, and has no root.
+    is_variance = variance > -_ROUNDING
+    variance = nw.when(variance > 0).then(variance).otherwise((variance * 0.0).abs())
+    return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach, is_variance).then(variance))
 
 
 def volatility_risk_premium(

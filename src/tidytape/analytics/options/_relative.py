@@ -1,8 +1,8 @@
-"""How a value compares with those before it: z-score and percentile."""
+"""How a value compares with those before it: z-score, percentile and rank."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
@@ -59,8 +59,8 @@ def z_score(
     Returns
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
-        Adds ``z_score`` : float64, null where too few came before, or they are all the same, or the row has no value.
-        [1]
+        Adds ``z_score`` : float64, null where too few came before, or they are all the same, or the row has no value
+        [1]; and ``z_score_since`` : time of the oldest row of the window, null if no row came before.
 
     Raises
     ------
@@ -71,8 +71,9 @@ def z_score(
 
     Notes
     -----
-    The window ends before the row: the row is not compared with itself, and nothing after it counts. *s* is the sample
-    standard deviation, with n - 1.
+    The window ends before the row: the row is not compared with itself, and nothing after it counts. It has n rows,
+    however far apart their times are; across a hole in the data ``z_score_since`` is earlier than n intervals before.
+    *s* is the sample standard deviation, with n - 1.
 
     References
     ----------
@@ -103,7 +104,7 @@ def z_score(
     # A spread that rounding of the values can explain counts as 0.
     is_spread = (spread > 0) & (spread > (mean + origin).abs() * 1e-12)
     z = nw.when(is_spread).then((x - origin - mean) / spread)
-    return table.closed(rows.select(*table.names, z_score=z), like_rows=True)
+    return _closed(table, rows.with_columns(z_score=z), "z_score")
 
 
 def percentile(
@@ -137,7 +138,8 @@ def percentile(
     Returns
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
-        Adds ``percentile`` : float64, 0 to 100, null where too few came before, or the row has no value. [%]
+        Adds ``percentile`` : float64, 0 to 100, null where too few came before, or the row has no value [%]; and
+        ``percentile_since`` : time of the oldest row of the window, null if no row came before.
 
     Raises
     ------
@@ -148,8 +150,8 @@ def percentile(
 
     Notes
     -----
-    The window ends before the row, as for `z_score`. Some desks call this the "IV percentile"; their "IV rank" is the
-    place between the lowest and the highest instead.
+    The window ends before the row and counts rows, as for `z_score`. Some desks call this the "IV percentile"; their
+    "IV rank" is `rank`.
 
     Of a frame in memory any window takes as long. A plan, of polars lazy, DuckDB or Spark, has a column for each row of
     the window: collect before windows of many hundreds.
@@ -171,23 +173,120 @@ def percentile(
     )
     if table.is_eager:
         ranked = _ranked(rows.collect(), keys, window=window, least=least)
-        return table.closed(ranked.select(*table.names, "percentile"), like_rows=True)
+        return _closed(table, ranked, "percentile")
     below, count, x = nw.col("__below"), nw.col("__count"), nw.col("__value")
-    rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
-    for start in range(1, window + 1, _AT_ONCE):
-        steps = range(start, min(start + _AT_ONCE, window + 1))
-        shifted = {f"__value_{step}": x.shift(step).over(*keys, order_by="__time") for step in steps}
-        others = [nw.col(name) for name in shifted]
+
+    def counted(others: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
         # A tie counts half.
         wins = [nw.when(other < x).then(1.0).when(other == x).then(0.5).otherwise(0.0) for other in others]
+        return {"__below": reduce(add, wins, below)}
+
+    rows = _compared(rows.with_columns(__below=nw.lit(0.0)), keys, window, counted)
+    share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
+    return _closed(table, rows.with_columns(percentile=share), "percentile")
+
+
+def rank(
+    frame: IntoFrameT,
+    /,
+    *,
+    value: str,
+    window: int,
+    least: int | None = None,
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Place of a value between the lowest and the highest of the values before it; of volatilities the "IV rank".
+
+    .. math:: r_i = 100 \, \frac{x_i - \min_j x_j}{\max_j x_j - \min_j x_j}
+
+    over the values :math:`x_j` of the :math:`n` rows before, :math:`j = i - n, \dots, i - 1`.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (series, timestamp), any order
+        Any. Uses ``timestamp`` and the value.
+    value : str
+        The column to compare.
+    window : int, >= 2
+        n, how many rows of the series before this one, as for `z_score`. The work grows with it.
+    least : int, optional
+        How many values there must be among them; all n otherwise.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; by default as for `z_score`.
+
+    Returns
+    -------
+    frame, n rows, same key, order and kind as ``frame`` where it has an order
+        Adds ``rank`` : float64, below 0 for a value below all of them and above 100 for one above, null where too few
+        came before, they are all the same, or the row has no value [%]; and ``rank_since`` : time of the oldest row of
+        the window, null if no row came before.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is none of what it may be, or the frame has a column ``rank``.
+
+    See Also
+    --------
+    percentile : The share of the values that are below, which one extreme value does not move.
+
+    Notes
+    -----
+    The window ends before the row and counts rows, as for `z_score`. A desk that counts the row itself among the n has
+    0 and 100 for values beyond the others.
+
+    References
+    ----------
+    tidytape's own convention; see definitions.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"timestamp": [0, 1, 2, 3], "implied_volatility": [50.0, 60.0, 55.0, 65.0]})
+    >>> rank(frame, value="implied_volatility", window=2)["rank"].to_list()
+    [None, None, 50.0, 200.0]
+    """
+    table, rows, keys, window, least = _opened(frame, "rank", value=value, window=window, least=least, by=by)
+    low, high, x = nw.col("__low"), nw.col("__high"), nw.col("__value")
+
+    def extremes(others: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
+        return {"__low": nw.min_horizontal(low, *others), "__high": nw.max_horizontal(high, *others)}
+
+    unknown = nw.lit(None, nw.Float64())
+    rows = _compared(rows.with_columns(__low=unknown, __high=unknown), keys, window, extremes)
+    place = nw.when(nw.col("__count") >= least, high > low).then((x - low) / (high - low) * 100.0)
+    return _closed(table, rows.with_columns(rank=place), "rank")
+
+
+def _compared(
+    rows: nw.LazyFrame[Any],
+    keys: list[str],
+    window: int,
+    combined: Callable[[Sequence[nw.Expr]], dict[str, nw.Expr]],
+) -> nw.LazyFrame[Any]:
+    """Add ``__count``, how many earlier values there are, and what ``combined`` makes of some of them at a time."""
+    rows, count = rows.with_columns(__count=nw.lit(0.0)), nw.col("__count")
+    for start in range(1, window + 1, _AT_ONCE):
+        lags = range(start, min(start + _AT_ONCE, window + 1))
+        shifted = {
+            f"__value_{lag}": nw.col("__value").shift(lag).over(*keys, order_by="__time") for lag in lags
+        }
+        others = [nw.col(name) for name in shifted]
         known = [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others]
         rows = (
             rows.with_columns(**shifted)
-            .with_columns(__below=reduce(add, wins, below), __count=reduce(add, known, count))
+            .with_columns(__count=reduce(add, known, count), **combined(others))
             .drop(*shifted)
         )
-    share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
-    return table.closed(rows.select(*table.names, percentile=share), like_rows=True)
+    return rows
+
+
+def _closed(table: OpenTable[IntoFrameT], rows: Any, result: str) -> IntoFrameT:
+    """Return the rows with their result, and when the window of each began, as the caller's kind of frame."""
+    since = f"{result}_since"
+    return table.closed(rows.select(*table.names, result, since), like_rows=True, times={since: "timestamp"})
 
 
 def _opened(
@@ -200,18 +299,23 @@ def _opened(
     by: str | Iterable[str] | None,
 ) -> tuple[OpenTable[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
     """Check the arguments; return the table, its rows with ``__value`` and ``__time``, the series, window and least."""
-    smallest = 2 if result == "z_score" else 1
+    smallest = 1 if result == "percentile" else 2
     window = integer("window", window, least=smallest)
     least = window if least is None else integer("least", least, least=smallest)
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
     table = OpenTable.of(frame, times=["timestamp"], numbers=[value])
-    if result in table.names:
-        raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
+    since = f"{result}_since"
+    if column := next((name for name in (result, since) if name in table.names), None):
+        raise QueryError("frame", got=f"a column {column!r}", expected="a frame without it")
     not_series = ("timestamp", value)
     series = of_rows(table, without=not_series) if by is None else table.series(by, without=not_series)
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
-    return table, single(rows, [*series, "timestamp"], ["__value"]), ["__one", *series], window, least
+    keys = ["__one", *series]
+    rows = single(rows, [*series, "timestamp"], ["__value"])
+    time, first = nw.col("__time"), nw.col("__time").min().over(*keys)
+    oldest = nw.coalesce(time.shift(window).over(*keys, order_by="__time"), first)
+    return table, rows.with_columns(nw.when(time > first).then(oldest).alias(since)), keys, window, least
 
 
 def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:

@@ -45,6 +45,8 @@ def audit(
     ``stale``             warning  none: intervals from a series' end to that of the latest, more than ``stale``
     ``unknown_value``     warning  with a null or NaN in a column of which the series has numbers
     ``frozen_price``      warning  on which open, high, low and close are the close before, ``frozen`` or more in a row
+    ``frozen_interest``   warning  on which the same holds for open interest
+    ``frozen_rate``       warning  on which funding and predicted rate are those before, ``frozen`` or more, and a day
     ``outlier``           warning  whose move, or rate, is more than ``outlier`` robust standard deviations off
     ``unit_jump``         warning  from which on five numbers are all ``unit_jump`` times the five before, or a part
     ``unordered``         notice   that come after a later one of their series, in the order of the frame
@@ -118,6 +120,7 @@ def audit(
 
     Outliers and unit jumps are looked for in closes, implied volatility and market value, unit jumps also in volume
     and supply, outliers also in the closes of funding rates and in the prices of trades; frozen prices in candles.
+    A rate stays the same between two settlements, so it is frozen only after a day.
     Fewer than 20 moves or values give no outlier, and the five rows at either end of a series give no unit jump. The
     only trade of an hour equals its median, so it is no outlier.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from types import MappingProxyType
 from typing import Any, Final, Generic
@@ -27,7 +27,7 @@ from tidytape.frames._door import OHLC, as_list
 from tidytape.frames._rows import within
 from tidytape.frames._table import OpenTable, Rows
 from tidytape.frames._times import bucket_by
-from tidytape.times import HOUR
+from tidytape.times import DAY, HOUR
 
 CHECKS: Final = {
     "missing_time": "error",
@@ -44,6 +44,8 @@ CHECKS: Final = {
     "stale": "warning",
     "unknown_value": "warning",
     "frozen_price": "warning",
+    "frozen_interest": "warning",
+    "frozen_rate": "warning",
     "unit_jump": "warning",
     "outlier": "warning",
     "unordered": "notice",
@@ -238,6 +240,10 @@ def _columns(schema: Mapping[str, Any], by: list[str]) -> dict[str, Any]:
         "unknown_side": [name for name in ("side",) if name in schema],
         "crossed_book": ["side", "price", "size"] if is_book else [],
         "frozen_price": candles[0] if candles and not key else [],
+        "frozen_interest": []
+        if is_priced or key
+        else next((four for four in families if "open" in four), []),
+        "frozen_rate": [name for name in _RATES if name in numbers],
         "unit_jump": moving + ([] if key else [name for name in _SIZED if name in numbers]),
         "outlier": [name for name in numbers if name in {*moving, *_RATES} or (is_event and name == "price")],
     }
@@ -378,11 +384,32 @@ def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, is_end & (nw.col("__lag") > subject.limits["stale"])
 
 
-def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
+def _frozen(subject: Subject[Any], rows: Rows, *, check: str) -> tuple[Rows, nw.Expr]:
     """Flag the rows of a run in which open, high, low and close all equal the close before."""
-    prices = [_number(name) for name in subject.columns["frozen_price"]]
-    rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns['frozen_price'][-1]}", 1))
-    is_same = nw.all_horizontal(*(price == nw.col("__before") for price in prices), ignore_nulls=False)
+    numbers = [_number(name) for name in subject.columns[check]]
+    rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns[check][-1]}", 1))
+    is_same = nw.all_horizontal(*(number == nw.col("__before") for number in numbers), ignore_nulls=False)
+    return _long(subject, rows, is_same)
+
+
+def _frozen_rate(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
+    """Flag the rows of a run of a day or more in which rate and predicted rate, if there is one, are those before."""
+    names = subject.columns["frozen_rate"]
+    rows = rows.with_columns(
+        subject.shifted(f"__number_{name}", 1).alias(f"__before_{name}") for name in names
+    )
+    is_same = ~_number(names[0]).is_null()
+    for number, before in ((_number(name), nw.col(f"__before_{name}")) for name in names):
+        is_same &= (number == before).fill_null(value=False) | (number.is_null() & before.is_null())
+    rows, is_long = _long(subject, rows, is_same)
+    first, last = (
+        bound.over([*subject.series, "__run"]) for bound in (nw.col("__time").min(), nw.col("__time").max())
+    )
+    return rows, is_long & (last - first >= DAY)
+
+
+def _long(subject: Subject[Any], rows: Rows, is_same: nw.Expr) -> tuple[Rows, nw.Expr]:
+    """Return whether a row is like the one before it, in a run of such rows that is long enough."""
     rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64)).with_columns(
         __run=(1 - nw.col("__same")).cum_sum().over(subject.series, order_by="__place")
     )
@@ -470,7 +497,9 @@ _STEPS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "quote_mismatch": _quote_mismatch,
         "missing_bucket": _missing_bucket,
         "stale": _stale,
-        "frozen_price": _frozen_price,
+        "frozen_price": partial(_frozen, check="frozen_price"),
+        "frozen_interest": partial(_frozen, check="frozen_interest"),
+        "frozen_rate": _frozen_rate,
         "unit_jump": _unit_jump,
         "outlier": _outlier,
     }
