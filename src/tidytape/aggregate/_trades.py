@@ -1,4 +1,4 @@
-"""Trades to candles, to volume profiles and to trades as the service returns them; liquidations to volume."""
+"""Trades to candles, to volume profiles, and to trades as the service returns them; liquidations to volumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
 
 @tabular(_needed, new_times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
 def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
-    """Candles of each market, or of each side of it.
+    """Candles of each market, or of each side of each market.
 
     The first trade of a bucket is the one with the smallest (timestamp, sequence), the last the one with the largest,
     whatever the order of the rows. Without ``sequence``, as in the trades of a client, an ``id`` that is a whole number
@@ -32,23 +32,23 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     Parameters
     ----------
     trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or times with a zone,
-        ``price`` [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``. ``sequence`` int64 and
-        ``id`` are optional.
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or times with a zone, ``price``
+        [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``. ``sequence`` int64 and ``id``
+        are optional.
     interval : str
         Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
         weeks to Monday.
     by_side : bool
-        One candle per side instead of one over both.
+        Whether each side has candles of its own.
 
     Returns
     -------
     frame, one row per market, side if ``by_side``, and bucket with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``side`` if ``by_side``, ``timestamp`` as in ``trades``, start of the bucket,
         ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``first_timestamp`` and
-        ``last_timestamp`` likewise, of the first and last trade. Sorted by that key where the engine keeps order. Where
-        neither ``sequence`` nor ``id`` orders the trades of the first (last) time, and they have several prices, the
-        open (close) is null.
+        ``last_timestamp``, of the same type, of the first and last trade. Sorted by that key where the engine keeps
+        order. If neither ``sequence`` nor ``id`` orders the trades of the first (last) time, and they have several
+        prices, the open (close) is null.
 
     Raises
     ------
@@ -85,26 +85,26 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
 
 
 def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
-    """Return the candles of `candles` without their ``volume``, whose sum is most of the work."""
+    """Return the result of `candles` without ``volume``, whose sum takes most of the time."""
     return _candles(trades, interval, [*MARKET], volume=False)
 
 
 def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) -> Rows:
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
-    price, ends = nw.col("price"), "price"
+    price, ordered_price = nw.col("price"), "price"
     if "sequence" in trades.collect_schema().names():
         keys, order = order_keys(trades, "__order")
     else:
-        trades, ends = _with_ends(trades, [*groups, "timestamp"]), "__price"
+        trades, ordered_price = _with_order(trades, [*groups, "timestamp"]), "__price"
         keys, order = [], ("timestamp", "__digits", "__id")
     return (
         trades.with_columns(bucket.alias(BUCKET), *keys)
         .group_by(*groups, BUCKET)
         .agg(
-            first(trades, ends, order).alias("open"),
+            first(trades, ordered_price, order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
-            last(trades, ends, order).alias("close"),
+            last(trades, ordered_price, order).alias("close"),
             *([exact.summed("amount")] if volume else []),
             nw.col("timestamp").min().alias("first_timestamp"),
             nw.col("timestamp").max().alias("last_timestamp"),
@@ -120,18 +120,18 @@ def _candles(trades: Rows, interval: str, groups: list[str], *, volume: bool) ->
     )
 
 
-def _with_ends(trades: Rows, moment: list[str]) -> Rows:
+def _with_order(trades: Rows, time_keys: list[str]) -> Rows:
     """Add ``__digits`` and ``__id``, the order of trades of one time; and ``__price``, null where they have none."""
     has_ids = "id" in trades.collect_schema().names()
-    trades = trades.with_columns(__id=nw.col("id").cast(nw.String()) if has_ids else nw.lit(""))
-    # Whole numbers as text have the order of their lengths, and those of one length the order of text.
-    is_number = nw.col("__id").str.contains("^(0|[1-9][0-9]*)$").fill_null(value=False)
+    text, price = nw.col("id").cast(nw.String()) if has_ids else nw.lit(""), nw.col("price")
+    # Whole numbers as text have the order of their lengths, and numbers of one length the order of text.
+    is_number = text.str.contains("^(0|[1-9][0-9]*)$").fill_null(value=False)
     trades = trades.with_columns(
-        __digits=nw.col("__id").str.len_chars(), __ordered=nw.when(is_number).then(1).otherwise(0)
+        __id=text, __digits=text.str.len_chars(), __ordered=nw.when(is_number).then(1).otherwise(0)
     )
-    price, has_order = nw.col("price"), nw.col("__ordered").min().over(*moment) == 1
-    is_one = price.min().over(*moment) == price.max().over(*moment)
-    return trades.with_columns(__price=nw.when(has_order | is_one).then(price))
+    has_one_price = price.min().over(*time_keys) == price.max().over(*time_keys)
+    has_order = nw.col("__ordered").min().over(*time_keys) == 1
+    return trades.with_columns(__price=nw.when(has_one_price | has_order).then(price))
 
 
 _SIGN = "__sign"
@@ -148,7 +148,7 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     ----------
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
-        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
+        zone as in `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -160,15 +160,15 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     frame, one row per market, bucket and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
         row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
-        raw_symbol, timestamp, price) where the engine keeps order. What has no price, or one beyond 2**53 rows from
-        zero, where floats do not tell one row from the next, is in a row of its own whose price is null.
+        raw_symbol, timestamp, price) where the engine keeps order. Trades without a price, or with a price more than
+        2**53 rows from zero, where floats cannot tell one row from the next, are in a row with a null price.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, times have no zone, or the block size is no positive number.
+        If the interval is unknown, times have no zone, or the block size is not a positive number.
 
     References
     ----------
@@ -193,8 +193,8 @@ def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | floa
     """
     grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
     side = nw.col("side")
-    # Sum by side first, and put the sides into two columns when few rows are left: amounts are then split into parts
-    # once, not once per side. Grouping by a number is faster than by text.
+    # First sum by side, and only then put the sides into two columns: so amounts are split into parts once, not once
+    # per side. Grouping by a number is faster than by text.
     sides = (
         exact.in_parts(trades, "amount")
         .with_columns(
@@ -230,7 +230,7 @@ _PAYLOAD = ("timestamp", "id", "price", "amount", "quote_amount")
 
 @tabular([*_SIDE, *_PAYLOAD, "sequence"])
 def raw_trades(trades: Rows, /) -> Rows:
-    """Trades of each market and side, in the order in which they happened.
+    """Trades of each market and side, in the order of trading.
 
     Parameters
     ----------
@@ -280,8 +280,9 @@ def raw_trades(trades: Rows, /) -> Rows:
 def liquidations(events: Rows, /, *, interval: str) -> Rows:
     """Liquidated volume of each market and side.
 
-    The side is that of the liquidated position: BUY = longs were liquidated. Sums are exact, whatever the order of the
-    rows. Feeds are sampled, so totals are lower bounds. A bucket without liquidations of a side has no row for it.
+    The side is that of the liquidated position: BUY means that longs were liquidated. Sums are exact, whatever the
+    order of the rows. Feeds are sampled, so totals are lower bounds. A bucket without liquidations of a side has no row
+    for it.
 
     Parameters
     ----------
@@ -348,7 +349,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     the block size, decided on exact decimals. Sums are exact. Feeds are sampled, so totals are lower bounds. A row
     without liquidations does not appear, nor an event whose coin is null.
 
-    Prices of markets with another quote are other prices: choose the markets before.
+    Prices in different quotes do not belong into one heatmap, so filter the markets first.
 
     Parameters
     ----------
@@ -373,7 +374,7 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown or the block size is no positive number.
+        If the interval is unknown or the block size is not a positive number.
 
     References
     ----------
