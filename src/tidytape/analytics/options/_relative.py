@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
 from operator import add
 from typing import Any
@@ -171,15 +171,21 @@ def percentile(
         ranked = _ranked(rows.collect(), keys, window=window, least=least)
         return _closed(table, ranked, "percentile")
     below, count, x = nw.col("__below"), nw.col("__count"), nw.col("__value")
-
-    def counted(others: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
+    rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
+    for start in range(1, window + 1, _AT_ONCE):
+        steps = range(start, min(start + _AT_ONCE, window + 1))
+        shifted = {f"__value_{step}": x.shift(step).over(*keys, order_by="__time") for step in steps}
+        others = [nw.col(name) for name in shifted]
         # A tie counts half.
         points_below = [
             nw.when(other < x).then(1.0).when(other == x).then(0.5).otherwise(0.0) for other in others
         ]
-        return {"__below": reduce(add, points_below, below)}
-
-    rows = _compared(rows.with_columns(__below=nw.lit(0.0)), keys, window, counted)
+        has_value = [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others]
+        rows = (
+            rows.with_columns(**shifted)
+            .with_columns(__below=reduce(add, points_below, below), __count=reduce(add, has_value, count))
+            .drop(*shifted)
+        )
     share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
     return _closed(table, rows.with_columns(percentile=share), "percentile")
 
@@ -206,7 +212,7 @@ def rank(
     value : str
         The column to compare.
     window : int, >= 2
-        n, how many rows of the series before this one, as for `z_score`. The work grows with it.
+        n, how many rows of the series before this one, as for `z_score`.
     least : int, optional
         How many of these rows must have a value; by default all n.
     by : str or iterable of str, optional
@@ -248,37 +254,19 @@ def rank(
     """
     table, rows, keys, window, least = _opened(frame, "rank", value=value, window=window, least=least, by=by)
     low, high, x = nw.col("__low"), nw.col("__high"), nw.col("__value")
-
-    def extremes(others: Sequence[nw.Expr]) -> dict[str, nw.Expr]:
-        return {"__low": nw.min_horizontal(low, *others), "__high": nw.max_horizontal(high, *others)}
-
-    unknown = nw.lit(None, nw.Float64())
-    rows = _compared(rows.with_columns(__low=unknown, __high=unknown), keys, window, extremes)
-    position = nw.when(nw.col("__count") >= least, high > low).then((x - low) / (high - low) * 100.0)
+    before = x.shift(1).over(*keys, order_by="__time")
+    rows = rows.with_columns(__low=before, __high=before).with_columns(
+        __sum=low.rolling_sum(window, min_samples=least).over(*keys, order_by="__time")
+    )
+    # The extremes of two windows that overlap are those of both together, so each step doubles the window.
+    size = 1
+    while size < window:
+        step = min(size, window - size)
+        lower, higher = (bound.shift(step).over(*keys, order_by="__time") for bound in (low, high))
+        rows = rows.with_columns(__low=nw.min_horizontal(low, lower), __high=nw.max_horizontal(high, higher))
+        size += step
+    position = nw.when(~nw.col("__sum").is_null(), high > low).then((x - low) / (high - low) * 100.0)
     return _closed(table, rows.with_columns(rank=position), "rank")
-
-
-def _compared(
-    rows: nw.LazyFrame[Any],
-    keys: list[str],
-    window: int,
-    combined: Callable[[Sequence[nw.Expr]], dict[str, nw.Expr]],
-) -> nw.LazyFrame[Any]:
-    """Add ``__count``, how many earlier values there are, and the columns that ``combined`` computes from some."""
-    rows, count = rows.with_columns(__count=nw.lit(0.0)), nw.col("__count")
-    for start in range(1, window + 1, _AT_ONCE):
-        lags = range(start, min(start + _AT_ONCE, window + 1))
-        shifted = {
-            f"__value_{lag}": nw.col("__value").shift(lag).over(*keys, order_by="__time") for lag in lags
-        }
-        others = [nw.col(name) for name in shifted]
-        has_value = [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others]
-        rows = (
-            rows.with_columns(**shifted)
-            .with_columns(__count=reduce(add, has_value, count), **combined(others))
-            .drop(*shifted)
-        )
-    return rows
 
 
 def _closed(table: OpenTable[IntoFrameT], rows: Any, result: str) -> IntoFrameT:

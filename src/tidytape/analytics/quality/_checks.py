@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, reduce
-from operator import or_
+from operator import eq, or_
 from types import MappingProxyType
 from typing import Any, Final, Generic
 
@@ -398,35 +398,26 @@ def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, is_end & (nw.col("__lag") > subject.limits["stale"])
 
 
-def _frozen(subject: Subject[Any], rows: Rows, *, check: str) -> tuple[Rows, nw.Expr]:
-    """Flag the rows of a long run in which open, high, low and close all equal the close before."""
-    numbers = [_number(name) for name in subject.columns[check]]
-    rows = rows.with_columns(__before=subject.shifted(f"__number_{subject.columns[check][-1]}", 1))
-    is_same = nw.all_horizontal(*(number == nw.col("__before") for number in numbers), ignore_nulls=False)
-    return _in_long_run(subject, rows, is_same)
+def _frozen(subject: Subject[Any], rows: Rows, *, check: str, least: int = 0) -> tuple[Rows, nw.Expr]:
+    """Flag the rows of a long run in which open, high, low and close all equal the close before.
 
-
-def _frozen_rate(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag the rows of a run of a day or more in which the rate, and any predicted rate, equal those before."""
-    names = subject.columns["frozen_rate"]
+    With ``least``, the shortest time from the first to the last row of a run [ns], each number equals its own value
+    before, and numbers that are null are not compared.
+    """
+    names = subject.columns[check]
+    closes = names if least else names[-1:] * len(names)
     rows = rows.with_columns(
-        subject.shifted(f"__number_{name}", 1).alias(f"__before_{name}") for name in names
+        subject.shifted(f"__number_{close}", 1).alias(f"__before_{close}") for close in {*closes}
     )
-    is_same = ~_number(names[0]).is_null()
-    for number, before in ((_number(name), nw.col(f"__before_{name}")) for name in names):
-        is_same &= (number == before).fill_null(value=False) | (number.is_null() & before.is_null())
-    rows, is_flagged = _in_long_run(subject, rows, is_same)
+    before = [nw.col(f"__before_{close}") for close in closes]
+    is_same = nw.all_horizontal(*map(eq, map(_number, names), before), ignore_nulls=least > 0)
+    rows = rows.with_columns(
+        __same=(is_same & ~before[0].is_null()).fill_null(value=False).cast(nw.Int64)
+    ).with_columns(__run=(1 - nw.col("__same")).cum_sum().over(subject.series_columns, order_by="__place"))
     run, time = [*subject.series_columns, "__run"], nw.col("__time")
-    return rows, is_flagged & (time.max().over(run) - time.min().over(run) >= DAY)
-
-
-def _in_long_run(subject: Subject[Any], rows: Rows, is_same: nw.Expr) -> tuple[Rows, nw.Expr]:
-    """Return whether a row is the same as the row before it, in a run of such rows that is long enough."""
-    rows = rows.with_columns(__same=is_same.fill_null(value=False).cast(nw.Int64)).with_columns(
-        __run=(1 - nw.col("__same")).cum_sum().over(subject.series_columns, order_by="__place")
-    )
-    length = nw.col("__same").sum().over([*subject.series_columns, "__run"])
-    return rows, nw.col("__timed") & (nw.col("__same") == 1) & (length >= subject.limits["frozen"])
+    is_long = nw.col("__same").sum().over(run) >= subject.limits["frozen"]
+    lasts = time.max().over(run) - time.min().over(run) >= least
+    return rows, nw.col("__timed") & (nw.col("__same") == 1) & is_long & lasts
 
 
 def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
@@ -508,7 +499,7 @@ _STEPS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "stale": _stale,
         "frozen_price": partial(_frozen, check="frozen_price"),
         "frozen_interest": partial(_frozen, check="frozen_interest"),
-        "frozen_rate": _frozen_rate,
+        "frozen_rate": partial(_frozen, check="frozen_rate", least=DAY),
         "unit_jump": _unit_jump,
         "outlier": _outlier,
     }
