@@ -110,6 +110,11 @@ class Market:
         """The partitions of the lake's tables that hold the events."""
         return self.own_partitions or ((self.exchange, self.raw_symbol),)
 
+    @property
+    def exchanges(self) -> tuple[str, ...]:
+        """The exchanges of its partitions; none for a token."""
+        return tuple(sorted({names[0] for names in self.partitions if names}))
+
     def names(self, interval: Interval) -> dict[str, str | None]:
         """Return the names of the market's series by column, without exchange, symbol and side."""
         return {
