@@ -8,10 +8,13 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from lakes import empty_lake
 from tidytape import Client
 from tidytape.catalogue import NoteCode
+from tidytape.cli import app
+from tidytape.errors import QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.query import PointsQuery
 from tidytape.service.answer._engine import Engine
@@ -65,6 +68,21 @@ def test_without_a_name_the_liquidations_of_all_exchanges_are_summed(tmp_path: P
     [reason] = fetched.metadata.reason
     assert reason.code is NoteCode.SUMMED
     assert str(reason) == "BTC has VENUEX_LIQUIDATION_AGG of several exchanges, summed: X, Y"
+
+
+@pytest.mark.slow
+def test_a_lake_may_name_its_exchange(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, "X", "Y")
+    with pytest.raises(QueryError, match=r"exchange: got 'Z', expected an exchange of which the lake has .*: X, Y"):
+        lake.writer().name_heatmap_exchange("Z")
+    before = lake.now()
+    assert before.heatmap_exchange() is None
+    assert CliRunner().invoke(app, ["lake", "set", "--lake", lake.path, "--heatmap-exchange", "Y"]).exit_code == 0
+    lake.writer().register(pl.DataFrame({"exchange": ["W"], "raw_symbol": ["A"]}))
+    assert (Lake(lake.path).heatmap_exchange(), before.heatmap_exchange()) == ("Y", None)
+    body = answer(Lake(lake.path), **HEATMAP)
+    assert [series["id"]["exchange"] for series in body["series"]] == ["Y"]
+    assert body["notes"] == []
 
 
 @pytest.mark.slow

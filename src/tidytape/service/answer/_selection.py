@@ -20,7 +20,7 @@ from tidytape.service.answer._plans import PLANS
 from tidytape.service.answer._scan import MARKET, Market
 
 HEATMAP_VENUE = "VENUEX"
-"""The exchange of the liquidation heatmap if a query names none."""
+"""The exchange of the liquidation heatmap if neither a query nor the lake names one, and the lake has it."""
 
 
 def summaries(name: str, coin: str) -> list[str]:
@@ -153,7 +153,8 @@ def _coins(lake: LakeReader, query: PointsQuery, name: str) -> list[Market]:
         raise QueryError(
             "exchange", got=None, expected="a lake with liquidations; it has none", code="INVALID_EXCHANGE"
         )
-    chosen = query.exchange or ([HEATMAP_VENUE] if HEATMAP_VENUE in exchanges else exchanges)
+    named = lake.heatmap_exchange() or HEATMAP_VENUE
+    chosen = query.exchange or ([named] if named in exchanges else exchanges)
     markets = lake.markets().filter(pl.col("exchange").is_in(chosen))
     _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL", on=chosen)
     coins = []
