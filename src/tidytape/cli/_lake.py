@@ -129,6 +129,27 @@ def check(
         raise typer.Exit(1)
 
 
+@app.command("set")
+def set_facts(
+    lake: LakeOption,
+    heatmap_exchange: Annotated[
+        str,
+        typer.Option("--heatmap-exchange", help="Exchange of liquidation heatmaps whose query names none."),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Set what a lake says of itself."""
+    from tidytape.lake import Lake
+
+    Lake(lake).writer().name_heatmap_exchange(heatmap_exchange)
+    if as_json:
+        put_json({"heatmap_exchange": heatmap_exchange})
+    else:
+        typer.echo(
+            escaped(f"liquidation heatmaps are of {heatmap_exchange} unless a query names an exchange")
+        )
+
+
 @app.command()
 def compact(
     lake: LakeOption,

@@ -16,7 +16,15 @@ from tidytape.errors import LakeError, QueryError, did_you_mean
 from tidytape.lake import _delta
 from tidytape.lake._delta import Facts
 from tidytape.lake._predictions import latest
-from tidytape.lake._tables import MARKETS, MINUTES_OF, PREDICTION_MARKETS, TABLES, TRADES, Table
+from tidytape.lake._tables import (
+    HEATMAP_EXCHANGE,
+    MARKETS,
+    MINUTES_OF,
+    PREDICTION_MARKETS,
+    TABLES,
+    TRADES,
+    Table,
+)
 
 _VERSIONS = 4
 """Versions of a table whose frames are shared by queries."""
@@ -105,6 +113,14 @@ class LakeReader(ABC):
             If the table cannot be read.
         """
         return self._registry(MARKETS)
+
+    def heatmap_exchange(self) -> str | None:
+        """Return the exchange of liquidation heatmaps whose query names none; None if the lake names none either."""
+        markets = self.delta(MARKETS.name)
+        exchange: str | None = markets.cached("configuration", lambda: markets.metadata().configuration).get(
+            HEATMAP_EXCHANGE
+        )
+        return exchange
 
     def prediction_markets(self) -> pl.DataFrame:
         """Return the prediction markets, each value from the newest report that has it.

@@ -16,7 +16,7 @@ from tidytape.lake._dedupe import Stored, counted_on, fresh
 from tidytape.lake._predictions import merged as merged_reports
 from tidytape.lake._reader import conditions, definition_of, log_notes, rows_of_registry, source_note
 from tidytape.lake._symbols import is_storable
-from tidytape.lake._tables import MARKETS, PREDICTION_MARKETS, REGISTRIES, Table
+from tidytape.lake._tables import HEATMAP_EXCHANGE, MARKETS, PREDICTION_MARKETS, REGISTRIES, Table
 
 if TYPE_CHECKING:
     from tidytape.lake._lake import Lake
@@ -190,6 +190,31 @@ class LakeWriter:
             )
 
         self._rewrite(MARKETS, lambda before: merged_markets(before, new_markets, replace=replace), sources)
+
+    def name_heatmap_exchange(self, exchange: str) -> None:
+        """Name the exchange of liquidation heatmaps whose query names none.
+
+        Parameters
+        ----------
+        exchange : str
+            An exchange whose liquidations the lake has.
+
+        Raises
+        ------
+        QueryError
+            If the lake has no liquidations of it.
+        LakeError
+            If the table cannot be written.
+        """
+        exchanges = sorted({name for name, _ in self.lake.markets_in("liquidations")})
+        if exchange not in exchanges:
+            expected = "an exchange of which the lake has liquidations: " + (", ".join(exchanges) or "none")
+            raise QueryError("exchange", got=exchange, expected=expected)
+
+        def attempt(delta: DeltaTable) -> None:
+            delta.alter.set_table_properties({HEATMAP_EXCHANGE: exchange}, raise_if_not_exists=False)
+
+        self._until_committed(MARKETS.name, attempt)
 
     def register_prediction_markets(self, reports: pl.DataFrame, *, sources: Collection[str] = ()) -> None:
         """Register reports of prediction markets, in any order and however often.
