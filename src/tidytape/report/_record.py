@@ -49,7 +49,8 @@ def record(
     tape : path
         The folder of the tape.
     start, end : time, optional
-        The window; ``start`` is inclusive, ``end`` exclusive. Without them the last three days of what is held.
+        The window; ``start`` is inclusive, ``end`` exclusive. Without them the last three days of the candles, or all
+        of them if they span less.
     exchange, coin : str or list of str, optional
         Only markets of these. All that the client lists otherwise. Profiles, books and options are of one coin: the
         first of ``coin``, or the one of which most data types are held.
@@ -111,6 +112,9 @@ def _window(coverage: pl.DataFrame, start: TimeLike | None, end: TimeLike | None
     else:
         until = epoch_seconds(end, "end")
     since = until - DAYS * 86_400 if start is None else epoch_seconds(start, "start")
+    first = coverage.filter(type=_CANDLE)["first_timestamp"].min()
+    if start is None and isinstance(first, datetime) and first.timestamp() < until:
+        since = max(since, int(first.timestamp()) // _HOUR * _HOUR)
     if since >= until:
         raise QueryError("end", got=written_time(until), expected=f"a time after {written_time(since)}")
     return since, until
