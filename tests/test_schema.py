@@ -282,8 +282,16 @@ def test_rates_skew_changes_and_lines_alone_have_a_sign() -> None:
     signed = {column.name for name in DATA_TYPES for column in schema_of(name).columns if column.signed}
     rates = {f"{rate}_{end}" for rate in ("rate", "predicted") for end in ("open", "high", "low", "close")}
     assert signed == rates | {"skew"}
-    of_lists = {column.name for table in (MARKETS, PREDICTION_MARKETS) for column in table.columns if column.signed}
-    changes = {"volume_change_24h", "price_change_24h", "oi_change_24h", "one_day_price_change", "one_day_oi_change"}
+    of_lists = {
+        column.name for table in (MARKETS, PREDICTION_MARKETS) for column in table.columns if column.signed
+    }
+    changes = {
+        "volume_change_24h",
+        "price_change_24h",
+        "oi_change_24h",
+        "one_day_price_change",
+        "one_day_oi_change",
+    }
     assert of_lists == changes | {"line"}
 
 

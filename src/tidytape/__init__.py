@@ -15,14 +15,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tidytape import _forks as _forks  # its hook must be there before the process forks
 from tidytape._version import __version__
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
+    CallError,
     CertificateError,
     DecodeError,
     EmptyAnswerWarning,
     FetchError,
+    ForkError,
     IncompleteDataError,
     IngestError,
     LakeError,
@@ -41,6 +44,7 @@ from tidytape.errors import (
     TierError,
     TransportError,
     UnencryptedKeyWarning,
+    UnknownNameError,
 )
 
 if TYPE_CHECKING:
@@ -107,12 +111,14 @@ __all__ = [
     "AsyncClient",
     "AuthenticationError",
     "BudgetError",
+    "CallError",
     "CertificateError",
     "Client",
     "DecodeError",
     "EmptyAnswerWarning",
     "FetchError",
     "Fetched",
+    "ForkError",
     "IncompleteDataError",
     "IngestError",
     "LakeError",
@@ -135,6 +141,7 @@ __all__ = [
     "TierError",
     "TransportError",
     "UnencryptedKeyWarning",
+    "UnknownNameError",
     "__version__",
     "aggregate",
     "analytics",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
+from tidytape._forks import refuse_fork
 from tidytape.client._aio_stream import AsyncStream
 from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
@@ -349,6 +350,7 @@ class AsyncClient(
 
     async def _run(self, steps: Flow[R]) -> R:
         """Carry out a flow for a caller."""
+        refuse_fork()
         try:
             return await self._follow(steps)
         except TidytapeError as error:

@@ -23,6 +23,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidytape._forks import refuse_fork
 from tidytape.budget import Tier
 from tidytape.budget import tier as tier_of
 from tidytape.catalogue import SortDirection
@@ -243,6 +244,7 @@ class Endpoints(
     """
 
     def __init__(self, settings: Settings, backend: Backend, transport: object) -> None:
+        refuse_fork()
         self._settings = settings
         self._backend = one_of("backend", backend, get_args(Backend))
         self._transport = transport
@@ -287,6 +289,7 @@ class Endpoints(
 
     def _following(self, query: StreamQuery, on_gap: OnGap, present: Present | None = None) -> Following:
         """Return the protocol of a stream; raise an error if the client has a tape or is offline."""
+        refuse_fork()
         if self._tape is not NO_TAPE:
             raise TapeError(
                 "a tape cannot hold a stream, which has no end; record the fetch of a window instead",

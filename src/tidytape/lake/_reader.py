@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 from deltalake import DeltaTable
 
+from tidytape._forks import refuse_fork
 from tidytape.errors import LakeError, QueryError, did_you_mean
 from tidytape.lake import _delta
 from tidytape.lake._delta import Facts
@@ -42,6 +43,7 @@ class LakeReader(ABC):
     """
 
     def __init__(self, path: str | Path, storage_options: Mapping[str, str] | None) -> None:
+        refuse_fork()
         self.path = _delta.root_of(path)
         self.storage_options = _delta.as_dict(storage_options)
         self._tables: dict[str, _delta.Opened] = {}
@@ -420,6 +422,7 @@ class LakeReader(ABC):
 
     def _find(self, table: Table) -> _delta.Opened | None:
         """Return a table in the version that this reader reads; None if the lake is older than the table."""
+        refuse_fork()
         if self.has_table(table.name):
             return self.delta(table.name)
         self._require_lake()  # raise an error for a lake that was removed, instead of returning no events

@@ -35,9 +35,9 @@ def overview(answers: Answers, timezone: str) -> Section | None:
         rule=f"Candles of {candles.interval}. Change is the last close over the first open, minus 1. σ is the standard "
         "deviation of the log returns from each close to the next, times the square root of their number. A gap is no "
         "return, nor is a night in which the market is closed. Volatility is σ per year of 365 days, if the whole year "
-        "has as many returns per day as the window. Of a window that reaches beyond the data of a market, only the days "
-        "from that of its first candle to that of its last one count. Held is the share of the intervals with a candle, from the first "
-        "to the last candle of all markets; a market that closes at night holds fewer.",
+        "has as many returns per day as the window; of a window that is longer than the data of a market, only the "
+        "days from that of its first candle to that of its last one count. Held is the share of the intervals with a "
+        "candle, from the first to the last candle of all markets; a market that closes at night holds fewer.",
         parts=[
             picture,
             table(
