@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,9 @@ else:
         if name in _HOMES:
             value = globals()[name] = getattr(import_module(_HOMES[name]), name)
             return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tidytape.client._other_clients import unknown_name
+
+        raise unknown_name(sys.modules[__name__], name, __all__)
 
     def __dir__():
         return sorted(__all__)

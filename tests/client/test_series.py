@@ -176,7 +176,13 @@ def test_a_funding_interval_is_a_duration_or_milliseconds() -> None:
         ("implied_volatility", {"coin": None}, "coin: left out"),
         ("token_supply", {"token_name": None}, "token_name: left out"),
         ("liquidation_heatmap", {"coin": None}, "coin: left out"),
-        ("trades", {"exchange": None}, "exchange: left out"),
+        (
+            "trades",
+            {"exchange": None, "coin": None, "raw_symbol": "BTCUSDT"},
+            "exchange: left out.* or coin instead",
+        ),
+        ("trades", {"exchange": []}, "exchange: left out"),
+        ("skew", {"exchange": None}, "exchange: left out"),
     ],
 )
 def test_what_cannot_be_right_is_never_sent(

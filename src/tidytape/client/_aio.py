@@ -17,6 +17,7 @@ from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
+from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,
@@ -58,6 +59,7 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
+@explained
 class AsyncClient(
     Endpoints[
         Coroutine[Any, Any, FrameT],
@@ -468,7 +470,7 @@ class AsyncClient(
         >>> asyncio.run(rows())
         [24]
         """
-        query = await self._run(self._dated(query_of(query)))
+        query = await self._run(self._resolved(query_of(query)))
         for steps in self._frames(query):
             yield await self._run(steps)
 

@@ -312,7 +312,7 @@ def warn_unencrypted(address: str) -> None:
         warnings.warn(
             f"the key is sent to {url.host} over plain http, and everyone on the way can read it; use https",
             UnencryptedKeyWarning,
-            stacklevel=4,  # the line that makes the client
+            stacklevel=5,  # the line that makes the client
         )
 
 

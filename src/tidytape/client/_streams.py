@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from tidytape.client._following import OnGap
 from tidytape.client._live import Keep
+from tidytape.client._other_clients import explained
 from tidytape.client._series import arguments_of
 from tidytape.client._window import Times
 from tidytape.query import PointsQuery, StreamQuery
@@ -54,6 +55,7 @@ def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
     return StreamQuery(type=fields.pop("data_type"), start=start, end=end, **fields)
 
 
+@explained
 class StreamMethods(ABC, Generic[StreamT, LiveT]):
     """The methods that stream."""
 

@@ -19,6 +19,7 @@ from tidytape.client._budget import Usage
 from tidytape.client._endpoints import Asked, Endpoints, Fetched, Written, query_of
 from tidytape.client._following import Following
 from tidytape.client._live import Live
+from tidytape.client._other_clients import explained
 from tidytape.client._plans import Plan
 from tidytape.client._settings import (
     CACHE_LIMIT,
@@ -61,6 +62,7 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
+@explained
 class Client(
     Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written, Stream[FrameT], Live[FrameT]],
     Generic[FrameT],
@@ -544,7 +546,7 @@ class Client(
         ...     [frame.height for frame in client.iter_frames(asked)]
         [24]
         """
-        query = self._run(self._dated(query_of(query)))
+        query = self._run(self._resolved(query_of(query)))
         for steps in self._frames(query):
             yield self._run(steps)
 
