@@ -150,6 +150,23 @@ def compact(
 
 
 @app.command()
+def close(
+    lake: LakeOption,
+    exchange: Annotated[str, typer.Option(help="Close the recording of this exchange.")],
+    raw_symbol: Annotated[
+        str | None, typer.Option(help="Only this market; for an option chain, its coin.")
+    ] = None,
+) -> None:
+    """Say that a recording is over, so that the last interval of its markets is final."""
+    from tidytape.lake import Lake
+    from tidytape.query._values import written_time
+    from tidytape.times import SECOND
+
+    for symbol, last_event in Lake(lake).writer().close_recording(exchange, raw_symbol):
+        typer.echo(f"closed {exchange} {symbol}: its last event is of {written_time(last_event // SECOND)}")
+
+
+@app.command()
 def vacuum(
     lake: LakeOption,
     table: Tables = None,

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 from deltalake import DeltaTable
@@ -190,6 +191,26 @@ class LakeReader(ABC):
         firsts = [file.first for file in files if file.first is not None]
         lasts = [file.last for file in files if file.last is not None]
         return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
+
+    def closed_at(self, exchange: str, symbol: str) -> int | None:
+        """Return the last event of a market when `LakeWriter.close_recording` closed it; None if nobody closed it.
+
+        Parameters
+        ----------
+        exchange, symbol : str
+            The market, or the exchange and the coin of an option chain.
+
+        Returns
+        -------
+        int or None
+            [ns since the epoch]
+
+        Raises
+        ------
+        LakeError
+            If the registry cannot be opened.
+        """
+        return self.delta(MARKETS.name).transaction_version(closing_note(exchange, symbol))
 
     def extents(self, table: str) -> pl.DataFrame:
         """Return the first and the last timestamp of every market of a table from the table's log.
@@ -488,6 +509,11 @@ def conditions(
 def source_note(name: str) -> str:
     """Return the name of the note that says that a source was added."""
     return f"source:{name}"
+
+
+def closing_note(exchange: str, symbol: str) -> str:
+    """Return the name of the note with the last event of a market whose recording is over. [ns]"""
+    return f"closed:{quote(exchange, safe='')}/{quote(symbol, safe='')}"
 
 
 def log_note(name: str) -> str:
